@@ -12,10 +12,11 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// later are models that are there once a server is loaded: before, nobody asks for them.
+// later lists no models until the server has loaded: requests wait until then.
 type later struct{ answer.Models }
 
-// welcome shows browsers the page, and tells others what there is, once it is there. Who has no key learns no names.
+// welcome answers browsers with the page and programs with a list of the models, once these are loaded. A request
+// without a key is told no names.
 func (s *Server) welcome(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	if page.Wanted(&rc.Request.Header) {
 		return s.pageFile(rc, x)
@@ -42,7 +43,7 @@ func (s *Server) welcome(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fa
 	return nil
 }
 
-// pageFile answers with the page, or a file of it.
+// pageFile answers with the page, or with one of its files.
 func (s *Server) pageFile(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	if !s.page.Serve(rc) {
 		return notFound(rc, x)
@@ -50,7 +51,7 @@ func (s *Server) pageFile(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.F
 	return nil
 }
 
-// healthy answers 200 while all engines can serve, else 503; why not is for those who have a key.
+// healthy answers 200 while all engines can serve, else 503. Only clients with a key are told the reason.
 func (s *Server) healthy(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 	if s.stopping.Load() {
 		return wire.Stopping()

@@ -14,7 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// access says who may ask.
+// access decides who may send requests.
 type access struct {
 	keys     [][sha256.Size]byte // none: everybody
 	names    []string            // hosts that may be asked for besides
@@ -37,14 +37,14 @@ func (a *access) listening(addr net.Addr) {
 	}
 }
 
-// key says whether a request has a good key.
+// key reports whether a request carries a valid key, or needs none.
 func (a *access) key(h *fasthttp.RequestHeader) bool {
 	_, ok := a.digest(h)
 	return ok || len(a.keys) == 0
 }
 
-// digest is that of the request's key, if it is a good one. There are two headers for it; clients that send both may
-// have a good one in either.
+// digest returns the digest of the request's key, if the key is valid. Two headers can carry a key; a client that
+// sends both may have a valid one in either.
 func (a *access) digest(h *fasthttp.RequestHeader) ([sha256.Size]byte, bool) {
 	scheme, token, _ := strings.Cut(string(h.Peek("Authorization")), " ")
 	if strings.EqualFold(scheme, "Bearer") {
@@ -55,8 +55,8 @@ func (a *access) digest(h *fasthttp.RequestHeader) ([sha256.Size]byte, bool) {
 	return a.good(string(h.Peek("X-Api-Key")))
 }
 
-// good is the digest of a key, and whether it is one of ours. The time it takes tells nothing about the keys: their
-// digests are compared, all of them, in constant time.
+// good returns the digest of a key and reports whether the key is one of the server's. Digests of all keys are
+// compared in constant time, so the time taken tells nothing about the keys.
 func (a *access) good(key string) ([sha256.Size]byte, bool) {
 	given := sha256.Sum256([]byte(strings.TrimSpace(key)))
 	good := 0
@@ -106,8 +106,8 @@ func embedded(h *fasthttp.RequestHeader) bool {
 	return (site == "cross-site" || site == "same-site") && string(h.Peek("Sec-Fetch-Mode")) != "navigate"
 }
 
-// served says that a Host header names what we are asked for by, with or without a port. A page cannot make a name of
-// an address that is not this machine's: of those that we listen on to the network, all are good.
+// served reports whether a Host header, with or without a port, names this server. A web page cannot make a name for
+// an address that is not this machine's, so all addresses are valid on a network listener.
 func (a *access) served(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -124,7 +124,7 @@ func (a *access) served(host string) bool {
 	return err == nil && (!a.loopback || name == "127.0.0.1" || ip == netip.IPv6Loopback())
 }
 
-// hosts are those to be asked for.
+// hosts lists the names and addresses by which clients may reach the server.
 func (a *access) hosts() string {
 	all := append([]string{"localhost"}, a.names...)
 	if a.loopback {

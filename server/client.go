@@ -9,7 +9,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// client names whose share of what is scarce a request takes: a key's, else an address's.
+// client returns the name under which a request's share of places and memory is counted: the client's key, else its
+// address.
 func (a *access) client(rc *fasthttp.RequestCtx) string {
 	if digest, ok := a.digest(&rc.Request.Header); ok {
 		return "key " + hex.EncodeToString(digest[:8])
@@ -38,7 +39,7 @@ func (a *access) from(rc *fasthttp.RequestCtx) netip.Addr {
 	return at
 }
 
-// proxy says that an address may say whose requests it hands on.
+// proxy reports whether an address is that of a trusted proxy, which may name the client it forwards for.
 func (a *access) proxy(at netip.Addr) bool {
 	for _, p := range a.proxies {
 		if p.Contains(at) {
@@ -48,7 +49,8 @@ func (a *access) proxy(at netip.Addr) bool {
 	return false
 }
 
-// network is what one client has of addresses: of IPv6 a whole network of 64 bits.
+// network returns the part of an address that counts as one client: all of an IPv4 address, the upper 64 bits of an
+// IPv6 one.
 func network(at netip.Addr) netip.Addr {
 	if at.Is6() {
 		if p, err := at.WithZone("").Prefix(64); err == nil {
@@ -58,7 +60,7 @@ func network(at netip.Addr) netip.Addr {
 	return at
 }
 
-// peer names who is at the other end of a connection. Behind a proxy each connection is another client's.
+// peer names the other end of a connection. Behind a proxy each connection counts as another client's.
 func (a *access) peer(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {

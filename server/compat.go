@@ -8,16 +8,17 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 )
 
-// Compat names another server, under whose names metrics come as well, so that dashboards made for it show something.
+// Compat names another server whose metric names are exported as well, so that dashboards made for that server work.
 type Compat string
 
-// What it may be.
+// Servers that Compat can name.
 const (
 	CompatVLLM     Compat = "vllm"
 	CompatLlamaCPP Compat = "llamacpp"
 )
 
-// collect sends what we measure of what the other server does. waiting answers have no place in the engine yet.
+// collect sends our measurements under the other server's names. waiting counts answers that have no place in the
+// engine yet.
 func (c Compat) collect(out chan<- prometheus.Metric, model string, several bool, s *actors.Snapshot, waiting int) {
 	send := sender{out: out, prefix: string(c) + ":", label: "model_name", model: model}
 	switch c {
@@ -32,7 +33,7 @@ func (c Compat) collect(out chan<- prometheus.Metric, model string, several bool
 	}
 }
 
-// asVLLM has the names of vLLM's engine since version 1, and two that dashboards for older ones ask for.
+// asVLLM sends metrics under the names of vLLM's engine since version 1, and two more that older dashboards use.
 func asVLLM(send sender, s *actors.Snapshot, waiting int) {
 	usage := share(float64(s.KV.Used), float64(s.KV.Blocks))
 	send.gauge("num_requests_running", "Requests that are computed.", float64(s.Running))
@@ -49,7 +50,7 @@ func asVLLM(send sender, s *actors.Snapshot, waiting int) {
 	send.histogram("request_queue_time_seconds", "Time from a request to its first rows in a step.", s.Queue)
 }
 
-// asLlamaCPP has the names of llama-server, and two that it had.
+// asLlamaCPP sends metrics under the names of llama-server, and two of its earlier names.
 func asLlamaCPP(send sender, s *actors.Snapshot, waiting int) {
 	prefill, decode := spent(&s.Steps.Prefill), spent(&s.Steps.Decode)
 	send.count("prompt_tokens_total", "Tokens of prompts.", float64(s.PromptTokens))
@@ -69,7 +70,7 @@ func asLlamaCPP(send sender, s *actors.Snapshot, waiting int) {
 		share(float64(s.KV.Used), float64(s.KV.Blocks)))
 }
 
-// spent is the time of a kind of steps, in seconds.
+// spent returns the time of one kind of steps, in seconds.
 func spent(w *actors.Work) float64 {
 	sum := time.Duration(0)
 	for _, d := range w.Time {
@@ -78,7 +79,7 @@ func spent(w *actors.Work) float64 {
 	return sum.Seconds()
 }
 
-// share is a part of a whole; of nothing it is 0.
+// share returns part / whole, and 0 if whole is 0.
 func share(part, whole float64) float64 {
 	if whole == 0 {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// anyOrigin stands for all origins.
+// anyOrigin is the value of --cors that admits all origins.
 const anyOrigin = "*"
 
 // ParseOrigin checks an origin of web pages as browsers write it: scheme://host, with a port if it is not the scheme's.
@@ -23,7 +23,8 @@ func ParseOrigin(text string) (origin string, ok bool) {
 	return scheme + "://" + host, err == nil && u.Scheme == scheme && u.Hostname() != ""
 }
 
-// shared says whether web pages of an origin may use the server: those that it was told of (CORS, the Fetch standard).
+// shared reports whether web pages of an origin may use the server: of an origin that --cors admits (CORS, the Fetch
+// standard).
 func (a *access) shared(origin string) bool {
 	if slices.Contains(a.origins, anyOrigin) || slices.Contains(a.origins, origin) {
 		return true
@@ -49,7 +50,7 @@ func (a *access) page(origin string, private bool) bool {
 	return a.shared(origin) || a.local(origin) && (!private || len(a.keys) > 0)
 }
 
-// allow lets the browser hand the answer to a page of that origin.
+// allow sets the header that lets the browser hand the answer to a page of that origin.
 func allow(rc *fasthttp.RequestCtx, origin string) {
 	h := &rc.Response.Header
 	h.Set("Access-Control-Allow-Origin", origin)
@@ -57,8 +58,8 @@ func allow(rc *fasthttp.RequestCtx, origin string) {
 	h.Add("Vary", "Origin")
 }
 
-// preflight answers what a browser asks before it sends a page's request, and says whether it was such a question. It
-// carries no key.
+// preflight answers a browser's CORS preflight request, which carries no key, and reports whether the request was
+// one.
 func (a *access) preflight(rc *fasthttp.RequestCtx, private bool) bool {
 	q := &rc.Request.Header
 	origin := string(q.Peek("Origin"))

@@ -13,9 +13,9 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// Inside is what GET /debug/actors tells. Its names are part of the interface: in seconds, bytes or plain counts, as
-// they say. Counts and times are sums since the start, but for what is there now. What is of no model is of the first
-// one that runs: of several, each has its own.
+// Inside is the body of GET /debug/actors. The names of its fields are part of the interface: they say whether a
+// value is in seconds, bytes or a plain count. Counts and times are sums since the start, except for those of the
+// present state. Fields outside Models describe the first model that runs; each model has its own in Models.
 type Inside struct {
 	UptimeSeconds float64         `json:"uptime_seconds"`
 	Models        []ModelInside   `json:"models"`
@@ -29,7 +29,7 @@ type Inside struct {
 	Spans []SpanInside      `json:"spans"` // the last ones
 }
 
-// ModelInside is one model.
+// ModelInside describes one model.
 // Wide: they are the fields of the JSON that is printed.
 type ModelInside struct {
 	Name            string           `json:"name"`
@@ -61,7 +61,7 @@ type ModelInside struct {
 	Credits         []CreditsInside  `json:"credits"`
 }
 
-// DeviceInside says where a device's time went.
+// DeviceInside divides a device's time by its causes, in seconds.
 type DeviceInside struct {
 	ID        string             `json:"id"`
 	Uptime    float64            `json:"uptime_seconds"` // since it was opened: what is below, summed
@@ -69,7 +69,7 @@ type DeviceInside struct {
 	Idle      map[string]float64 `json:"idle_seconds"` // by cause
 }
 
-// ActorInside is what an actor did.
+// ActorInside counts an actor's work.
 type ActorInside struct {
 	ID       string  `json:"id"`
 	Messages uint64  `json:"messages"`
@@ -81,7 +81,7 @@ type ActorInside struct {
 	Wait     float64 `json:"wait_seconds"` // of messages in the mailbox, summed
 }
 
-// CreditsInside are those of an edge that counts them.
+// CreditsInside describes the credits of an edge that counts them.
 type CreditsInside struct {
 	From    string `json:"from"`
 	To      string `json:"to"`
@@ -90,7 +90,7 @@ type CreditsInside struct {
 	Limit   int    `json:"limit"`
 }
 
-// SpanInside is a span.
+// SpanInside describes a span of the trace.
 type SpanInside struct {
 	Track   string  `json:"track"`
 	Kind    string  `json:"kind"`
@@ -135,7 +135,7 @@ func (s *Server) debugActors(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wir
 	return nil
 }
 
-// lookAt tells what belongs to no model.
+// lookAt fills in the part that belongs to the house and to no model.
 func (about *Inside) lookAt(h *actors.House) {
 	const shown = 256
 	about.Device = lookDevice(h)
@@ -194,7 +194,7 @@ func lookSpan(s *trace.Span) SpanInside {
 	return out
 }
 
-// index is what -1 says there is none of.
+// index returns nil for -1, which stands for no index, else a pointer to n.
 func index(n int) *int {
 	if n < 0 {
 		return nil
@@ -202,15 +202,15 @@ func index(n int) *int {
 	return &n
 }
 
-// Bounds of a trace that is asked for.
+// Bounds of the length of a requested trace.
 const (
 	usualTrace = 5 // seconds
 	longTrace  = 300
 	mostTraced = 256 << 20 // bytes
 )
 
-// debugTrace serves GET /debug/trace?seconds=N: what happens from now on, for Perfetto. Of several models that run it
-// is the one that model names, else the first.
+// debugTrace serves GET /debug/trace?seconds=N: a trace for Perfetto of the next N seconds. The query's model names
+// the model to record, by default the first one that runs.
 func (s *Server) debugTrace(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	seconds := usualTrace
 	if given := rc.QueryArgs().Peek("seconds"); given != nil {
@@ -242,7 +242,7 @@ func (s *Server) debugTrace(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire
 	return nil
 }
 
-// sending is a stream as a writer.
+// sending makes an io.Writer of a stream.
 type sending struct{ *exchange.Writer }
 
 // Write implements io.Writer.

@@ -4,5 +4,5 @@ package server
 
 import "math"
 
-// descriptors is how many the process may have open at a time: here, no small number.
+// descriptors returns the number of files that the process may have open at a time: no bound is known on this system.
 func descriptors() uint64 { return math.MaxUint64 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descriptors is how many the process may have open at a time.
+// descriptors returns the number of files that the process may have open at a time, its soft limit.
 func descriptors() uint64 {
 	var r unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &r) != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/server/openai"
 )
 
-// dialects are the APIs that are spoken. The first one's faults are told where no path says which is.
+// dialects lists the APIs of the server. The first one spells the faults of paths that belong to none.
 func dialects(s *answer.Service, store ollama.Store) []answer.Dialect {
 	return []answer.Dialect{
 		openai.Dialect(s),

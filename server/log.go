@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-ai/sluice/server/exchange"
 )
 
-// entry is what the log says of a request beside what became of it. The request itself is recycled before a stream
-// ends.
+// entry holds the fields of a request's log line that the exchange does not have. It copies them, since fasthttp
+// recycles the request before a stream ends.
 type entry struct {
 	method, path, client string
 	began                time.Time
@@ -22,7 +22,7 @@ func (s *Server) entryOf(rc *fasthttp.RequestCtx) entry {
 	return entry{string(rc.Method()), string(rc.Path()), s.access.from(rc).String(), time.Now()}
 }
 
-// answered notes a request whose answer has been handed over, or was cut.
+// answered counts and logs a request whose answer has been handed over, or was cut.
 func (s *Server) answered(x *exchange.Exchange, e *entry, route string, status int) {
 	took := time.Since(e.began)
 	s.metrics.inFlight.Dec()
@@ -35,11 +35,11 @@ func (s *Server) answered(x *exchange.Exchange, e *entry, route string, status i
 	line.Msg("answered")
 }
 
-// longestID is how many characters an id may have that a client gives its request.
+// longestID bounds the length of a client's request id, in characters.
 const longestID = 128
 
-// identify is what a request is called in its answer and in the log: as the client says, if that is a name, else by a
-// number of ours.
+// identify returns the id of a request for its answer and the log: the client's own, if it is well formed, else a
+// number of the server's.
 func (s *Server) identify(rc *fasthttp.RequestCtx) string {
 	given := string(rc.Request.Header.Peek("X-Request-Id"))
 	if given != "" && len(given) <= longestID && strings.IndexFunc(given, unnameable) < 0 {

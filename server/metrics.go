@@ -20,7 +20,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/swap"
 )
 
-// metrics are the counts behind GET /metrics.
+// metrics holds the counters behind GET /metrics.
 type metrics struct {
 	inFlight prometheus.Gauge
 	requests *prometheus.CounterVec
@@ -63,15 +63,15 @@ func (s *Server) measured(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.F
 	return nil
 }
 
-// engineCollector turns the engines' snapshots into metrics each time they are asked for. A label says whose they are
-// if there are several.
+// engineCollector turns the engines' snapshots into metrics on each scrape. If there are several models, a label
+// names the model.
 type engineCollector struct {
 	models  answer.Models
 	waiting func(model string) int
 	compat  []Compat
 }
 
-// Describe says nothing: the set of actors changes.
+// Describe implements prometheus.Collector. It sends nothing, since the set of actors changes.
 func (engineCollector) Describe(chan<- *prometheus.Desc) {}
 
 func (c engineCollector) Collect(out chan<- prometheus.Metric) {
@@ -159,7 +159,7 @@ func collect(send sender, s actors.Snapshot) {
 	}
 }
 
-// collectDevice says where a device's time went: each second is in one of them.
+// collectDevice sends a device's time by cause: each second is counted in exactly one of them.
 func collectDevice(send sender, device string, t stall.Time) {
 	send.count("device_computing_seconds_total", "Time that the device computed.", t.Computing.Seconds(), "device", device)
 	for c, d := range t.Idle {
@@ -168,7 +168,7 @@ func collectDevice(send sender, device string, t stall.Time) {
 	}
 }
 
-// sender makes metrics of values.
+// sender makes metrics of values, with the labels of one model.
 type sender struct {
 	out    chan<- prometheus.Metric
 	prefix string
@@ -184,7 +184,7 @@ func (s sender) count(name, help string, v float64, labels ...string) {
 	s.send(prometheus.CounterValue, name, help, v, labels)
 }
 
-// histogram sends durations in seconds.
+// histogram sends a histogram of durations, in seconds.
 func (s sender) histogram(name, help string, h actors.Histogram) {
 	buckets := make(map[float64]uint64, len(h.Up))
 	for _, b := range h.Up {
@@ -197,7 +197,7 @@ func (s sender) send(kind prometheus.ValueType, name, help string, v float64, la
 	s.out <- prometheus.MustNewConstMetric(s.describe(name, help, labels), kind, v)
 }
 
-// describe takes names of labels and their values in turn, and adds the model's.
+// describe takes label names and values in turn, and adds the model's label.
 func (s sender) describe(name, help string, pairs []string) *prometheus.Desc {
 	labels := prometheus.Labels{}
 	for i := 0; i < len(pairs); i += 2 {

@@ -10,10 +10,10 @@ import (
 	"github.com/sluice-ai/sluice/stages/swap"
 )
 
-// fixed is engines that are there for good.
+// fixed is a list of engines that run as long as the server.
 type fixed []*actors.Engine
 
-// Engines serves some engines by their names, all of them different.
+// Engines serves a fixed list of engines by their names, which must differ.
 func Engines(all ...*actors.Engine) answer.Models { return fixed(all) }
 
 func (f fixed) Names() []string {
@@ -33,7 +33,7 @@ func (f fixed) Engine(name string) *actors.Engine {
 	return nil
 }
 
-// Use has nothing to wait for.
+// Use implements answer.Models. The engines always run, so it never waits.
 func (f fixed) Use(_ context.Context, name string) (*actors.Engine, func(), error) {
 	if e := f.Engine(name); e != nil {
 		return e, func() {}, nil
@@ -41,10 +41,10 @@ func (f fixed) Use(_ context.Context, name string) (*actors.Engine, func(), erro
 	return nil, nil, fleet.ErrUnknown
 }
 
-// Status is the same of all.
+// Status implements answer.Models: every engine is ready.
 func (f fixed) Status(string) fleet.Status { return fleet.Status{Phase: swap.Ready} }
 
-// engines are those that run now. The name tells one from another: it is empty if there is only one.
+// engines yields the engines that run now with their models' names; the name is empty if there is only one.
 func engines(m answer.Models) iter.Seq2[string, *actors.Engine] {
 	return func(yield func(string, *actors.Engine) bool) {
 		names := m.Names()

@@ -15,13 +15,13 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// target is where a request goes.
+// target is a route and the dialect that it belongs to.
 type target struct {
 	answer.Route
 	dialect *answer.Dialect // whose faults it is told
 }
 
-// routes are all paths. They never change.
+// routes holds the routes of all paths. It never changes.
 type routes struct {
 	dialects []answer.Dialect    // the last one is the server itself
 	exact    map[string][]target // of each path, one for each header that tells dialects apart
@@ -50,10 +50,10 @@ func newRoutes(dialects []answer.Dialect) *routes {
 	return r
 }
 
-// unknown is the name of paths that lead nowhere.
+// unknown is the route name of paths that no route matches.
 const unknown = "other"
 
-// find tells where a request goes. A path that leads nowhere belongs to a dialect with such a beginning.
+// find returns the route of a request. A path without a route belongs to a dialect whose paths begin alike.
 func (r *routes) find(q *fasthttp.Request) target {
 	path := string(q.URI().Path())
 	if ways := r.exact[path]; len(ways) > 0 {
@@ -81,7 +81,8 @@ func (r *routes) find(q *fasthttp.Request) target {
 	return target{nowhere, &r.dialects[len(r.dialects)-1]}
 }
 
-// fitting is that of the dialect whose header the request carries, else the first that needs none, else the first.
+// fitting chooses a dialect: the one whose header the request carries, else the first that needs none, else the
+// first.
 func fitting(q *fasthttp.Request, ways []target) target {
 	best := 0
 	for i, t := range ways {
@@ -96,7 +97,7 @@ func fitting(q *fasthttp.Request, ways []target) target {
 	return ways[best]
 }
 
-// beginning is what a path has up to its second slash.
+// beginning returns a path up to and including its second slash.
 func beginning(path string) string {
 	if at := strings.IndexByte(path[1:], '/'); at >= 0 {
 		return path[:at+2]
@@ -104,7 +105,7 @@ func beginning(path string) string {
 	return path
 }
 
-// list is what GET / says there is.
+// list returns the text of GET /, a line for each endpoint.
 func (r *routes) list() string {
 	var text strings.Builder
 	for i := range r.dialects {
@@ -117,7 +118,7 @@ func (r *routes) list() string {
 	return text.String()
 }
 
-// refuse answers with a fault.
+// refuse writes a fault as the answer, in the dialect's shape.
 func (t *target) refuse(rc *fasthttp.RequestCtx, f *wire.Fault) {
 	rc.SetStatusCode(f.Status)
 	rc.SetContentType("application/json")
@@ -127,8 +128,8 @@ func (t *target) refuse(rc *fasthttp.RequestCtx, f *wire.Fault) {
 	rc.SetBody(t.dialect.Fault(nil, f))
 }
 
-// full tells a connection that there is no room for it, in the first dialect's shape and without waiting for what it
-// asks; evicted ones go in silence, as idle connections do at any time.
+// full tells a connection that the server has no room for it, in the first dialect's shape and without waiting for
+// its request. Evicted connections are closed in silence, as idle ones are at any time.
 func (s *Server) full(c *net.TCPConn, evicted bool) {
 	s.crowded.report(s.log, s.listener.most, evicted)
 	if evicted {
@@ -147,10 +148,10 @@ func (s *Server) full(c *net.TCPConn, evicted bool) {
 	_ = s.crowded.last(c, words)
 }
 
-// short says in the log what the system lacks for one more connection.
+// short logs the resource that the system lacks for one more connection.
 func (s *Server) short(why error) { s.crowded.starved(s.log, s.listener.open(), why) }
 
-// own are the server's own routes.
+// own lists the server's own routes, which belong to no dialect.
 func (s *Server) own() []answer.Route {
 	const get = fasthttp.MethodGet
 	return []answer.Route{
@@ -163,7 +164,7 @@ func (s *Server) own() []answer.Route {
 	}
 }
 
-// admit says why a request is not handled, if it is not.
+// admit returns the fault for which a request is refused before its handler runs; nil if there is none.
 func (s *Server) admit(rc *fasthttp.RequestCtx, to *target) *wire.Fault {
 	if !to.Public && !s.access.key(&rc.Request.Header) {
 		return s.access.denied(rc)

@@ -23,7 +23,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// Options say how a server behaves. The zero value of a field that has a default stands for it.
+// Options configure a server. A field's zero value stands for its default.
 type Options struct {
 	APIKeys     []string       // one of them must come with a request; none: anybody may ask
 	HostNames   []string       // that clients may ask for besides localhost and addresses
@@ -83,19 +83,20 @@ type Server struct {
 	prefix   uint32 // of request ids, so that those of two runs differ
 }
 
-// New makes a server for models, which stay the caller's.
+// New makes a server for models. The caller still owns the models, and closes them after the server.
 func New(models answer.Models, o Options) *Server {
 	s := Loading(o)
 	s.Loaded(models)
 	return s
 }
 
-// Loading makes a server whose models are not there yet: until Loaded, requests wait, and GET /health says so.
+// Loading makes a server without models yet: requests wait until Loaded is called, and GET /health reports the
+// progress.
 func Loading(o Options) *Server {
 	return speaking(o, func(s *answer.Service) []answer.Dialect { return dialects(s, o.Store) })
 }
 
-// speaking makes a server that speaks a list of dialects.
+// speaking makes a server for the dialects that list returns.
 func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	if o.Patience <= 0 {
 		o.Patience = time.Minute
@@ -135,20 +136,20 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	return s
 }
 
-// Loaded begins to answer for models, which stay the caller's. It is called once.
+// Loaded sets the models and begins to answer requests. It must be called once; the caller still owns the models.
 func (s *Server) Loaded(models answer.Models) {
 	s.later.Models = models
 	close(s.loaded)
 }
 
-// Progress notes how many bytes of the models are there, of how many.
+// Progress records that done of total bytes of the models are loaded.
 func (s *Server) Progress(done, total int64) {
 	if total > 0 {
 		s.percent.Store(100 * done / total)
 	}
 }
 
-// ListenAndServe listens on addr and serves until Shutdown.
+// ListenAndServe listens on addr and serves until Shutdown. It returns an error if it cannot listen or accept.
 func (s *Server) ListenAndServe(addr string) error {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -157,7 +158,7 @@ func (s *Server) ListenAndServe(addr string) error {
 	return s.Serve(ln)
 }
 
-// Serve answers requests that come to the listener, and closes it, until Shutdown.
+// Serve answers requests on ln until Shutdown, and then closes ln.
 func (s *Server) Serve(ln net.Listener) error {
 	s.access.listening(ln.Addr())
 	if !s.access.loopback && len(s.access.keys) == 0 {
@@ -167,8 +168,8 @@ func (s *Server) Serve(ln net.Listener) error {
 	return s.http.Serve(s.listener)
 }
 
-// Shutdown takes no more requests and waits for those that are open; when ctx ends, they are cut, each with an
-// error that says why, and ctx's error is returned.
+// Shutdown accepts no more requests and waits for those that are open. When ctx ends, open answers are cut, each with
+// an error that names the reason, and ctx's error is returned.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
 	s.listener.close()
@@ -191,7 +192,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(ctx.Err(), <-down)
 }
 
-// Close ends what is open at once: there will be no models.
+// Close ends all open requests at once, for a server whose models could not be loaded.
 func (s *Server) Close() {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -248,7 +249,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	}
 }
 
-// unreadable answers what never became a request.
+// unreadable answers bytes that could not be parsed as a request.
 func (s *Server) unreadable(rc *fasthttp.RequestCtx, err error) {
 	rc.Conn().SetWriteDeadline(time.Now().Add(s.options.Patience)) //nolint:errcheck // the write will fail as well
 	var header *fasthttp.ErrSmallBuffer
@@ -275,7 +276,7 @@ func (s *Server) unreadable(rc *fasthttp.RequestCtx, err error) {
 	s.log.Debug().Err(err).Int("status", fault.Status).Msg("not a request")
 }
 
-// connectionLog takes what fasthttp has to say about connections.
+// connectionLog logs fasthttp's messages about connections.
 type connectionLog struct{ zerolog.Logger }
 
 func (l connectionLog) Printf(format string, args ...any) { l.Debug().Msgf(format, args...) }

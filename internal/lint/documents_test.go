@@ -168,7 +168,7 @@ func TestChangesSeesFaults(t *testing.T) {
 	require.Len(t, news("# Changelog\n\n## [0.1.0] - 2026-12-01\n"), 1)
 }
 
-// TestDecisions holds the ADRs to titles that state a decision, and to links from what is superseded to what replaces it.
+// TestDecisions holds the ADRs to titles that state a decision, and superseded ones to links to their successors.
 func TestDecisions(t *testing.T) {
 	count := 0
 	for name, text := range texts(t, ".md") {

@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/tools"
 )
 
-// Choice is one of the answers to a request, as it comes. One goroutine owns it.
+// Choice is one of the answers to a request while it is generated. One goroutine owns it.
 // Wide: what dialects read of an answer is exported, what it is made from is not.
 type Choice struct {
 	Index    int  // among all of the request
@@ -40,11 +40,11 @@ type Choice struct {
 	tokens  int // so far
 }
 
-// Piece is the text of a token, which may be a part of a character.
+// Piece returns the bytes of a token, which may be a part of a character.
 func (c *Choice) Piece(id int32) []byte { return c.vocab.Piece(id) }
 
-// begin waits for a place and opens the engine's stream. Both are given back by the function returned, and as soon as
-// ctx ends.
+// begin waits for a place and opens the engine's stream. The returned function gives both back, and so does the end
+// of ctx.
 func (c *Choice) begin(ctx context.Context, x *exchange.Exchange, m *Model) (end func(), err error) {
 	if err := m.places.take(ctx, x, 1); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (c *Choice) next(ctx context.Context) error {
 	}
 }
 
-// late says that a line of the answer ends, and that it has taken its time.
+// late reports whether the answer has passed its time limit and ends at a complete line.
 func (c *Choice) late(now time.Time) bool {
 	if c.began.IsZero() {
 		c.began = now
@@ -105,7 +105,7 @@ func (c *Choice) late(now time.Time) bool {
 	return c.within > 0 && now.Sub(c.began) > c.within && bytes.IndexByte(c.event.Text, '\n') >= 0
 }
 
-// settle reads what is left of an answer that was given up.
+// settle reads the rest of an answer that was given up, for its counts.
 func (c *Choice) settle(ctx context.Context) {
 	if c.stream == nil {
 		return // it never had a place
@@ -126,7 +126,7 @@ func (c *Choice) read(ctx context.Context) error {
 	return err
 }
 
-// all waits for the whole answer, which is kept.
+// all waits for the whole answer, which k pays for.
 func all(ctx context.Context, c *Choice, k *kept) error {
 	for c.Finish == actors.Running {
 		if err := c.next(ctx); err != nil {
@@ -159,7 +159,7 @@ func (c *Choice) add(e *actors.Event) {
 	}
 }
 
-// news says that something came since the last sent.
+// news reports whether something came since the last part was sent.
 func (c *Choice) news() bool { return len(c.New.Parts)+len(c.New.Probs) > 0 }
 
 func (c *Choice) sent() { c.New = News{c.New.Parts[:0], c.New.Probs[:0]} }

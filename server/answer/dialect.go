@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// Dialect is an API as clients know it.
+// Dialect is one HTTP API: its routes and its shape of errors.
 type Dialect struct {
 	Name   string // for people
 	Header string // requests that carry it are in this dialect where others have the path as well
@@ -17,7 +17,7 @@ type Dialect struct {
 	Fault  func(dst []byte, f *wire.Fault) []byte // appends the body of an answer that is none: JSON
 }
 
-// Route is where a path leads.
+// Route binds a method and a path to a handler.
 type Route struct {
 	Method string
 	Path   string // one that ends in a slash leads to all below it
@@ -30,27 +30,28 @@ type Route struct {
 	// may not use it.
 	Private bool
 
-	// Handle answers. A fault that it returns is written as the dialect has it; nothing else must be written then.
+	// Handle answers a request. A fault that it returns is written in the dialect's shape; the handler must not have
+	// written anything then.
 	Handle func(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault
 }
 
-// Encoder spells the answer to one request. What it appends to a stream are whole events. The choices of a request
-// stream at once, each on a goroutine of its own.
+// Encoder writes the answer to one request in a dialect's format. All methods that append to a stream append whole
+// events. The choices of a request stream at once, each on a goroutine of its own.
 type Encoder interface {
-	// Whole is the body of an answer that is no stream: JSON, in pieces of some kilobytes, each good until the next.
-	// Nobody may want all of them.
+	// Whole returns the body of an answer that is not streamed: JSON in pieces of some kilobytes, each valid until
+	// the next one. The caller may stop early.
 	Whole(choices []*Choice) iter.Seq[[]byte]
 
-	// Media is the Content-Type of a stream.
+	// Media returns the Content-Type of a stream.
 	Media() string
-	// Begin comes before the first part of a choice, and may be nothing.
+	// Begin appends the events before the first part of a choice; there may be none.
 	Begin(dst []byte, c *Choice) []byte
-	// Part says what came of a choice since the last part.
+	// Part appends what was generated for a choice since the last part.
 	Part(dst []byte, c *Choice) []byte
-	// End says how a choice ended.
+	// End appends the events that end a choice.
 	End(dst []byte, c *Choice) []byte
-	// Close ends a stream whose choices have all ended.
+	// Close appends the events that end a stream whose choices have all ended.
 	Close(dst []byte, choices []*Choice) []byte
-	// Fault ends a stream that cannot go on.
+	// Fault appends the event of an error, which ends a stream.
 	Fault(dst []byte, f *wire.Fault) []byte
 }

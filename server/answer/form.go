@@ -8,39 +8,40 @@ import (
 	"github.com/sluice-ai/sluice/stages/grammar/schema"
 )
 
-// MaxForm is how many bytes a schema, an expression or a grammar of a request may have.
+// MaxForm bounds the size of a schema, expression or grammar of a request, in bytes.
 const MaxForm = 1 << 18
 
-// Form is what an answer is bound to be. Whether it can be kept is found out before anything is generated.
+// Form is a constraint on an answer. It is compiled before anything is generated, so that a fault in it is told
+// first.
 type Form = constrain.Form
 
-// JSONForm is any JSON object; field is what asked for it.
+// JSONForm allows any JSON object; faults name the field that asked for it.
 func JSONForm(field string) *Form {
 	return formOf(field, "object", nil, func(_ []string, l grammar.Limits) (*grammar.Grammar, error) { return schema.Any(l) })
 }
 
-// SchemaForm is the JSON that a schema allows. Formats that it names count.
+// SchemaForm allows the JSON values of a schema. Formats that the schema names are enforced.
 func SchemaForm(field, text string) *Form {
 	return formOf(field, "schema", []string{text}, func(of []string, l grammar.Limits) (*grammar.Grammar, error) {
 		return schema.Compile(of[0], schema.Options{Formats: true}, l)
 	})
 }
 
-// RegexForm is what an expression in RE2's syntax matches from end to end.
+// RegexForm allows the texts that an expression in RE2's syntax matches from end to end.
 func RegexForm(field, expr string) *Form {
 	return formOf(field, "regex", []string{expr}, func(of []string, l grammar.Limits) (*grammar.Grammar, error) {
 		return grammar.Regex(of[0], l)
 	})
 }
 
-// GrammarForm is a grammar in llama.cpp's GBNF.
+// GrammarForm allows the texts of a grammar in llama.cpp's GBNF.
 func GrammarForm(field, text string) *Form {
 	return formOf(field, "gbnf", []string{text}, func(of []string, _ grammar.Limits) (*grammar.Grammar, error) {
 		return grammar.GBNF(of[0])
 	})
 }
 
-// ChoiceForm is one of some texts.
+// ChoiceForm allows exactly the given texts.
 func ChoiceForm(field string, texts []string) *Form {
 	return formOf(field, "choice", texts, func(of []string, _ grammar.Limits) (*grammar.Grammar, error) {
 		var ways []grammar.Expr
@@ -51,7 +52,7 @@ func ChoiceForm(field string, texts []string) *Form {
 	})
 }
 
-// formOf is a form of some kind that is made of texts: of copies, since these may be parts of a large body.
+// formOf makes a form of a kind from texts. It copies the texts, since they may be parts of a large body.
 func formOf(field, kind string, of []string, read func([]string, grammar.Limits) (*grammar.Grammar, error)) *Form {
 	own := make([]string, len(of))
 	for i, t := range of {

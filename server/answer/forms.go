@@ -11,11 +11,11 @@ import (
 	"github.com/sluice-ai/sluice/stages/grammar"
 )
 
-// formBytes is what forms that nobody may need any more take together.
+// formBytes bounds the memory of compiled forms that are kept for later requests, in bytes.
 const formBytes = 32 << 20
 
-// forms keeps what answers were lately bound to be, compiled, for all requests: who waits for a place among those that
-// are computed has the words of its form alone. What is missing is made by turns of clients, once for all that want it.
+// forms caches compiled forms for all requests. A request that waits for a place holds the source of its form alone.
+// A missing form is compiled by turns of clients, once for all requests that want it.
 type forms struct {
 	mu     sync.Mutex
 	kept   map[constrain.Key]*keptForm
@@ -33,10 +33,10 @@ func newForms() *forms {
 	return &forms{kept: map[constrain.Key]*keptForm{}, making: map[constrain.Key]chan struct{}{}}
 }
 
-// turn waits for the turn of who wants something made, until done is called.
+// turn waits for a client's turn to compile; done ends the turn.
 type turn func(context.Context) (done func(), err error)
 
-// get returns what a form is compiled to, for who waits no longer than ctx.
+// get returns the compiled form of f, and waits for it no longer than ctx.
 func (s *forms) get(ctx context.Context, by turn, f *constrain.Form) (*grammar.Form, error) {
 	for {
 		form, others := s.look(f.Key)
@@ -54,7 +54,8 @@ func (s *forms) get(ctx context.Context, by turn, f *constrain.Form) (*grammar.F
 	}
 }
 
-// look finds a form, or who makes it. Where nobody does, the caller has to.
+// look returns a cached form, or a channel that closes when another request has compiled it. If both are nil, the
+// caller has to compile it.
 func (s *forms) look(key constrain.Key) (form *grammar.Form, others chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +83,7 @@ func (s *forms) make(ctx context.Context, by turn, f *constrain.Form) (form *gra
 	return form, nil
 }
 
-// done keeps a form, unless it is nil, and has others look again.
+// done caches a form, unless it is nil, and wakes the requests that wait for it.
 func (s *forms) done(key constrain.Key, form *grammar.Form) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +99,7 @@ func (s *forms) done(key constrain.Key, form *grammar.Form) {
 	}
 }
 
-// forget lets go of the form that nobody has used for longest. Programs that follow it go on.
+// forget evicts the least recently used form. Programs that follow it go on.
 func (s *forms) forget() {
 	var oldest constrain.Key
 	least := s.uses + 1
@@ -111,7 +112,7 @@ func (s *forms) forget() {
 	delete(s.kept, oldest)
 }
 
-// formFault is why a form cannot be kept.
+// formFault is an error in a form, with the field that it came from.
 type formFault struct {
 	field string // of the request that says what it is
 	err   error
@@ -119,7 +120,7 @@ type formFault struct {
 
 func (f *formFault) Error() string { return fmt.Sprintf("%s: %v", f.field, f.err) }
 
-// faultOf is what is told of a form that cannot be made.
+// faultOf returns the fault that the client is told when a form cannot be compiled.
 func faultOf(f *Form, err error) error {
 	var user *refusal.Error
 	if errors.As(err, &user) {

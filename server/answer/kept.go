@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-ai/sluice/server/exchange"
 )
 
-// Bytes of answers that are no streams: they are kept until they are complete and written.
+// Limits of the memory for answers that are not streamed, which is held until they are complete and written.
 const (
 	keptBytes = 96 << 20 // of all together
 	keptSlab  = 256 << 10
@@ -19,7 +19,7 @@ const (
 	keptQueue = 4096 // requests that may wait for some; there are fewer connections
 )
 
-// kept is what a request has of them.
+// kept is a request's share of the memory for answers that are not streamed.
 type kept struct {
 	stock *stock
 	x     *exchange.Exchange
@@ -29,7 +29,7 @@ type kept struct {
 	ended       bool
 }
 
-// keep begins an account that is closed with the exchange.
+// keep begins an account that ends with the exchange.
 func keep(s *stock, x *exchange.Exchange) *kept {
 	k := &kept{stock: s, x: x}
 	context.AfterFunc(x.Context, k.end)
@@ -42,7 +42,7 @@ var (
 		"ask for a stream, or for fewer choices, tokens or log-probabilities", keptBytes>>20)
 )
 
-// add pays for bytes that are kept from now on.
+// add takes memory for more bytes of the answer; it waits for a share, and fails if the answer is too large for any.
 func (k *kept) add(ctx context.Context, bytes int64) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,7 +71,7 @@ func (k *kept) pay(ctx context.Context) error {
 	return nil
 }
 
-// end gives all of it back.
+// end gives the request's memory back.
 func (k *kept) end() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

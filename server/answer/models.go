@@ -21,26 +21,26 @@ import (
 	"github.com/sluice-ai/sluice/stages/token"
 )
 
-// Models are those that can be asked, by the names that clients know. Which they are may change at any time.
+// Models are the models that requests may ask for, by their names for clients. The set may change at any time.
 type Models interface {
-	// Names lists them, the first one first.
+	// Names lists the models; the first one is the default.
 	Names() []string
-	// Engine runs the model of that name; nil if none does now.
+	// Engine returns the engine of a model; nil if the model does not run now.
 	Engine(name string) *actors.Engine
-	// Use waits until the model runs, which it then does until done is called.
+	// Use waits until the model runs, and keeps it running until done is called.
 	Use(ctx context.Context, name string) (e *actors.Engine, done func(), err error)
-	// Status says where the model is.
+	// Status reports whether a model is loaded, waiting, loading or unloading.
 	Status(name string) fleet.Status
 }
 
-// Entry is a model that can be asked, whether or not it runs.
+// Entry is a model that requests may ask for, whether or not it runs.
 type Entry struct {
 	Name   string
 	Status fleet.Status
 	Model  *Model // nil: it does not run
 }
 
-// Model is one of them, with what must be known of it to decode a request.
+// Model is an entry whose model runs, with what decoding a request needs of it.
 type Model struct {
 	Name   string
 	Engine *actors.Engine
@@ -57,7 +57,8 @@ type Model struct {
 	places *stock // those of its answers in the engine, where they are computed or wait for it
 }
 
-// Fill makes the prompt that asks for what is missing between two texts; stop is asked from time to time.
+// Fill makes the prompt that asks for the text between before and after. stop is called from time to time; it ends
+// the work if it returns true.
 type Fill func(beside []token.Snippet, before, after string, stop func() bool) ([]int32, error)
 
 const (
@@ -67,7 +68,7 @@ const (
 	queue     = 8 * MaxChoices // choices that may wait for a place; they are no sessions of the engine's yet
 )
 
-// describe collects what decoding needs.
+// describe collects the properties of a model that decoding needs.
 func describe(name string, e *actors.Engine) *Model {
 	usual := sync.OnceValue(func() *sample.Breakers { return breakers(e.Vocab(), []string{"\n", ":", `"`, "*"}) })
 	m := &Model{
@@ -89,7 +90,7 @@ func describe(name string, e *actors.Engine) *Model {
 	return m
 }
 
-// breakers finds the tokens at which DRY starts anew.
+// breakers finds the tokens that restart DRY's search for repetitions.
 func breakers(v *token.Vocab, texts []string) *sample.Breakers {
 	return sample.TextBreakers(texts, v.Size(), v.Piece, func(text string) []int32 {
 		ids, _ := v.Encode(nil, text, token.Options{}) // a text without tokens breaks nothing
@@ -97,14 +98,14 @@ func breakers(v *token.Vocab, texts []string) *sample.Breakers {
 	})
 }
 
-// directory remembers what was found out about models.
+// directory caches the descriptions of models.
 type directory struct {
 	models Models
 	mu     sync.Mutex
 	known  map[string]*Model
 }
 
-// Entries lists all that can be asked.
+// Entries lists all models that requests may ask for.
 func (d *directory) Entries() (all []Entry) {
 	for _, name := range d.models.Names() {
 		all = append(all, d.entry(name))
@@ -120,10 +121,11 @@ func (d *directory) entry(name string) Entry {
 	return e
 }
 
-// ModelsPath is where two APIs list models; below it, a model is described by its name, which may hold slashes.
+// ModelsPath is the path at which two APIs list models. A model's own path is ModelsPath, a slash and its name, which
+// may contain slashes.
 const ModelsPath = "/v1/models"
 
-// Described answers for the model that is asked for below ModelsPath, with what object says of it.
+// Described returns a handler for paths below ModelsPath that answers with object's description of the model.
 func Described[T any](s *Service, object func(*Entry) T) func(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault {
 	return func(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 		e, fault := s.Entry(strings.TrimPrefix(string(rc.Path()), ModelsPath+"/"))
@@ -135,7 +137,7 @@ func Described[T any](s *Service, object func(*Entry) T) func(*fasthttp.RequestC
 	}
 }
 
-// Entry finds one by its name.
+// Entry finds a model by its name. An unknown name is a fault that lists the names there are.
 func (d *directory) Entry(name string) (Entry, *wire.Fault) {
 	if slices.Contains(d.models.Names(), name) {
 		return d.entry(name), nil
@@ -150,13 +152,13 @@ func (d *directory) unknown(name string) *wire.Fault {
 	return f
 }
 
-// Asked has the model run that a request wants an answer of, until that is complete. If there is only one, it is that,
-// whichever name the client knows it by. The body was received.
+// Asked makes the model run that a request asks for, until the exchange ends, for generated text. A lone model
+// answers to any name. The request's body must have been received.
 func (d *directory) Asked(x *exchange.Exchange, name string) (*Model, *wire.Fault) {
 	return d.AskedTo(x, Write, name)
 }
 
-// AskedTo is Asked for a task. A model that is for another is refused.
+// AskedTo is Asked for a given task. A model that is made for another task is refused.
 func (d *directory) AskedTo(x *exchange.Exchange, do Task, name string) (*Model, *wire.Fault) {
 	if names := d.models.Names(); len(names) == 1 {
 		name = names[0]
@@ -187,7 +189,7 @@ func (d *directory) AskedTo(x *exchange.Exchange, do Task, name string) (*Model,
 	return m, nil
 }
 
-// Waiting is how many answers of a model wait for a place among those that are computed.
+// Waiting counts the answers of a model that wait for a place in the engine.
 func (d *directory) Waiting(name string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -197,7 +199,7 @@ func (d *directory) Waiting(name string) int {
 	return 0
 }
 
-// offer says which names there are.
+// offer lists the names of models for an error message.
 func (d *directory) offer() string {
 	names := d.models.Names()
 	if len(names) == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/jsontext"
 )
 
-// Limits of a request in any dialect.
+// Limits of a request in every dialect.
 const (
 	MaxChoices   = 128 // N times the number of prompts
 	MaxMessages  = 4096
@@ -18,18 +18,18 @@ const (
 	MaxValues    = 1 << 15 // of the JSON of a body, each key, list and object counted; long lists of numbers are not
 )
 
-// Body is a request's, with what may be made of it.
+// Body is the text of a request's body, with the budget for decoding it.
 type Body struct {
 	Text   string
 	Budget *jsontext.Budget
 }
 
-// NewBody is a body whose reading stops with ctx.
+// NewBody returns a body of the given text, whose decoding stops when ctx ends.
 func NewBody(ctx context.Context, text string) Body {
 	return Body{text, &jsontext.Budget{Values: MaxValues, Stop: func() error { return context.Cause(ctx) }}}
 }
 
-// Order is what a request asks for.
+// Order is a decoded request for generated text.
 type Order struct {
 	Model   *Model
 	Prompts []actors.Request
@@ -39,7 +39,7 @@ type Order struct {
 	Repeats bool          // the end of a stream repeats all of it: until then it is kept
 }
 
-// Requests are the engine's, one for each choice.
+// Requests returns the engine's requests, one for each choice.
 func (o *Order) Requests() []actors.Request {
 	out := make([]actors.Request, 0, len(o.Prompts)*o.N)
 	for _, r := range o.Prompts {

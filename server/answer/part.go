@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/tools"
 )
 
-// Kind says what a part of an answer is.
+// Kind is the kind of a part of an answer.
 type Kind uint8
 
 // Kinds of parts.
@@ -20,7 +20,8 @@ const (
 	Call                // it calls a tool
 )
 
-// Part is a piece of an answer. One that goes on with the part before it has that one's kind, and of calls its number.
+// Part is a piece of an answer. A piece that continues the part before it has the same kind and, for calls, the same
+// number.
 type Part struct {
 	Kind Kind
 	Call int    // which of the calls, from 0
@@ -29,13 +30,14 @@ type Part struct {
 	Text []byte // of a call: its arguments, which are an object of JSON once they are complete
 }
 
-// News is what came of an answer, in the order in which it was written. Parts that go on are one.
+// News holds the parts of an answer in the order in which they were generated. Neighbouring pieces of one part are
+// joined.
 type News struct {
 	Parts []Part
 	Probs []Prob // of the tokens, if they are wanted
 }
 
-// Said is all that is of a kind.
+// Said joins all parts of a kind.
 func (n *News) Said(kind Kind) (all []byte) {
 	for i := range n.Parts {
 		switch p := &n.Parts[i]; {
@@ -49,14 +51,14 @@ func (n *News) Said(kind Kind) (all []byte) {
 	return all
 }
 
-// Prob is a token with its log-probability and the likeliest ones in its place.
+// Prob is a token with its log-probability and its likeliest alternatives.
 type Prob struct {
 	sample.TokenProb
 	Top    []sample.TokenProb
 	Offset int // of the token's text, in characters of all tokens' text
 }
 
-// add takes a part of an event.
+// add appends a part of an engine event; text is the part's text.
 func (n *News) add(p reply.Part, text []byte) {
 	kind := Call
 	switch p.Kind {
@@ -82,7 +84,7 @@ func (n *News) add(p reply.Part, text []byte) {
 	n.Parts = append(n.Parts, Part{kind, p.Call, p.Name, id, append(room, text...)})
 }
 
-// newID makes the id of a call. Some templates take nothing but nine letters and digits (Mistral's).
+// newID returns a random id of a call: nine letters and digits, since some templates (Mistral's) take nothing else.
 func newID() string {
 	const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	var id [9]byte
@@ -92,7 +94,8 @@ func newID() string {
 	return string(id[:])
 }
 
-// weight is how many bytes of memory an event takes where it is kept. Lists have room for as much again.
+// weight returns the memory that an event takes while it is kept, in bytes. Slices count twice, for the room that
+// append leaves.
 func weight(e *actors.Event, probs bool) int64 {
 	bytes := 2 * len(e.Text)
 	for i := range e.Parts {

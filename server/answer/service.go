@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// Service answers for the models of a server.
+// Service answers requests for the models of a server.
 type Service struct {
 	directory
 	intake  *exchange.Intake
@@ -25,7 +25,7 @@ type Service struct {
 	reading time.Duration // how long a body may take to arrive
 }
 
-// New makes a service for models, which stay the caller's.
+// New makes a service for models, which the caller still owns.
 func New(models Models, intake *exchange.Intake, reading time.Duration) *Service {
 	return &Service{directory{models: models, known: map[string]*Model{}}, intake, newForms(),
 		newStock(keptBytes, keptQueue), reading}
@@ -37,7 +37,7 @@ func (s *Service) Body(rc *fasthttp.RequestCtx, x *exchange.Exchange) (Body, *wi
 	return NewBody(x.Context, text), fault
 }
 
-// Answer computes what was ordered and has it written. If it returns a fault, nothing was.
+// Answer generates the answers to an order and writes them. If it returns a fault, nothing was written.
 func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder) *wire.Fault {
 	x.Watch()
 	err := s.prepare(x, o)
@@ -59,7 +59,7 @@ func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 	return nil
 }
 
-// Count says how many tokens the prompts have that were ordered; nothing is computed.
+// Count returns the number of tokens of an order's prompts; nothing is computed.
 func (s *Service) Count(x *exchange.Exchange, o *Order) (tokens int, fault *wire.Fault) {
 	x.Watch()
 	err := s.prepare(x, o)
@@ -73,7 +73,7 @@ func (s *Service) Count(x *exchange.Exchange, o *Order) (tokens int, fault *wire
 	return tokens, nil
 }
 
-// prepare makes the prompts: from here on there are only tokens.
+// prepare renders and tokenizes the prompts; after it only tokens are left.
 func (s *Service) prepare(x *exchange.Exchange, o *Order) error {
 	gone := func() bool { return x.Context.Err() != nil }
 	err := x.Large(func() (err error) {
@@ -93,7 +93,7 @@ func (s *Service) prepare(x *exchange.Exchange, o *Order) error {
 	return err
 }
 
-// choicesOf are the choices of an order, whose prompts are forgotten with it.
+// choicesOf returns the choices of an order; the order drops its prompts.
 func (s *Service) choicesOf(o *Order) []*Choice {
 	var choices []*Choice
 	for i, r := range o.Requests() {
@@ -106,9 +106,9 @@ func (s *Service) choicesOf(o *Order) []*Choice {
 	return choices
 }
 
-// stream sends choices as they come. The status is 200 only once a token is there: until then, errors are answered
-// as such. All choices are read from the beginning: the engine may work on any of them first, and if nobody read that
-// one, it would wait for ever.
+// stream sends choices as they are generated. The status is 200 only once there is a token; errors before have their
+// own status. All choices are read from the beginning: the engine may compute any of them first, and would wait for
+// ever for one that is not read.
 func (s *Service) stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder, choices []*Choice,
 ) *wire.Fault {
 	var w *exchange.Writer
@@ -159,8 +159,8 @@ func (s *Service) stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 	return nil
 }
 
-// follow sends one choice of a stream, of which the first event was read. What the encoder keeps is paid for, if k is
-// there.
+// follow sends one choice of a stream, whose first event was read already. If k is not nil, it pays for the memory
+// that the encoder keeps.
 func follow(ctx context.Context, w *exchange.Writer, e Encoder, c *Choice, k *kept) error {
 	if c.Finish == actors.Running {
 		c.Usage = c.stream.Usage()
@@ -191,8 +191,7 @@ func follow(ctx context.Context, w *exchange.Writer, e Encoder, c *Choice, k *ke
 	}
 }
 
-// each works on all choices at once, as places for them come, and returns the first error, on which it stops the
-// others.
+// each runs work for all choices at once, as they get places. The first error stops the others and is returned.
 func each(x *exchange.Exchange, o *Order, choices []*Choice, work func(context.Context, *Choice) error) error {
 	ctx, cancel := context.WithCancelCause(x.Context)
 	defer cancel(nil)
@@ -218,7 +217,7 @@ func each(x *exchange.Exchange, o *Order, choices []*Choice, work func(context.C
 	return context.Cause(ctx)
 }
 
-// Total adds up the usage of choices. Those of one prompt share it.
+// Total sums the usage of choices. Choices of one prompt share its tokens.
 func Total(choices []*Choice) (sum actors.Usage) {
 	for i, c := range choices {
 		sum.Generated += c.Usage.Generated
@@ -230,8 +229,7 @@ func Total(choices []*Choice) (sum actors.Usage) {
 	return sum
 }
 
-// count notes what choices took. Those that were cut are waited for, since they were given up: their counts are
-// complete at their end.
+// count records the tokens of choices. It waits for those that were cut, whose counts are complete only at their end.
 func count(x *exchange.Exchange, choices []*Choice) {
 	ctx, cancel := context.WithTimeout(context.Background(), settling)
 	defer cancel()
@@ -242,12 +240,13 @@ func count(x *exchange.Exchange, choices []*Choice) {
 	x.Prompt, x.Generated = u.Prompt, u.Generated
 }
 
-// settling is how long an answer that was given up may take to end.
+// settling bounds how long an answer that was given up may take to end.
 const settling = time.Second
 
 var errUnfinished = errors.New("the stream ended before the answer did")
 
-// explain finds what to tell the client about an error of the engine; what it must not see goes to the log.
+// explain returns the fault that a client is told for an error of the engine; details that the client must not see go
+// to the log.
 func explain(x *exchange.Exchange, o *Order, err error) *wire.Fault {
 	var user *refusal.Error
 	var form *formFault

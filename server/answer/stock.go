@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-ai/sluice/server/quota"
 )
 
-// stock is what answers share: places among those that are computed, or bytes of those that are kept. While somebody
-// waits for some of it, answers that are not read lose theirs.
+// stock is a resource that answers share: places in the engine, or bytes of answers that are kept. While somebody
+// waits for it, answers that are not read lose their units.
 type stock struct {
 	pool *quota.Pool
 	size int64
@@ -21,25 +21,24 @@ type stock struct {
 	watching bool                         // whether their clients read
 }
 
-// look is the time between two looks.
+// look is the interval at which answers are checked for being read.
 const look = 250 * time.Millisecond
 
-// newStock makes one of so many units, for which at most so many may wait; of the client that has most of those, the
-// last one is refused then.
+// newStock makes a stock of size units, for which at most waiting requests may wait. Beyond that, the last request of
+// the client with most waiting requests is refused.
 func newStock(size int64, waiting int) *stock {
 	return &stock{pool: quota.NewPool(size, waiting), size: size, holders: map[*exchange.Exchange]int64{}}
 }
 
-// newPlaces makes the places of a model that computes so many answers at once. A client has as many as are computed of
-// its own while all clients have as many, and some that follow: so there are always places for another client, whose
-// answers the engine then gives some of the first one's places to.
+// newPlaces makes the places of a model that computes that many answers at once. A client's limit is an equal share
+// of them, and some that follow, so that the engine always has answers of other clients to give places to.
 func newPlaces(computed int) *stock {
 	s := newStock(int64(min(rooms*(computed+following), sessions)), queue)
 	s.pool.Limit(func(clients int) int64 { return int64(computed/clients + following) })
 	return s
 }
 
-// take waits for units for an exchange; leave gives them back.
+// take waits for units for an exchange; leave gives them back. A full queue is errQueue.
 func (s *stock) take(ctx context.Context, x *exchange.Exchange, units int64) error {
 	s.watch(units)
 	if err := s.pool.Take(ctx, x.Client, units, s.size); err != nil {
@@ -65,7 +64,7 @@ func (s *stock) leave(x *exchange.Exchange, units int64) {
 
 var errQueue = errors.New("as many requests wait already as may: try again later")
 
-// watch looks, as long as somebody waits, whether the answers of those that have something are read.
+// watch checks, while somebody waits, whether the answers that hold units are read.
 func (s *stock) watch(units int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

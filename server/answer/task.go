@@ -4,7 +4,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// Task is what a model is asked for.
+// Task is a use of a model that a request asks for.
 type Task uint8
 
 const (
@@ -14,7 +14,7 @@ const (
 	Tell              // what it is, its tokens and its template: any model
 )
 
-// refused says why a model cannot do it, and what it is for.
+// refused returns the fault of a model that is not made for the task, which says what the model is made for.
 func (t Task) refused(m *Model) *wire.Fault {
 	e := m.Engine
 	pooling := e.Info.Program.Pooling.String()

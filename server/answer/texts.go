@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/token"
 )
 
-// Tokens puts texts and ids, one after another, into tokens. Special tokens go around the first text; where they are
-// parsed, their names in texts stand for them.
+// Tokens tokenizes texts and ids in order. If special is set, the model's special tokens are put around the first
+// text; if parse is set, names of special tokens in texts are read as these tokens.
 func (s *Service) Tokens(x *exchange.Exchange, m *Model, parts []Text, special, parse bool,
 ) (ids []int32, fault *wire.Fault) {
 	x.Watch()
@@ -40,7 +40,7 @@ func (s *Service) Tokens(x *exchange.Exchange, m *Model, parts []Text, special, 
 	return ids, nil
 }
 
-// Render makes the prompt of a conversation.
+// Render renders the prompt of a conversation by the model's chat template.
 func (s *Service) Render(x *exchange.Exchange, m *Model, in *chat.Input) (prompt string, fault *wire.Fault) {
 	x.Watch()
 	defer x.Release()

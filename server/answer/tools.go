@@ -10,19 +10,19 @@ import (
 	"github.com/sluice-ai/sluice/stages/tools"
 )
 
-// MaxTools is how many tools a request may have.
+// MaxTools bounds the number of tools of a request.
 const MaxTools = 512
 
-// Tools is what the engine is told of tools.
+// Tools is the engine's choice of tools for an answer.
 type Tools = tools.Choice
 
 // Tool is a function that the model may call.
 type Tool = tools.Tool
 
-// ToolChoice says whether the answer is to be a call.
+// ToolChoice says whether an answer may, must or must not be a call.
 type ToolChoice uint8
 
-// Choices of tools.
+// Values of ToolChoice.
 const (
 	AutoTool ToolChoice = iota // the model decides
 	NoTool                     // it is none
@@ -30,7 +30,7 @@ const (
 	OneTool                    // it is one, of Toolbox.Name
 )
 
-// Toolbox is what a request says of tools, in any dialect.
+// Toolbox collects what a request says of tools, in any dialect.
 type Toolbox struct {
 	Choice ToolChoice
 	Name   string // OneTool
@@ -41,7 +41,7 @@ type Toolbox struct {
 	tools []Tool
 }
 
-// Add takes a tool. Its name and schema came from these fields, which faults name.
+// Add adds a tool. name and schema are the fields that the tool's name and schema came from, for faults.
 func (b *Toolbox) Add(t Tool, name, schema string) *wire.Fault {
 	const mostName = 256
 	switch {
@@ -64,20 +64,20 @@ func (b *Toolbox) Add(t Tool, name, schema string) *wire.Fault {
 	return nil
 }
 
-// unnamable says that a character stands in no tool's name: it may end a name where models write one, or is none.
+// unnamable reports whether a character may not stand in a tool's name: models' syntax may end a name there.
 func unnamable(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || r == utf8.RuneError || strings.ContainsRune("<>{}()[]\"'=,|\\", r)
 }
 
-// Allows says that the model is to be told of a tool, if of any.
+// Allows reports whether the model is told of a tool, if it is told of any.
 func (b *Toolbox) Allows(name string) bool {
 	return b.Allowed == nil || slices.Contains(b.Allowed, name)
 }
 
-// Shown says that the model is to be told of the tools.
+// Shown reports whether the model is told of the tools.
 func (b *Toolbox) Shown() bool { return len(b.tools) > 0 && b.Choice != NoTool }
 
-// Tools are what the engine wants; nil: nothing can be called. choice is the field that faults name.
+// Tools returns the engine's choice of tools; nil if nothing can be called. Faults name the field choice.
 func (b *Toolbox) Tools(choice string) (*Tools, *wire.Fault) {
 	forced := b.Choice == SomeTool || b.Choice == OneTool
 	for _, name := range b.Allowed {

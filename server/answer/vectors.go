@@ -14,16 +14,16 @@ import (
 	"github.com/sluice-ai/sluice/stages/embed"
 )
 
-// MaxTexts is how many texts a request may want the vectors of.
+// MaxTexts bounds the number of texts of a request for vectors.
 const MaxTexts = 2048
 
-// Text is one that is read: Tokens, else Text.
+// Text is a text to be read. Tokens counts if it is set, else Text.
 type Text struct {
 	Text   string
 	Tokens []int32
 }
 
-// Reading is what a request wants read.
+// Reading is a decoded request for vectors.
 type Reading struct {
 	Model *Model
 	Query string // before each text, where the model ranks
@@ -33,13 +33,13 @@ type Reading struct {
 	Unit  int    // numbers of each vector that are wanted, as a vector of length 1; 0: what the model gives
 }
 
-// Vectors are those of texts, in their order.
+// Vectors holds the vectors of texts, in the order of the texts.
 type Vectors struct {
 	Rows   [][]float32
 	Tokens int // of all texts, and of the query before each
 }
 
-// Vectors reads texts, as many at once as there are places for.
+// Vectors computes the vectors of texts, as many at once as there are places.
 func (s *Service) Vectors(x *exchange.Exchange, r *Reading) (*Vectors, *wire.Fault) {
 	x.Watch()
 	var query []int32
@@ -84,7 +84,7 @@ func (s *Service) Vectors(x *exchange.Exchange, r *Reading) (*Vectors, *wire.Fau
 	return v, nil
 }
 
-// tokens are those of the query and of each text.
+// tokens tokenizes the query and each text.
 func (r *Reading) tokens(x *exchange.Exchange) (query []int32, all [][]int32, fault *wire.Fault) {
 	gone := func() bool { return x.Context.Err() != nil }
 	read := func(t Text, field string) []int32 {
@@ -110,7 +110,7 @@ func (r *Reading) tokens(x *exchange.Exchange) (query []int32, all [][]int32, fa
 	return query, all, nil
 }
 
-// compute fills the rows. The first error stops it.
+// compute fills the rows of v. The first error stops it.
 func (v *Vectors) compute(x *exchange.Exchange, m *Model, query []int32, tokens [][]int32, k *kept) error {
 	ctx, cancel := context.WithCancelCause(x.Context)
 	defer cancel(nil)
@@ -148,7 +148,7 @@ func (v *Vectors) compute(x *exchange.Exchange, m *Model, query []int32, tokens 
 	return context.Cause(ctx)
 }
 
-// vector waits for a place, and for a text's vector.
+// vector waits for a place and computes the vector of one text, of the model's width.
 func vector(ctx context.Context, x *exchange.Exchange, m *Model, tokens []int32) ([]float32, error) {
 	if err := m.places.take(ctx, x, 1); err != nil {
 		return nil, err
