@@ -10,10 +10,10 @@ import (
 	"github.com/sluice-ai/sluice/stages/chat"
 )
 
-// conversation makes the messages that templates know of those of a request.
+// conversation turns a request's messages into those that chat templates read.
 type conversation struct{ decode.Turns }
 
-// conversation reads system and messages.
+// conversation decodes system and messages.
 func (f fields) conversation(m *answer.Model, in *chat.Input) {
 	c := conversation{}
 	f.system(&c)
@@ -35,7 +35,7 @@ func (f fields) conversation(m *answer.Model, in *chat.Input) {
 	}
 }
 
-// system reads what stands before the conversation: a text, or blocks of text.
+// system decodes the system prompt: a text, or blocks of text.
 func (f fields) system(c *conversation) {
 	raw, ok := f.Get("system")
 	if !ok {
@@ -53,7 +53,7 @@ func (f fields) system(c *conversation) {
 	f.Fault = c.content("system", content)
 }
 
-// add takes the next message of a request.
+// add appends the next message of a request.
 func (c *conversation) add(place string, m *chat.Message) *wire.Fault {
 	switch m.Role {
 	case "user", "assistant", "system":
@@ -83,7 +83,7 @@ func (c *conversation) content(place string, v jsontext.Value) *wire.Fault {
 	return wire.Invalid(place, "invalid_value", "%s is missing or empty: want a string or a list of blocks", place)
 }
 
-// block takes a part of a message.
+// block appends one block of a message's content.
 func (c *conversation) block(place string, o *jsontext.Object) *wire.Fault {
 	kind, assistant := o.Text("type"), c.Role() == "assistant"
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// api answers requests in this dialect.
+// api answers requests of Anthropic's API.
 type api struct {
 	*answer.Service
 	created string // what it says of every model: RFC 3339
@@ -56,7 +56,7 @@ func (a *api) count(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	return nil
 }
 
-// read receives and decodes a request. Clients look for its id in a header of this name.
+// read receives and decodes a request. It sets the header in which clients look for the request's id.
 func (a *api) read(rc *fasthttp.RequestCtx, x *exchange.Exchange, answered bool) (request, *wire.Fault) {
 	rc.Response.Header.Set("Request-Id", x.ID)
 	body, fault := a.Body(rc, x)
@@ -67,7 +67,7 @@ func (a *api) read(rc *fasthttp.RequestCtx, x *exchange.Exchange, answered bool)
 	return parse(body, asked, answered)
 }
 
-// appendFault writes {"type": "error", "error": {…}}, with details where clients act upon them.
+// appendFault appends {"type": "error", "error": {…}}, with details for clients that act upon them.
 func appendFault(dst []byte, f *wire.Fault) []byte {
 	dst = wire.AppendString(append(dst, `{"type":"error","error":{"type":`...), kind(f))
 	dst = wire.AppendString(append(dst, `,"message":`...), f.Text)
@@ -77,7 +77,7 @@ func appendFault(dst []byte, f *wire.Fault) []byte {
 	return append(dst, "}}"...)
 }
 
-// kind is what clients tell faults by.
+// kind returns the error type by which clients distinguish faults.
 func kind(f *wire.Fault) string {
 	switch f.Status {
 	case fasthttp.StatusUnauthorized:

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// encoder spells one answer. What is written of it at last depends on what was before: it is that of one choice.
+// encoder writes the answer to one request. It remembers the open block, so it serves one choice only.
 type encoder struct {
 	head  []byte // {"id":…,"type":"message","role":"assistant","model":…
 	most  int    // tokens that were asked for
@@ -19,7 +19,7 @@ type encoder struct {
 	index int    // of the open block, or of the next one
 }
 
-// block is a kind of content.
+// block is a kind of content block.
 type block int
 
 const (
@@ -35,7 +35,8 @@ func newEncoder(o *request, id string) *encoder {
 	return &encoder{head: head, most: o.most, omit: o.omit}
 }
 
-// event opens one, as far as its type. Some clients read the line above the data, others the type in it.
+// event appends the beginning of an event, up to its type. Some clients read the event line, others the type in the
+// data.
 func event(dst []byte, name string) []byte {
 	dst = append(append(append(dst, "event: "...), name...), "\ndata: {\"type\":\""...)
 	return append(append(dst, name...), '"')
@@ -81,14 +82,14 @@ func (e *encoder) Part(dst []byte, c *answer.Choice) []byte {
 	return dst
 }
 
-// appendUse writes the block of a call.
+// appendUse appends the block of a call.
 func appendUse(dst []byte, p *answer.Part, input []byte) []byte {
 	dst = wire.AppendString(append(dst, `{"type":"tool_use","id":`...), p.ID)
 	dst = wire.AppendString(append(dst, `,"name":`...), p.Name)
 	return append(append(append(dst, `,"input":`...), input...), '}')
 }
 
-// enter opens a block of a kind, if it is not the open one.
+// enter opens a block of a kind, unless one of that kind is open.
 func (e *encoder) enter(dst []byte, kind block, empty string) []byte {
 	if e.open == kind {
 		return dst
@@ -148,7 +149,7 @@ func (e *encoder) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 	return slices.Values([][]byte{dst})
 }
 
-// block writes a whole one.
+// block appends a whole block.
 func (e *encoder) block(dst []byte, p *answer.Part) []byte {
 	text := p.Text
 	switch p.Kind {
@@ -163,7 +164,7 @@ func (e *encoder) block(dst []byte, p *answer.Part) []byte {
 	return append(wire.AppendString(append(dst, `{"type":"text","text":`...), text), '}')
 }
 
-// reason says how the answer ended.
+// reason returns the stop_reason of the answer.
 func (e *encoder) reason(dst []byte, c *answer.Choice) []byte {
 	reason := "end_turn"
 	switch {
@@ -184,8 +185,8 @@ func (e *encoder) reason(dst []byte, c *answer.Choice) []byte {
 	return wire.AppendString(dst, c.Stop)
 }
 
-// appendUsage writes the object of that name. Tokens of the prompt are either read from the cache or input; nothing is
-// put into the cache for a client: all prompts stay there while there is room.
+// appendUsage appends the usage object. Prompt tokens count either as read from the cache or as input. None count as
+// written to the cache, since all prompts stay there while there is room.
 func appendUsage(dst []byte, u actors.Usage) []byte {
 	dst = strconv.AppendInt(append(dst, `{"input_tokens":`...), int64(u.Prompt-u.Cached), 10)
 	dst = strconv.AppendInt(append(dst, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...), int64(u.Cached), 10)

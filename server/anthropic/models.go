@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// modelObject describes a model.
+// modelObject describes a model as GET /v1/models returns it.
 type modelObject struct {
 	Type      string `json:"type"`
 	ID        string `json:"id"`
@@ -27,7 +27,7 @@ func (a *api) object(e *answer.Entry) modelObject {
 	return o
 }
 
-// list serves GET /v1/models: all of them on one page.
+// list serves GET /v1/models, all models on one page.
 func (a *api) list(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 	page := struct {
 		Data    []modelObject `json:"data"`

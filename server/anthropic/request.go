@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/chat"
 )
 
-// request is what a client asks for: an order, and how the answer is to be spelled.
+// request is a decoded request: an order, and the format of its answer.
 type request struct {
 	answer.Order
 	most int  // tokens of the answer
@@ -22,7 +22,7 @@ type request struct {
 // fields are the members of a request's body.
 type fields struct{ decode.Fields }
 
-// decode reads a body. One that is to be answered must say how long the answer may be.
+// parse decodes a body. If answered is set, the body must bound the answer's length (max_tokens).
 func parse(body answer.Body, find decode.Finder, answered bool) (request, *wire.Fault) {
 	in, m := decode.Read(body, find)
 	if m == nil {
@@ -59,11 +59,11 @@ func (f fields) length(most *int) {
 	}
 }
 
-// unthreaded is what Anthropic's own API says of requests that it cannot answer from a conversation that it keeps: who
-// reads it goes on without, as the client's tool runner does.
+// unthreaded is the error code with which Anthropic's API refuses a request that continues a stored conversation. The
+// client's tool runner, on seeing it, goes on without stored conversations.
 const unthreaded = "thread_unsupported_request"
 
-// ignored are fields that change no answer here, and those that ask for what there is not.
+// ignored marks fields that change no answer here as read, and refuses those that ask for missing features.
 func (f fields) ignored() {
 	f.Object("metadata", `an object such as {"user_id": "..."}`, func(o *wire.Fields) { o.Text("user_id", new(string)) })
 	f.Absent("container", "leave it out: no code is executed")
@@ -74,7 +74,7 @@ func (f fields) ignored() {
 	}
 }
 
-// thinking reads whether the model is to think, and how much it may.
+// thinking decodes whether the model is to think, and its token budget.
 func (f fields) thinking(o *request, r *actors.Request, vars *jsontext.Object) {
 	const want = `{"type": "enabled", "budget_tokens": n}, {"type": "adaptive"} or {"type": "disabled"}`
 	think := false
@@ -103,7 +103,7 @@ func (f fields) thinking(o *request, r *actors.Request, vars *jsontext.Object) {
 	decode.Think(vars, think)
 }
 
-// output reads output_config: how hard the model is to think, and what the answer is bound to be.
+// output decodes output_config: how hard the model is to think, and the answer's form.
 func (f fields) output(r *actors.Request, vars *jsontext.Object) {
 	const want = `an object such as {"format": {"type": "json_schema", "schema": {...}}}`
 	f.Object("output_config", want, func(o *wire.Fields) {

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/chat"
 )
 
-// tools hands the tools to the template, in the form that templates know, and says what the engine is to make of them.
+// tools passes the tools to the template, in the form that templates read, and returns the engine's choice of tools.
 func (f fields) tools(in *chat.Input) *answer.Tools {
 	box, out := answer.Toolbox{}, jsontext.List{}
 	f.choice(&box)
@@ -24,7 +24,7 @@ func (f fields) tools(in *chat.Input) *answer.Tools {
 	return f.Callable(&box)
 }
 
-// choice reads tool_choice.
+// choice decodes tool_choice.
 func (f fields) choice(box *answer.Toolbox) {
 	const want = `{"type": "auto"}, {"type": "any"}, {"type": "tool", "name": "..."} or {"type": "none"}`
 	f.Object("tool_choice", want, func(o *wire.Fields) {
@@ -61,7 +61,7 @@ func (f fields) list() jsontext.List {
 	return list
 }
 
-// tool puts a tool into the box, and makes it one as templates know it.
+// tool adds a tool to the box and returns it in the form that templates read.
 func (f fields) tool(box *answer.Toolbox, place string, o *jsontext.Object) *jsontext.Object {
 	if kind := o.Text("type"); kind != "" && kind != "custom" && f.Fault == nil {
 		f.Fault = wire.Invalid(place+".type", "unsupported_value",

@@ -1,6 +1,6 @@
-// Package decode reads what the requests of several dialects have in common: the model, the conversation, texts and
-// tokens, how tokens are chosen (in llama.cpp's names), and what the answer is bound to be.
+// Package decode decodes the fields that requests of several dialects share: model, conversation, texts and tokens,
+// sampling (in llama.cpp's names), and the form of the answer.
 //
-// Fields are wire.Fields that know models. Not here: members that one dialect alone has, and what is done with a
-// request (server/answer).
+// Fields are wire.Fields that know models. Not here: fields of one dialect alone, and what is done with a request
+// (server/answer).
 package decode

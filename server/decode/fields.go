@@ -10,13 +10,13 @@ import (
 	"github.com/sluice-ai/sluice/stages/chat"
 )
 
-// Fields are the members of a request's body.
+// Fields are the members of a request's body, decoded for a model.
 type Fields struct{ *wire.Fields }
 
-// Finder finds the model that a request names.
+// Finder finds the model that a request names, and makes it run.
 type Finder func(name string) (*answer.Model, *wire.Fault)
 
-// Read reads a body as far as the model that it is for; nil after a fault.
+// Read decodes a body as far as its model. The model is nil after a fault.
 func Read(body answer.Body, find Finder) (Fields, *answer.Model) {
 	f := Fields{wire.ReadFields(body.Text, body.Budget)}
 	name := ""
@@ -29,14 +29,14 @@ func Read(body answer.Body, find Finder) (Fields, *answer.Model) {
 	return f, m
 }
 
-// Missing is the fault of a field that must be there.
+// Missing records the fault of a missing field.
 func (f Fields) Missing(name, want string) {
 	if f.Fault == nil {
 		f.Fault = wire.Invalid(name, "missing_required_parameter", "%s is missing: want %s", name, want)
 	}
 }
 
-// Conversation reads what a prompt is rendered from, but for the tools.
+// Conversation decodes a prompt's conversation, without its tools.
 func (f Fields) Conversation(m *answer.Model) *chat.Input {
 	in := &chat.Input{AddGenerationPrompt: true, Extra: &jsontext.Object{}}
 	in.Messages = f.named(f.Normal(f.Messages(), m))
@@ -57,7 +57,7 @@ func (f Fields) Conversation(m *answer.Model) *chat.Input {
 	return in
 }
 
-// Messages reads the conversation of a request, of one message at least.
+// Messages decodes the conversation of a request, which must have a message.
 func (f Fields) Messages() []chat.Message {
 	const want = `a list such as [{"role": "user", "content": "..."}]`
 	raw, ok := f.Get("messages")
@@ -75,8 +75,8 @@ func (f Fields) Messages() []chat.Message {
 	return messages
 }
 
-// named gives results of tools the names of these: templates want them, and requests have ids. An id that no call has
-// is a fault; where there is none, the template may do without.
+// named gives the results of tools the names of their tools: templates need them, but requests carry ids. An id
+// without a call is a fault; a result without id stays as it is.
 func (f Fields) named(messages []chat.Message) []chat.Message {
 	names := map[string]string{}
 	for i := range messages {
@@ -102,7 +102,7 @@ func (f Fields) named(messages []chat.Message) []chat.Message {
 	return messages
 }
 
-// called notes the names of calls by their ids.
+// called records the names of a message's calls by their ids.
 func (f Fields) called(place string, m *chat.Message, names map[string]string) {
 	const want = `want a list such as [{"type": "function", "function": {"name": "...", "arguments": "{}"}}]`
 	if v := m.Fields.Get("tool_calls"); jsontext.Given(v) {
@@ -124,7 +124,7 @@ func (f Fields) called(place string, m *chat.Message, names map[string]string) {
 	}
 }
 
-// Normal puts messages into the form that the model's template knows.
+// Normal rewrites messages into the form that the model's template reads.
 func (f Fields) Normal(messages []chat.Message, m *answer.Model) []chat.Message {
 	if f.Fault != nil {
 		return nil
@@ -137,7 +137,7 @@ func (f Fields) Normal(messages []chat.Message, m *answer.Model) []chat.Message 
 	return messages
 }
 
-// Refuse takes over what is wrong with the conversation.
+// Refuse records a fault of the conversation.
 func (f Fields) Refuse(err error) {
 	if f.Budget.Spent(err) {
 		f.Fault = wire.Malformed("", err)

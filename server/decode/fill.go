@@ -8,7 +8,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/token"
 )
 
-// Fill makes the prompt that asks for what is missing between two texts; field is what said that something is.
+// Fill returns the tokens of a prompt that asks for the text between before and after. field names the request's
+// field in faults.
 func (f Fields) Fill(m *answer.Model, field string, beside []token.Snippet, before, after string) []int32 {
 	if f.Fault != nil {
 		return nil

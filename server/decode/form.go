@@ -5,8 +5,8 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// Form reads what the answer is bound to be: response_format, and the fields of llama.cpp's, vLLM's and SGLang's
-// servers. nil: anything.
+// Form decodes the form of the answer: response_format, and the fields of llama.cpp's, vLLM's and SGLang's servers.
+// nil allows any answer.
 func (f Fields) Form() *answer.Form {
 	b := binder{Fields: f}
 	b.responseFormat()
@@ -40,7 +40,7 @@ func (f Fields) Form() *answer.Form {
 	return b.form
 }
 
-// Schema reads a field that is a JSON Schema which the answer must keep; nil where it is absent.
+// Schema decodes a field that holds a JSON Schema for the answer; nil if it is absent.
 func (f Fields) Schema(name string) *answer.Form {
 	b := binder{Fields: f}
 	if raw, ok := f.Get(name); ok {
@@ -49,20 +49,20 @@ func (f Fields) Schema(name string) *answer.Form {
 	return b.form
 }
 
-// AnyObject is the form of any JSON object; a field asked for it.
+// AnyObject returns the form of any JSON object; name is the field that asked for it.
 func (f Fields) AnyObject(name string) *answer.Form {
 	b := binder{Fields: f}
 	b.set(f, name, answer.JSONForm(f.Place(name)))
 	return b.form
 }
 
-// binder collects the form; more than one is a fault.
+// binder collects the form of the answer. A second form is a fault.
 type binder struct {
 	Fields
 	form *answer.Form
 }
 
-// responseFormat reads response_format: OpenAI's, or with the schema beside the type.
+// responseFormat decodes response_format: OpenAI's, or with the schema beside the type.
 func (b *binder) responseFormat() {
 	const want = `{"type": "text"}, {"type": "json_object"} or {"type": "json_schema", "json_schema": {"schema": {...}}}`
 	b.Object("response_format", want, func(o *wire.Fields) {
@@ -94,7 +94,7 @@ func (b *binder) responseFormat() {
 	})
 }
 
-// schema takes a schema's text; some clients send it in a string.
+// schema adds a schema; some clients send it as JSON in a string.
 func (b *binder) schema(in Fields, name, raw string) {
 	if text, err := in.Reader(raw).String(); err == nil {
 		raw = text
@@ -128,7 +128,7 @@ func (f Fields) bounded(name, text string) bool {
 	return f.Fault == nil
 }
 
-// set takes a form, unless there is one. in is the object with the field name.
+// set sets the form, or records the fault of a second one. in is the object with the field name.
 func (b *binder) set(in Fields, name string, form *answer.Form) {
 	switch {
 	case in.Fault != nil || b.Fault != nil:

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// Inputs takes a text, texts, token ids, or lists of token ids, of a field: up to most.
+// Inputs decodes a field with a text, texts, token ids, or lists of token ids. More than most entries are a fault.
 func (f Fields) Inputs(name string, most int, m *answer.Model) []answer.Text {
 	const want = "a string, a list of strings, a list of token ids, or a list of such lists"
 	raw, ok := f.Get(name)
@@ -64,10 +64,10 @@ func (f Fields) Inputs(name string, most int, m *answer.Model) []answer.Text {
 	return all
 }
 
-// errInput ends the reading of an input that is none.
+// errInput ends the decoding of an input of a wrong type.
 var errInput = errors.New("no input")
 
-// token reads one id of an input. There may be as many as the context holds.
+// token decodes one token id of an input. There may be as many as the context holds.
 func (f Fields) token(r *jsontext.Reader, ids *[]int32, name string, m *answer.Model) error {
 	raw, err := r.Raw()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
-// Limits of a request beside those of every dialect.
+// Limits of a request beside those that every dialect has.
 const (
 	maxBiases     = 4096
 	maxBreakers   = 16
@@ -21,7 +21,7 @@ const (
 	breakersBytes = 40
 )
 
-// Sampling reads everything that says how tokens are chosen. The bounds are those of sample.Params.Check.
+// Sampling decodes all fields that control sampling. sample.Params.Check states their bounds.
 func (f Fields) Sampling(m *answer.Model) sample.Params {
 	p := m.Sampling
 	f.Number("temperature", 0, 100, &p.Temp)
@@ -63,7 +63,8 @@ func (f Fields) dry(m *answer.Model, d *sample.DRY) {
 	}
 }
 
-// seed takes any integer; without one that is the model's own, and for negative ones the answer is different each time.
+// seed decodes seed, which may be any integer. Without a seed the model's own is used; without either, or if it is
+// negative, a random one is drawn.
 func (f Fields) seed(p *sample.Params) {
 	seed := int64(-1)
 	if p.Seed != 0 {
@@ -76,10 +77,11 @@ func (f Fields) seed(p *sample.Params) {
 	}
 }
 
-// AnySeed is one that no request gave. Answers tell it, and what JavaScript sends back are numbers of 53 bits.
+// AnySeed draws a random seed of 32 bits: answers contain it, and clients in JavaScript return numbers of at most 53
+// bits.
 func AnySeed() uint64 { return uint64(rand.Uint32()) }
 
-// bias reads logit_bias: OpenAI's {"id": bias}, or llama.cpp's [[id, bias]], where false bans the token.
+// bias decodes logit_bias: OpenAI's {"id": bias}, or llama.cpp's [[id, bias]], in which false bans the token.
 func (f Fields) bias(m *answer.Model, p *sample.Params) {
 	const want = `an object {"token id": bias} or a list [[token id, bias]] with ids of the model, and numbers or false`
 	raw, ok := f.Get("logit_bias")
@@ -105,7 +107,7 @@ func (f Fields) bias(m *answer.Model, p *sample.Params) {
 	})
 }
 
-// pairs reads the ids and biases of either form, as they are spelled. A key that is given twice counts once.
+// pairs returns the ids and biases of either form as text. Of a key that occurs twice one pair counts.
 func (f Fields) pairs(raw string) (all [][2]string, err error) {
 	r := f.Reader(raw)
 	add := func(pair ...string) error {
@@ -143,7 +145,7 @@ func (f Fields) pairs(raw string) (all [][2]string, err error) {
 
 var errPair = errors.New("no pair of an id and a bias")
 
-// maxBias bounds what is added to a logit; far more than any logit, it decides.
+// maxBias bounds a logit's bias, in either direction; it is far larger than any logit.
 const maxBias = 1e6
 
 func parseBias(pair [2]string, vocab int) (sample.Bias, bool) {

@@ -2,7 +2,7 @@ package decode
 
 import "github.com/sluice-ai/sluice/internal/jsontext"
 
-// Think tells the template whether the model is to think. Templates have several names for it.
+// Think sets the template's variables for whether the model is to think. Templates have several names for it.
 func Think(vars *jsontext.Object, think bool) {
 	mode := "disabled"
 	if think {
@@ -13,8 +13,8 @@ func Think(vars *jsontext.Object, think bool) {
 	vars.Set("thinking_mode", jsontext.String(mode))
 }
 
-// HowHard tells the template how hard the model is to think, in the words of any API. What templates have in common are
-// low, medium and high; those with the other name for it have no medium.
+// HowHard sets the template's variables for how hard the model is to think. effort is a word of any API; templates
+// share low, medium and high, those with thinking_effort lack medium.
 func HowHard(vars *jsontext.Object, effort string) {
 	switch effort {
 	case "minimal":
@@ -29,7 +29,7 @@ func HowHard(vars *jsontext.Object, effort string) {
 	vars.Set("thinking_effort", jsontext.String(effort))
 }
 
-// Effort reads whether, and how hard, the model is to think, as OpenAI has it; "" where that is not said.
+// Effort decodes a field with OpenAI's words for whether, and how hard, the model is to think; "" if it is absent.
 func (f Fields) Effort(name string, vars *jsontext.Object) (effort string) {
 	f.Text(name, &effort)
 	switch effort {

@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/chat"
 )
 
-// Tools reads tools, tool_choice and parallel_tool_calls, as OpenAI's chat completions have them. It hands the tools to
-// the template, and says what the engine is to make of them; nil: nothing can be called.
+// Tools decodes tools, tool_choice and parallel_tool_calls of OpenAI's chat completions. It passes the tools to the
+// template and returns the engine's choice of tools; nil if nothing can be called.
 func (f Fields) Tools(in *chat.Input) *answer.Tools {
 	box := answer.Toolbox{}
 	f.ToolChoice(&box, true)
@@ -30,7 +30,7 @@ func (f Fields) Tools(in *chat.Input) *answer.Tools {
 	return f.Callable(&box)
 }
 
-// ToolList reads the objects of tools.
+// ToolList decodes the objects of tools.
 func (f Fields) ToolList() jsontext.List {
 	raw, ok := f.Get("tools")
 	if !ok {
@@ -43,7 +43,7 @@ func (f Fields) ToolList() jsontext.List {
 	return list
 }
 
-// Declared is a tool as templates know it, of those members that are there.
+// Declared returns a tool in the form that templates read, without the members that are absent.
 func Declared(name, description, parameters jsontext.Value) *jsontext.Object {
 	function, tool := &jsontext.Object{}, &jsontext.Object{}
 	set := func(key string, v jsontext.Value) {
@@ -59,8 +59,8 @@ func Declared(name, description, parameters jsontext.Value) *jsontext.Object {
 	return tool
 }
 
-// ToolChoice reads tool_choice and parallel_tool_calls, as OpenAI has them. In chat completions what it says of a type
-// is in an object of its own.
+// ToolChoice decodes OpenAI's tool_choice and parallel_tool_calls. If nested is set, as in chat completions, a
+// choice's members are in an object of its own.
 func (f Fields) ToolChoice(box *answer.Toolbox, nested bool) {
 	const want = `"auto", "none", "required" or {"type": "function", "function": {"name": "..."}}`
 	parallel := true
@@ -108,7 +108,7 @@ func (f Fields) ToolChoice(box *answer.Toolbox, nested bool) {
 	})
 }
 
-// allowed reads which tools may be called, and whether one must be.
+// allowed decodes the type allowed_tools: which tools may be called, and whether one must be.
 func allowed(o *wire.Fields, box *answer.Toolbox, nested bool) {
 	mode := ""
 	switch o.Text("mode", &mode); mode {
@@ -131,7 +131,7 @@ func allowed(o *wire.Fields, box *answer.Toolbox, nested bool) {
 	}
 }
 
-// named is a tool's name; "" if there is none.
+// named returns a tool's name; "" if it has none.
 func named(tool jsontext.Value, nested bool) string {
 	o, _ := tool.(*jsontext.Object)
 	if nested {
@@ -140,7 +140,7 @@ func named(tool jsontext.Value, nested bool) string {
 	return o.Text("name")
 }
 
-// Tool puts a tool into the box: an object with a name, strict, and a schema under the key given.
+// Tool adds a tool to the box: an object with a name, strict, and a schema under the given key.
 func (f Fields) Tool(box *answer.Toolbox, o *jsontext.Object, place, schema string) {
 	if f.Fault != nil {
 		return
@@ -162,7 +162,7 @@ func (f Fields) Tool(box *answer.Toolbox, o *jsontext.Object, place, schema stri
 	f.Fault = box.Add(t, place+".name", place+"."+schema)
 }
 
-// Callable is what the engine is to make of the tools of a box.
+// Callable returns the engine's choice of the tools in a box; nil if nothing can be called.
 func (f Fields) Callable(box *answer.Toolbox) (t *answer.Tools) {
 	if f.Fault == nil {
 		t, f.Fault = box.Tools("tool_choice")

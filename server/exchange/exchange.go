@@ -17,14 +17,14 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// Why a Context ended early.
+// Causes for which a Context ends early.
 var (
 	ErrGone     = errors.New("the client has gone")
 	ErrStopping = errors.New("the server is stopping")
 	ErrUnread   = errors.New("the client does not read its answer, and others wait for its place")
 )
 
-// StatusGone is logged for requests whose client did not wait for the answer. It is never sent.
+// StatusGone is logged for requests whose client did not wait for the answer. It is never sent to a client.
 const StatusGone = wire.StatusGone
 
 // sendBuffer bounds what the kernel holds for a client that does not read; by itself it takes megabytes.
@@ -67,8 +67,8 @@ type Exchange struct {
 	once     sync.Once
 }
 
-// Begin takes a request up. The Context ends with base; finished is called once, when the answer has been handed over
-// completely, from whichever goroutine did so.
+// Begin starts an exchange. Its Context ends with base. finished is called once, on any goroutine, when the answer
+// has been handed over completely.
 func Begin(base context.Context, rc *fasthttp.RequestCtx, id string, patience time.Duration, log zerolog.Logger,
 	finished func(x *Exchange, status int),
 ) *Exchange {
@@ -78,7 +78,8 @@ func Begin(base context.Context, rc *fasthttp.RequestCtx, id string, patience ti
 	return x
 }
 
-// Hold has arrived called when the request is there completely, and ended when it has been answered after that.
+// Hold sets functions to be called: arrived when the request has arrived completely, ended when it has been answered
+// after that.
 func (x *Exchange) Hold(arrived, ended func()) {
 	x.arrived, x.ended = arrived, ended
 	if x.complete {
@@ -86,21 +87,20 @@ func (x *Exchange) Hold(arrived, ended func()) {
 	}
 }
 
-// Keep has give called when the answer is complete: what it was made with is not needed any more.
+// Keep has give called when the answer is complete and its resources are no longer needed.
 func (x *Exchange) Keep(give func()) { x.kept = append(x.kept, give) }
 
-// arrive says that the request is there completely.
+// arrive records that the request has arrived completely.
 func (x *Exchange) arrive() {
 	if x.complete = true; x.arrived != nil {
 		x.arrived()
 	}
 }
 
-// Complete says that nothing is left of the request that would be taken for the next one.
+// Complete reports whether the request was read completely, so that the next bytes begin another request.
 func (x *Exchange) Complete() bool { return x.complete }
 
-// Await waits until what the request needs is ready, as long as its client does. What has not arrived of the request
-// stays where it is.
+// Await waits until ready closes, as long as the client stays. Bytes that have not been read stay in the connection.
 func (x *Exchange) Await(ready <-chan struct{}) *wire.Fault {
 	select {
 	case <-ready:
@@ -127,14 +127,14 @@ func (x *Exchange) Watch() {
 	}
 }
 
-// Unread says that the client takes too little of its answer.
+// Unread reports whether the client reads its answer too slowly.
 func (x *Exchange) Unread() bool { return x.pace.unread(time.Now()) }
 
 // GiveUp ends the Context, because the answer is not read.
 func (x *Exchange) GiveUp() { x.end(ErrUnread) }
 
-// Stream answers with events of a Content-Type, which write sends from another goroutine after the handler has
-// returned. If write panics, the event broken is sent last; where there is none, the connection breaks off.
+// Stream answers with events of a Content-Type, which write sends on another goroutine after the handler has
+// returned. If write panics, the event broken is sent last; if broken is empty, the connection is closed.
 func (x *Exchange) Stream(rc *fasthttp.RequestCtx, media string, broken []byte, write func(*Writer)) {
 	x.streams = true
 	if c, ok := x.conn.(interface{ SetWriteBuffer(bytes int) error }); ok {
@@ -178,7 +178,7 @@ func (x *Exchange) Stream(rc *fasthttp.RequestCtx, media string, broken []byte, 
 	})
 }
 
-// Answered ends an exchange whose answer is complete in the response; with a stream it does nothing.
+// Answered ends an exchange whose answer is complete in the response. It does nothing for a stream.
 func (x *Exchange) Answered(status int) {
 	if !x.streams {
 		x.close(status)
@@ -186,7 +186,7 @@ func (x *Exchange) Answered(status int) {
 	}
 }
 
-// allow gives writes so much time from now on.
+// allow sets the deadline of writes to patience from now.
 func (x *Exchange) allow(patience time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -195,7 +195,7 @@ func (x *Exchange) allow(patience time.Duration) {
 	}
 }
 
-// breakOff has the connection closed where the answer stands, so that nobody takes it for complete.
+// breakOff closes the connection after what was written, so that no client takes the answer for complete.
 func (x *Exchange) breakOff() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -203,7 +203,8 @@ func (x *Exchange) breakOff() {
 	x.conn.SetWriteDeadline(time.Unix(1, 0)) //nolint:errcheck // it is closed already, then
 }
 
-// close must happen before fasthttp goes on with the connection: the watch reads from it.
+// close ends the exchange. It must be called before fasthttp goes on with the connection, since the watch reads from
+// it.
 func (x *Exchange) close(status int) {
 	x.once.Do(func() {
 		if x.watch != nil {
@@ -233,18 +234,18 @@ func (x *Exchange) Panicked(reason any) {
 	x.Log.Error().Str("panic", fmt.Sprint(reason)).Str("stack", string(debug.Stack())).Msg("a request made us panic")
 }
 
-// Writer sends events. Several goroutines may use it at once.
+// Writer sends events to the client. It is safe for concurrent use.
 type Writer struct {
 	x      *Exchange
 	mu     sync.Mutex
 	buffer *bufio.Writer
 }
 
-// lastWords is how long a client may take for what is sent after its Context has ended.
+// lastWords bounds the time a client may take for what is sent after its Context has ended.
 const lastWords = time.Second
 
-// Send writes one or more whole events and hands them to the network. A client that accepts nothing for too long,
-// or has gone, ends the Context.
+// Send writes one or more whole events and flushes them. A client that accepts nothing for too long, or has gone,
+// ends the Context; its cause is returned.
 func (w *Writer) Send(events []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Incoming is the request's body as it arrives, for who keeps it elsewhere than in memory: up to patience may pass
-// without a byte. Read to its end, the request has arrived. done is to be called when nobody reads any more.
+// Incoming returns the request's body as it arrives, for callers that store it outside memory. Up to patience may
+// pass without a byte. A body that was read to its end has arrived. The caller must call done when it reads no more.
 func (x *Exchange) Incoming(rc *fasthttp.RequestCtx, patience time.Duration) (body io.Reader, done func()) {
 	if x.complete {
 		return eof{}, func() {}

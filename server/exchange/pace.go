@@ -5,22 +5,23 @@ import (
 	"time"
 )
 
-// A client reads its answer if it takes at least slowest bytes a second of what is there for it. It may be late by
-// patient, and what it took at once counts for ahead: the system takes bytes from us in portions.
+// Bounds of a slow client. A client reads its answer if it takes at least slowest bytes a second of what is
+// available. It may be late by patient, and earlier reading counts for up to ahead: the system takes bytes from us in
+// portions.
 const (
 	slowest = 8 << 10
 	patient = 2 * time.Second
 	ahead   = 4 * time.Second
 )
 
-// pace is how a client keeps up with what is written to it.
+// pace measures how a client keeps up with what is written to it.
 type pace struct {
 	mu     sync.Mutex
 	since  time.Time     // since when a write waits; zero: none does
 	behind time.Duration // what earlier ones waited, less what their bytes were worth: from -ahead to patient
 }
 
-// begin says that a write begins, and end that so many bytes were taken.
+// begin records the start of a write, and end its end and how many bytes were taken.
 func (p *pace) begin(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +36,7 @@ func (p *pace) end(now time.Time, bytes int) {
 	p.since = time.Time{}
 }
 
-// unread says that the client takes too little.
+// unread reports whether the client reads too slowly.
 func (p *pace) unread(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

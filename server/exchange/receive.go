@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// Intake is what all requests together may cost, in bytes, until their prompts are made.
+// Intake bounds the memory of all requests together, in bytes, until their prompts are made.
 type Intake struct {
 	receiving, making *quota.Pool
 	turns             *quota.Pool   // see Turn
@@ -29,8 +29,8 @@ type Intake struct {
 	rests   time.Time   // until when it is not
 }
 
-// costs is how many bytes a request costs for each of its body, until its prompt is made: the body itself, its texts,
-// the prompt as text and as tokens, and what is garbage by then.
+// costs is the memory that a request is charged for each byte of its body until its prompt is made: for the body
+// itself, its texts, the prompt as text and as tokens, and garbage.
 const costs = 8
 
 const (
@@ -39,8 +39,9 @@ const (
 	stalls   = 2 * time.Second // how long nothing may arrive while others wait to be received
 )
 
-// NewIntake bounds the bytes of all requests in memory, and those of a body. A part is for bodies that arrive, so that
-// what has arrived can always be made into a prompt.
+// NewIntake bounds the memory of all requests to size bytes and a body to body bytes; a request waits at most wait
+// for its share. A part of size is reserved for bodies that arrive, so that a body that has arrived can always become
+// a prompt.
 func NewIntake(size int64, body int, wait time.Duration) *Intake {
 	received := size * 3 / 8
 	return &Intake{
@@ -50,19 +51,19 @@ func NewIntake(size int64, body int, wait time.Duration) *Intake {
 	}
 }
 
-// Used is what requests cost at the moment.
+// Used returns the bytes that requests are charged at the moment.
 func (in *Intake) Used() int64 { return in.receiving.Used() + in.making.Used() + in.turns.Used() }
 
-// Turns is how many requests have a turn at the moment, and Waiting how many wait for one.
+// Turns returns the number of requests that have a turn at the moment.
 func (in *Intake) Turns() int64 { return in.turns.Used() / turnBytes }
 
-// Waiting is how many requests wait for a turn.
+// Waiting returns the number of requests that wait for a turn.
 func (in *Intake) Waiting() int { return in.turns.Waiting() }
 
-// cost is what a request has taken of the intake.
+// cost is the memory that a request was charged, in bytes.
 type cost struct{ receiving, making int64 }
 
-// Receive reads the body, and waits until its prompt may be made. What it costs is the exchange's until Release.
+// Receive reads the body, and waits until its prompt may be made. The exchange is charged for it until Release.
 func (x *Exchange) Receive(rc *fasthttp.RequestCtx, in *Intake, patience time.Duration) (string, *wire.Fault) {
 	length := rc.Request.Header.ContentLength()
 	x.intake = in
@@ -88,8 +89,8 @@ func (x *Exchange) Receive(rc *fasthttp.RequestCtx, in *Intake, patience time.Du
 	return body, fault
 }
 
-// read reads a body of so many bytes, or as many as come where length is negative. A handful of it is read at once; for
-// the rest there must be room for all of it, so that nobody waits in the middle.
+// read reads a body of length bytes, or up to its end if length is negative. The first 256 KiB are read at once;
+// before the rest is read there must be memory for all of it, so that no request waits in the middle.
 func (x *Exchange) read(from io.Reader, length int, patience time.Duration) (string, *wire.Fault) {
 	in := x.intake
 	first, all, most := int64(handful), int64(in.most), in.received/3
@@ -127,7 +128,7 @@ func (x *Exchange) read(from io.Reader, length int, patience time.Duration) (str
 	}
 }
 
-// arriving reads what comes, until the deadline; a client that sends nothing has less time while others wait.
+// arriving reads from the client until the deadline. A client that sends nothing has less time while others wait.
 func (x *Exchange) arriving(from io.Reader, buffer []byte, deadline time.Time) (n int, err error) {
 	for {
 		until := time.Now().Add(stalls)
@@ -144,7 +145,7 @@ func (x *Exchange) arriving(from io.Reader, buffer []byte, deadline time.Time) (
 	}
 }
 
-// pay takes its share of the intake for the exchange, up to most of a pool.
+// pay charges the exchange a share of the intake, up to most of a pool.
 func (x *Exchange) pay(c cost, most int64) *wire.Fault {
 	pool, units := x.intake.receiving, c.receiving
 	if c.making > 0 {
@@ -168,7 +169,7 @@ func (x *Exchange) pay(c cost, most int64) *wire.Fault {
 	return nil
 }
 
-// Release gives back what the request cost: its prompt is made.
+// Release ends the charge for the request: its prompt is made.
 func (x *Exchange) Release() {
 	x.mu.Lock()
 	paid, took := x.paid, time.Since(x.making)-x.waited
@@ -189,11 +190,11 @@ func (x *Exchange) Release() {
 	}
 }
 
-// large is what a request must have cost to let others breathe.
+// large is the charge above which a request is followed by a rest, in bytes.
 const large = 8 << 20
 
-// rests is how many times as long as a large prompt took to make, the next one waits: the processors are for those who
-// are answered as well.
+// rests is the length of that rest as a multiple of the time that the prompt took. It leaves the processors to
+// answers.
 const rests = 2
 
 func (in *Intake) tooLarge() *wire.Fault {
@@ -201,7 +202,7 @@ func (in *Intake) tooLarge() *wire.Fault {
 		"the body has more than %d bytes, which is the most that is read: send less", in.most)
 }
 
-// unreadable says why a body did not arrive.
+// unreadable returns the fault of a body that did not arrive.
 func (x *Exchange) unreadable(err error, patience time.Duration) *wire.Fault {
 	var network net.Error
 	switch {

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// What requests leave behind is given back to the system soon: else it stays with us until others have filled as much
-// again. Looking is cheap; giving back costs a collection, and the pages that are taken again.
+// Intervals for returning freed memory to the system: without it the memory stays with the process until other
+// requests fill as much again. Checking is cheap; returning costs a garbage collection and page faults later.
 const (
 	soon   = time.Second     // after a request has given back what it cost
 	again  = 5 * time.Second // after memory was given back
 	litter = 32 << 20        // bytes more than there were then, to be worth it
 )
 
-// tidy has somebody look soon.
+// tidy schedules a check for memory to return.
 func (in *Intake) tidy() {
 	if !in.tidying.CompareAndSwap(false, true) {
 		return
@@ -28,7 +28,7 @@ func (in *Intake) tidy() {
 	})
 }
 
-// heap is how many bytes the heap has of the system's memory, those that are free or garbage included.
+// heap returns the bytes of system memory that the heap has, free memory and garbage included.
 func heap() (bytes uint64) {
 	all := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
 		{Name: "/memory/classes/heap/free:bytes"}}

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Making something that takes a processor for long takes a turn, and the memory that is set aside for it: that of the
-// most costly form (grammar.DefaultLimits).
+// Limits of turns. Work that takes a processor for long takes a turn, and reserves the memory of the most expensive
+// form (grammar.DefaultLimits).
 const (
 	turnBytes = 64 << 20
 	mostTurns = 4
 )
 
-// turns is how many have one at a time: half of the processors are for those who are answered.
+// turns returns the number of turns at a time: half of the processors, since the others compute answers.
 func turns() int64 { return int64(max(1, min(mostTurns, runtime.GOMAXPROCS(0)/2))) }
 
-// Turn waits until the exchange may make something that takes long, which ends with done. Clients take turns, and
-// who waits too long is told ErrCrowded.
+// Turn waits until the exchange may begin work that takes long; the caller calls done at its end. Clients take turns,
+// and a request that waits too long gets ErrCrowded.
 func (x *Exchange) Turn(ctx context.Context) (done func(), err error) {
 	pool := x.intake.turns
 	ctx, cancel := context.WithTimeoutCause(ctx, x.intake.wait, ErrCrowded)
@@ -33,10 +33,10 @@ func (x *Exchange) Turn(ctx context.Context) (done func(), err error) {
 	return func() { pool.Give(x.Client, turnBytes) }, nil
 }
 
-// ErrCrowded says that a request has waited too long for its share of what all have together.
+// ErrCrowded ends a request that has waited too long for its share of a common resource.
 var ErrCrowded = errors.New("requests that came before are as large as what is taken at a time: try again later")
 
-// Large has work done on what the request says, which takes a turn if its body was large.
+// Large runs work on the request's texts. If the body was large, it waits for a turn first.
 func (x *Exchange) Large(work func() error) error {
 	if x.body > largeBody {
 		done, err := x.Turn(x.Context)
@@ -48,5 +48,5 @@ func (x *Exchange) Large(work func() error) error {
 	return work()
 }
 
-// largeBody is how many bytes of text take some 10 ms to be made into a prompt.
+// largeBody is the size of a body that takes some 10 ms to become a prompt, in bytes.
 const largeBody = 64 << 10

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watch notices that a client closes its connection while we compute for it. A goroutine parks in the netpoller
+// watch notices that a client closes its connection while its answer is computed. A goroutine parks in the netpoller
 // until the socket has something to read, and peeks: the end of the stream, or an error, means that the client has
 // gone. A client that closes only its sending side counts as gone, as in net/http.
 type watch struct {
@@ -19,11 +19,11 @@ type watch struct {
 	done chan struct{}
 }
 
-// pollEvery is the pace once bytes of a next request hide the end of the stream.
+// pollEvery is the interval of polling once bytes of a next request hide the end of the stream.
 const pollEvery = 100 * time.Millisecond
 
-// newWatch calls gone, at most once, when the client goes away before stop. Connections that are no sockets are
-// not watched. Until stop nothing else may read from the connection.
+// newWatch calls gone, at most once, when the client goes away before stop. Connections that are no sockets are not
+// watched. Until stop nothing else may read from the connection.
 func newWatch(conn net.Conn, gone func()) *watch {
 	w := &watch{conn: conn, gone: gone, quit: make(chan struct{}), done: make(chan struct{})}
 	if c, ok := conn.(syscall.Conn); ok {
@@ -78,7 +78,7 @@ func peek(fd int) peeked {
 	}
 }
 
-// poll asks from time to time whether the client has closed, which unread bytes keep peek from seeing.
+// poll checks from time to time whether the client has closed: unread bytes hide that from peek.
 func (w *watch) poll() {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -110,7 +110,7 @@ func (w *watch) stopped() bool {
 	}
 }
 
-// stop ends the watch; the connection is as before.
+// stop ends the watch and leaves the connection as it was before.
 func (w *watch) stop() {
 	close(w.quit)
 	if w.raw == nil {

@@ -4,7 +4,7 @@ package exchange
 
 import "net"
 
-// watch exists on Linux; elsewhere a client that has gone is noticed when an event cannot be sent to it.
+// watch does nothing on this system: a client that has gone is noticed when an event cannot be sent.
 type watch struct{}
 
 func newWatch(net.Conn, func()) *watch { return &watch{} }

@@ -6,12 +6,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// atOnce is how much of a body is made at a time. A smaller one is sent as it is.
+// atOnce is the size up to which a body is made before it is sent, in bytes.
 const atOnce = 64 << 10
 
-// Whole answers with a body of a Content-Type whose pieces come in order, each of them good until the next. A large one
-// is made while it is read, and no further than the client reads: it is asked for its pieces once more, from the
-// beginning. If the Context ends, so does the making, and the connection breaks off.
+// Whole answers with a body of a Content-Type, made of pieces in order, each valid until the next. A large body is
+// made while the client reads it, and no further: pieces is iterated once more, from the beginning. If the Context
+// ends, the iteration stops and the connection is closed.
 func (x *Exchange) Whole(rc *fasthttp.RequestCtx, media string, pieces iter.Seq[[]byte]) {
 	body := make([]byte, 0, 4<<10)
 	small := true

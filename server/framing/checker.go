@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// ErrFraming is wrapped by all that Check returns.
+// ErrFraming is wrapped by all errors of Check.
 var ErrFraming = errors.New("the request is not framed as RFC 9112 has it")
 
 func fault(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrFraming, fmt.Sprintf(format, args...))
 }
 
-// Limits of what has no limit elsewhere, in bytes. A header's is the reader's.
+// Limits of parts that have no limit elsewhere, in bytes. The HTTP reader bounds headers.
 const (
 	maxLine    = 64 << 10
 	maxChunk   = 1 << 10 // the line of a chunk's size
@@ -34,7 +34,7 @@ const (
 	trailerLine
 )
 
-// Checker follows the requests of one connection. The zero value stands at the beginning of the first one.
+// Checker follows the requests on one connection. The zero value is at the beginning of the first request.
 type Checker struct {
 	state state
 	line  []byte // of the line at hand; its CR as well, once it is there
@@ -48,11 +48,11 @@ type Checker struct {
 	chunked bool
 }
 
-// Between says that no byte of a next request has come.
+// Between reports whether no byte of a next request has come.
 func (c *Checker) Between() bool { return c.state == requestLine && len(c.line) == 0 && c.blank == 0 }
 
-// Check takes the next bytes, and returns how many of them are beyond doubt: all of them, without an error. After an
-// error it must not be called again.
+// Check takes the next bytes of a connection, and returns the number of those that are framed correctly: all of them
+// if the error is nil. After an error it must not be called again.
 func (c *Checker) Check(b []byte) (good int, err error) {
 	for good < len(b) {
 		switch c.state {
@@ -97,10 +97,10 @@ func (c *Checker) most() int {
 	return maxLine
 }
 
-// next stands at the beginning of the next request.
+// next resets the checker to the beginning of the next request.
 func (c *Checker) next() { *c = Checker{line: c.line[:0]} }
 
-// take takes a whole line, without its end.
+// take takes a whole line, without its line end.
 func (c *Checker) take(line string) error {
 	switch c.state {
 	case requestLine:
@@ -211,7 +211,7 @@ func (c *Checker) chunk(line string) error {
 	return nil
 }
 
-// number reads digits and nothing else.
+// number parses digits and nothing else.
 func number(s string, base int) (int64, error) {
 	if s == "" || s[0] == '+' || s[0] == '-' || strings.Contains(s, "_") {
 		return 0, strconv.ErrSyntax
@@ -219,7 +219,7 @@ func number(s string, base int) (int64, error) {
 	return strconv.ParseInt(s, base, 63)
 }
 
-// field takes a header's line apart.
+// field splits a header's line into name and value.
 func field(line string) (name, value string, err error) {
 	if line[0] == ' ' || line[0] == '\t' {
 		return "", "", fault("a header goes on in a second line")
@@ -236,7 +236,7 @@ func field(line string) (name, value string, err error) {
 	return name, strings.Trim(value, " \t"), nil
 }
 
-// token says that s is a token of RFC 9110, 5.6.2.
+// token reports whether s is a token of RFC 9110, 5.6.2.
 func token(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -248,7 +248,7 @@ func token(s string) bool {
 	return s != ""
 }
 
-// visible says that s is not empty and has no spaces and no control characters.
+// visible reports whether s is not empty and has no spaces and no control characters.
 func visible(s string) bool {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] == 0x7F {
@@ -258,7 +258,7 @@ func visible(s string) bool {
 	return s != ""
 }
 
-// text says that s has no control characters but tabs.
+// text reports whether s has no control characters but tabs.
 func text(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' && s[i] != '\t' || s[i] == 0x7F {

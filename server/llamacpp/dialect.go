@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// api answers requests in this dialect.
+// api answers requests of llama-server's own API.
 type api struct{ *answer.Service }
 
 // Dialect is llama-server's own API for the models of a service.
@@ -54,14 +54,14 @@ func (a *api) finder(x *exchange.Exchange, do answer.Task) decode.Finder {
 	return func(name string) (*answer.Model, *wire.Fault) { return a.AskedTo(x, do, name) }
 }
 
-// appendFault writes {"error": {"code", "message", "type"}}.
+// appendFault appends {"error": {"code", "message", "type"}}.
 func appendFault(dst []byte, f *wire.Fault) []byte {
 	dst = strconv.AppendInt(append(dst, `{"error":{"code":`...), int64(f.Status), 10)
 	dst = wire.AppendString(append(dst, `,"message":`...), f.Text)
 	return append(wire.AppendString(append(dst, `,"type":`...), kind(f)), "}}"...)
 }
 
-// kind is what clients tell faults by.
+// kind returns the error type by which clients distinguish faults.
 func kind(f *wire.Fault) string {
 	switch f.Status {
 	case fasthttp.StatusUnauthorized:

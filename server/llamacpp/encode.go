@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// encoder spells one answer.
+// encoder writes the answer to one request.
 type encoder struct {
 	model    string
 	settings []byte // JSON
@@ -80,8 +80,8 @@ func (e *encoder) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 	}
 }
 
-// said writes what came of a choice, as far as what follows it at the end. hand is called between the tokens of a long
-// one; it may take what there is, and says whether anybody wants the rest.
+// said appends what was generated for a choice, except the members that end it. Between the tokens of a long answer
+// it calls hand, which may send the bytes so far, and reports whether the rest is wanted.
 func (e *encoder) said(dst []byte, c *answer.Choice, stop bool, hand func([]byte) ([]byte, bool)) ([]byte, bool) {
 	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(c.Index), 10)
 	var said []byte
@@ -112,7 +112,7 @@ func (e *encoder) said(dst []byte, c *answer.Choice, stop bool, hand func([]byte
 	return append(dst, ']'), wanted
 }
 
-// appendProb writes a token with its log-probability, and the likeliest ones in its place.
+// appendProb appends a token with its log-probability and its likeliest alternatives.
 func appendProb(dst []byte, c *answer.Choice, p *answer.Prob) []byte {
 	one := func(id int32, logprob float32) {
 		dst = wire.AppendProb(dst, c.Piece(id), logprob)
@@ -130,7 +130,7 @@ func appendProb(dst []byte, c *answer.Choice, p *answer.Prob) []byte {
 	return append(dst, "]}"...)
 }
 
-// ended says how a choice ended, and what it took.
+// ended appends how a choice ended, its usage and its timings.
 func (e *encoder) ended(dst []byte, c *answer.Choice) []byte {
 	why := "eos"
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/token"
 )
 
-// request is what a client asks for: an order, and how the answer is to be spelled.
+// request is a decoded request: an order, and the format of its answer.
 type request struct {
 	answer.Order
 	settings settings // what says how tokens are chosen
@@ -25,7 +25,7 @@ type request struct {
 // fields are the members of a request's body.
 type fields struct{ decode.Fields }
 
-// decodeCompletion reads the body of POST /completion.
+// decodeCompletion decodes the body of POST /completion.
 func decodeCompletion(body answer.Body, find decode.Finder) (request, *wire.Fault) {
 	in, m := decode.Read(body, find)
 	if m == nil {
@@ -42,7 +42,7 @@ func decodeCompletion(body answer.Body, find decode.Finder) (request, *wire.Faul
 	return o, f.Fault
 }
 
-// decodeInfill reads the body of POST /infill.
+// decodeInfill decodes the body of POST /infill.
 func decodeInfill(body answer.Body, find decode.Finder) (request, *wire.Fault) {
 	in, m := decode.Read(body, find)
 	if m == nil {
@@ -59,7 +59,7 @@ func decodeInfill(body answer.Body, find decode.Finder) (request, *wire.Fault) {
 	return o, f.Fault
 }
 
-// beside reads the texts from other files.
+// beside decodes the texts from other files (input_extra).
 func (f fields) beside() (all []token.Snippet) {
 	const name, most, want = "input_extra", 1024, `a list such as [{"filename": "a.go", "text": "..."}]`
 	raw, ok := f.Get(name)
@@ -95,7 +95,7 @@ func (f fields) beside() (all []token.Snippet) {
 	return all
 }
 
-// common reads what both endpoints have. The engine's request lacks the prompt.
+// common decodes the fields of both endpoints. The returned engine request lacks the prompt.
 func (f fields) common(m *answer.Model) (o request, r actors.Request) {
 	o = request{Order: answer.Order{Model: m, N: 1}}
 	r = actors.Request{Sampling: f.Sampling(m), MaxTokens: -1}
@@ -132,10 +132,11 @@ func (f fields) common(m *answer.Model) (o request, r actors.Request) {
 	return o, r
 }
 
-// errExtra ends the reading of texts that are none.
+// errExtra ends the decoding of an input_extra of a wrong type.
 var errExtra = errors.New("no text")
 
-// off refuses a field that asks for what there is not. Clients send such fields with the value that means nothing.
+// off refuses a field that asks for a missing feature. Clients send such fields with their neutral value, which is
+// accepted.
 func (f fields) off(name, instead string) {
 	switch raw, _ := f.Get(name); raw {
 	case "0", "-1", "[]", "{}":

@@ -2,7 +2,7 @@ package llamacpp
 
 import "github.com/sluice-ai/sluice/stages/sample"
 
-// settings are how tokens are chosen, in llama.cpp's names.
+// settings are the sampling parameters in llama.cpp's names, as answers repeat them.
 // Wide: it is an object of llama.cpp, field by field.
 type settings struct {
 	MaxTokens        int     `json:"n_predict"` // -1: as many as the context holds

@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/chat"
 )
 
-// texts is what a client wants put into tokens.
+// texts is a decoded request to tokenize.
 type texts struct {
 	model          *answer.Model
 	parts          []answer.Text
@@ -57,7 +57,7 @@ func decodeTexts(body answer.Body, find decode.Finder) (texts, *wire.Fault) {
 	return o, f.Fault
 }
 
-// spell writes the tokens, some at a time.
+// spell yields the tokens as JSON, some at a time.
 func (o *texts) spell(ids []int32) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		dst := []byte(`{"tokens":[`)
@@ -77,7 +77,7 @@ func (o *texts) spell(ids []int32) iter.Seq[[]byte] {
 	}
 }
 
-// token writes an id, or an object with its text as well: as bytes, where it is not UTF-8.
+// token appends an id, or an object with the id and its text: a string, or bytes if it is not UTF-8.
 func (o *texts) token(dst []byte, id int32) []byte {
 	if !o.pieces {
 		return strconv.AppendInt(dst, int64(id), 10)
@@ -160,7 +160,7 @@ func decodeConversation(body answer.Body, find decode.Finder) (*answer.Model, *c
 	return m, in, f.Fault
 }
 
-// properties are what GET /props says.
+// properties is the body of GET /props.
 type properties struct {
 	Settings   defaults        `json:"default_generation_settings"`
 	Slots      int             `json:"total_slots"` // answers that are computed at once
@@ -178,7 +178,7 @@ type defaults struct {
 	Params  settings `json:"params"`
 }
 
-// props serves GET /props, of the model that the query names.
+// props serves GET /props for the model that the query names.
 func (a *api) props(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	m, fault := a.AskedTo(x, answer.Tell, string(rc.QueryArgs().Peek("model")))
 	if fault != nil {
@@ -193,8 +193,8 @@ func (a *api) props(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	return nil
 }
 
-// slot is room for an answer. Answers share the cache by what their prompts begin with, so that any takes any: those
-// that are taken come first, and nothing is kept in one.
+// slot is a place for an answer. Answers share the cache by the beginnings of their prompts, so any answer takes any
+// slot: taken slots are listed first, and none keeps anything.
 type slot struct {
 	ID          int  `json:"id"`
 	Task        int  `json:"id_task"`
@@ -203,7 +203,7 @@ type slot struct {
 	Busy        bool `json:"is_processing"`
 }
 
-// slots serves GET /slots, of the model that the query names. With fail_on_no_slot it is an error that all are taken.
+// slots serves GET /slots for the model that the query names. With fail_on_no_slot it is an error if all are taken.
 func (a *api) slots(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	m, fault := a.AskedTo(x, answer.Tell, string(rc.QueryArgs().Peek("model")))
 	if fault != nil {

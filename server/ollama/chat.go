@@ -20,7 +20,7 @@ func (a *api) chat(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	return a.serve(rc, x, decodeChat, message{})
 }
 
-// decodeChat reads the body of a conversation.
+// decodeChat decodes the body of a conversation.
 func decodeChat(body answer.Body, find decode.Finder) (request, *wire.Fault) {
 	in, m := decode.Read(body, find)
 	if m == nil {
@@ -37,7 +37,7 @@ func decodeChat(body answer.Body, find decode.Finder) (request, *wire.Fault) {
 	return o, f.Fault
 }
 
-// messages reads the conversation. If its last message is the assistant's, the answer goes on with it.
+// messages decodes the conversation. If its last message is the assistant's, the answer continues it.
 func (f fields) messages(m *answer.Model, prompt *chat.Input) {
 	raw, ok := f.Get("messages")
 	if !ok {
@@ -59,13 +59,13 @@ func (f fields) messages(m *answer.Model, prompt *chat.Input) {
 	prompt.AddGenerationPrompt = !prompt.ContinueFinalMessage
 }
 
-// history is what is to be known of the messages before one.
+// history holds what later messages need to know of earlier ones: their calls.
 type history struct {
 	open []chat.Result // that have not come
 	made int           // ids
 }
 
-// know takes a message, and gives types to what Ollama calls otherwise than templates do.
+// know records a message, and gives types to what Ollama names otherwise than templates do.
 func (h *history) know(place string, m *chat.Message) {
 	if content := m.Fields.Get("content"); !jsontext.Given(content) {
 		m.Fields, m.Parts = m.Fields.With("content", jsontext.String("")), append(m.Parts, chat.Part{})
@@ -92,10 +92,10 @@ func (h *history) know(place string, m *chat.Message) {
 	}
 }
 
-// image is one of a prompt, or a message.
+// image returns the part of an image in a prompt or message; chat.Reads refuses it.
 func image(place string) chat.Part { return chat.Part{Kind: chat.Image, At: place} }
 
-// call gives a call an id if it has none: templates want some.
+// call gives a call an id if it has none, since templates need one.
 func (h *history) call(c *chat.Call) {
 	came, _ := c.Fields.(*jsontext.Object)
 	function := came.Object("function")
@@ -114,7 +114,7 @@ func (h *history) call(c *chat.Call) {
 	c.Fields = known
 }
 
-// answered finds the call that a result is of: by its id, by the tool's name, or the first one that is open.
+// answered returns the call that a result answers: by its id, by the tool's name, or else the first open one.
 func (h *history) answered(id, name string) chat.Result {
 	at := slices.IndexFunc(h.open, func(c chat.Result) bool { return id != "" && c.Call == id })
 	if at < 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// Creation is a model that a client wants made.
+// Creation is a decoded request to create a model.
 type Creation struct {
 	Name     string
 	From     string            // a name in the store, or the digest of a file there; or empty, and there are
@@ -72,7 +72,7 @@ func decodeCreate(f *wire.Fields) (*Creation, *wire.Fault) {
 	return o, nil
 }
 
-// files reads names of files, and their digests.
+// files decodes names of files and their digests.
 func (o *Creation) files(f *wire.Fields) {
 	raw, ok := f.Get("files")
 	if !ok {

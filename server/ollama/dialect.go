@@ -17,7 +17,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// api answers requests in this dialect.
+// api answers requests of Ollama's API.
 type api struct {
 	*answer.Service
 	store Store     // nil: clients may change nothing
@@ -27,8 +27,7 @@ type api struct {
 	digests map[*actors.Engine]string
 }
 
-// Dialect is Ollama's API for the models of a service. What changes models is refused, unless there is a store that
-// clients may change.
+// Dialect is Ollama's API for the models of a service. Changes of models are refused if store is nil.
 func Dialect(s *answer.Service, store Store) answer.Dialect {
 	a := &api{Service: s, store: store, since: time.Now().UTC(), digests: map[*actors.Engine]string{}}
 	const get, post = fasthttp.MethodGet, fasthttp.MethodPost
@@ -47,12 +46,13 @@ func Dialect(s *answer.Service, store Store) answer.Dialect {
 	return answer.Dialect{Name: "Ollama's API", Fault: appendFault, Routes: routes}
 }
 
-// appendFault writes {"error": "…"}.
+// appendFault appends {"error": "…"}.
 func appendFault(dst []byte, f *wire.Fault) []byte {
 	return append(wire.AppendString(append(dst, `{"error":`...), f.Text), '}')
 }
 
-// likeVersion is the release of Ollama whose fields are all known here. Clients compare it with what they need.
+// likeVersion is the release of Ollama whose fields are all supported here. Clients compare it with the one they
+// need.
 const likeVersion = "0.12.11"
 
 // version serves GET /api/version.
@@ -61,7 +61,7 @@ func version(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 	return nil
 }
 
-// finder finds models for a task, and has them run until the exchange is over.
+// finder finds models for a task, and keeps them running until the exchange ends.
 func (a *api) finder(x *exchange.Exchange, do answer.Task) decode.Finder {
 	return func(name string) (*answer.Model, *wire.Fault) {
 		m, fault := a.known(name)
@@ -72,8 +72,8 @@ func (a *api) finder(x *exchange.Exchange, do answer.Task) decode.Finder {
 	}
 }
 
-// known finds a model by its name. The tag "latest" is what clients add to names without one. Another tag asks for that
-// very model; a name without a tag, for the only one there is as well.
+// known finds a model by its name. Clients add the tag "latest" to names without a tag. Another tag asks for exactly
+// that model; a name without a tag also matches the only model with any tag.
 func (a *api) known(name string) (answer.Entry, *wire.Fault) {
 	if name == "" {
 		return answer.Entry{}, wire.Invalid("model", "missing_required_parameter",
@@ -99,8 +99,8 @@ func (a *api) known(name string) (answer.Entry, *wire.Fault) {
 	return m, fault
 }
 
-// digest tells models apart that have one name at different times: that of what the file says of itself, since weights
-// are not hashed. Of one that is not loaded its name is all there is.
+// digest distinguishes models that have the same name at different times. It hashes the file's metadata, since
+// hashing weights takes too long, and only the name if the model is not loaded.
 func (a *api) digest(e *answer.Entry) string {
 	m := e.Model
 	if m == nil {
@@ -125,5 +125,5 @@ func (a *api) digest(e *answer.Entry) string {
 	return a.digests[m.Engine]
 }
 
-// maxDigests is how many are kept, of models that may be gone.
+// maxDigests bounds the cached digests, which may be of models that are gone.
 const maxDigests = 64

@@ -24,7 +24,7 @@ func (a *api) embed(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	return nil
 }
 
-// embedOne serves POST /api/embeddings, the older endpoint: one vector, of the length that the model gives it.
+// embedOne serves POST /api/embeddings, the older endpoint: one vector, not scaled to length 1.
 func (a *api) embedOne(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	_, v, _, fault := a.vectors(rc, x, decodeEmbedOne)
 	if fault != nil {
@@ -85,14 +85,14 @@ func decodeEmbedOne(body answer.Body, find decode.Finder) (*answer.Reading, *wir
 	return r, f.Fault
 }
 
-// reading reads what both endpoints have.
+// reading decodes the fields of both endpoints.
 func (f fields) reading(m *answer.Model, field string) *answer.Reading {
 	f.unloads()
 	f.Object("options", `an object such as {"num_ctx": 2048}`, func(*wire.Fields) {}) // there is nothing to choose
 	return &answer.Reading{Model: m, Field: field}
 }
 
-// spell writes the answer, a vector at a time.
+// spell yields the answer as JSON, a vector at a time.
 func spell(model string, v *answer.Vectors, took, loading time.Duration) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		dst := append(wire.AppendString([]byte(`{"model":`), model), `,"embeddings":[`...)

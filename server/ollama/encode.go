@@ -38,7 +38,7 @@ func (a *api) serve(rc *fasthttp.RequestCtx, x *exchange.Exchange,
 	return a.Answer(rc, x, &o.Order, e)
 }
 
-// timed is a finder, and how long it took to find a model: one that was not loaded is loaded.
+// timed wraps a finder and measures how long it takes to find a model, which includes loading it.
 func timed(find decode.Finder) (decode.Finder, *time.Duration) {
 	took := new(time.Duration)
 	return func(name string) (*answer.Model, *wire.Fault) {
@@ -48,7 +48,7 @@ func timed(find decode.Finder) (decode.Finder, *time.Duration) {
 	}, took
 }
 
-// shape spells what was written, as one of the endpoints has it. calls are spelled already.
+// shape writes generated text in the format of one endpoint. calls are JSON already.
 type shape interface {
 	said(dst []byte, thought, text, calls []byte) []byte
 }
@@ -78,7 +78,7 @@ func appendThinking(dst []byte, thought []byte) []byte {
 	return wire.AppendString(append(dst, `,"thinking":`...), thought)
 }
 
-// encoder spells one answer: an object, or one a line.
+// encoder writes the answer to one request: one object, or one on each line.
 type encoder struct {
 	head    []byte // {"model":…,"created_at":
 	began   time.Time
@@ -94,13 +94,13 @@ func newEncoder(model string, began time.Time, loading time.Duration, s shape) *
 	return &encoder{head: append(head, `,"created_at":"`...), began: began, loading: loading, now: time.Now, shape: s}
 }
 
-// open begins an object.
+// open appends the beginning of an object.
 func (e *encoder) open(dst []byte, now time.Time) []byte {
 	dst = now.UTC().AppendFormat(append(dst, e.head...), time.RFC3339Nano)
 	return append(dst, `",`...)
 }
 
-// idle is the answer where nothing was asked.
+// idle returns the answer to a request without a prompt.
 func (e *encoder) idle(reason string) []byte {
 	dst := e.shape.said(e.open(nil, e.now()), nil, nil, nil)
 	return append(wire.AppendString(append(dst, `,"done":true,"done_reason":`...), reason), '}')
@@ -160,7 +160,7 @@ func (e *encoder) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 	}
 }
 
-// calls spells those that are complete by now, and remembers the one that is not.
+// calls returns the JSON of calls that are complete by now, and remembers the incomplete one.
 func (e *encoder) calls(n *answer.News) (dst []byte) {
 	for i := range n.Parts {
 		p := &n.Parts[i]
@@ -179,7 +179,7 @@ func (e *encoder) calls(n *answer.News) (dst []byte) {
 	return dst
 }
 
-// complete spells the call that is remembered, if there is one.
+// complete appends the JSON of the remembered call, if there is one.
 func (e *encoder) complete(dst []byte) []byte {
 	p := &e.call
 	if p.Name == "" {
@@ -196,7 +196,7 @@ func (e *encoder) complete(dst []byte) []byte {
 	return dst
 }
 
-// done says how the answer ended, and what it took, in nanoseconds.
+// done appends how the answer ended, its token counts and its durations in nanoseconds.
 func (e *encoder) done(dst []byte, c *answer.Choice, now time.Time) []byte {
 	reason := "stop"
 	if c.Finish == actors.Length {
@@ -217,7 +217,7 @@ func (e *encoder) done(dst []byte, c *answer.Choice, now time.Time) []byte {
 	return append(dst, '}')
 }
 
-// probs spells the log-probabilities of the tokens since the last part, a token at a time.
+// probs yields the log-probabilities of the tokens since the last part, a token at a time.
 func probs(c *answer.Choice) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		dst := []byte(`,"logprobs":[`)

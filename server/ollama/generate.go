@@ -17,7 +17,7 @@ func (a *api) generate(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Faul
 	return a.serve(rc, x, decodeGenerate, response{})
 }
 
-// decodeGenerate reads the body of a request without a conversation.
+// decodeGenerate decodes the body of a request without a conversation.
 func decodeGenerate(body answer.Body, find decode.Finder) (request, *wire.Fault) {
 	in, m := decode.Read(body, find)
 	if m == nil {
@@ -55,7 +55,7 @@ func decodeGenerate(body answer.Body, find decode.Finder) (request, *wire.Fault)
 	return o, f.Fault
 }
 
-// refused are fields that ask for what there is not.
+// refused refuses fields that ask for missing features.
 func (f fields) refused() {
 	f.Absent("template", "prompts are made by the model's own template: set raw and send the whole prompt")
 	if raw, ok := f.Get("context"); ok && raw != "[]" {

@@ -19,7 +19,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/model/modelfile"
 )
 
-// tag describes a model.
+// tag describes a model as GET /api/tags lists it.
 type tag struct {
 	Name     string    `json:"name"`
 	Model    string    `json:"model"`
@@ -38,7 +38,7 @@ type details struct {
 	Level      string   `json:"quantization_level"`
 }
 
-// detailsOf says little of one that is not loaded.
+// detailsOf describes a model; it knows little of one that is not loaded.
 func detailsOf(m *answer.Model) details {
 	if m == nil {
 		return details{Format: "gguf"}
@@ -47,7 +47,7 @@ func detailsOf(m *answer.Model) details {
 	return details{"", "gguf", i.Architecture, []string{i.Architecture}, scaled(i.Parameters), level(m)}
 }
 
-// level names the types of weights: as the file does, else the one that most bytes are of.
+// level names the type of a model's weights: as the file does, else the type with the most bytes.
 func level(m *answer.Model) string {
 	if n, err := m.Engine.Metadata().Int("general.file_type"); err == nil {
 		if name, ok := ftype.Name(n); ok {
@@ -64,7 +64,7 @@ func level(m *answer.Model) string {
 	return most
 }
 
-// scaled spells a number of parameters as people do: 7.6B.
+// scaled formats a number of parameters as people write it: 7.6B.
 func scaled(n int64) string {
 	for _, unit := range []struct {
 		size float64
@@ -91,7 +91,7 @@ func (a *api) tags(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 	return nil
 }
 
-// process is a model that can answer at once: it is loaded.
+// process describes a loaded model as GET /api/ps lists it.
 type process struct {
 	Name    string    `json:"name"`
 	Model   string    `json:"model"`
@@ -103,7 +103,7 @@ type process struct {
 	Context int       `json:"context_length"`
 }
 
-// never is how many years models stay.
+// never stands for models that are not unloaded, in years from now.
 const never = 100
 
 // running serves GET /api/ps.
@@ -128,7 +128,7 @@ func (a *api) running(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault
 	return nil
 }
 
-// model is what POST /api/show says of one.
+// model is the body of POST /api/show.
 type model struct {
 	License      string         `json:"license,omitempty"`
 	Modelfile    string         `json:"modelfile"`
@@ -142,7 +142,7 @@ type model struct {
 	Modified     time.Time      `json:"modified_at"`
 }
 
-// show serves POST /api/show. Some clients call the model name.
+// show serves POST /api/show. Some clients send the model's name as name.
 func (a *api) show(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	body, fault := a.Body(rc, x)
 	if fault != nil {
@@ -170,7 +170,7 @@ func (a *api) show(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	return nil
 }
 
-// jsonText is JSON as it is.
+// jsonText is JSON that is written as it is.
 type jsonText string
 
 // MarshalJSON implements json.Marshaler.
@@ -187,7 +187,7 @@ func decodeShow(body answer.Body, find func(name string) (answer.Entry, *wire.Fa
 	return find(name)
 }
 
-// parameters are in the form of a Modelfile, a line each.
+// parameters returns a model's parameters in the form of a Modelfile, one on each line.
 func parameters(m *answer.Model, stop []string) string {
 	var text strings.Builder
 	s := &m.Sampling
@@ -206,8 +206,8 @@ func parameters(m *answer.Model, stop []string) string {
 	return text.String()
 }
 
-// infoOf is the file's metadata, with null for lists, which may have as many entries as the vocabulary, and for numbers
-// that JSON lacks.
+// infoOf returns the file's metadata. Lists, which may have as many entries as the vocabulary, are null, and so are
+// numbers that JSON lacks.
 func infoOf(m *answer.Model, file *meta.Map) map[string]any {
 	info := map[string]any{"general.parameter_count": m.Engine.Info.Parameters}
 	for _, key := range file.Keys() {
@@ -229,7 +229,7 @@ func infoOf(m *answer.Model, file *meta.Map) map[string]any {
 	return info
 }
 
-// capabilities are what clients switch features on by.
+// capabilities lists the names by which clients enable features.
 func capabilities(m *answer.Model, template string) []string {
 	if m.Engine.Embeds() {
 		return []string{"embedding"}

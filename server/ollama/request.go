@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// request is what a client asks for: an order, or nothing.
+// request is a decoded request: an order, or none if it only loads or unloads a model.
 type request struct {
 	answer.Order
 	idle string // why there is no order: "load" or "unload"
@@ -21,7 +21,7 @@ type request struct {
 // fields are the members of a request's body.
 type fields struct{ decode.Fields }
 
-// common reads what both endpoints have. The engine's request lacks the prompt.
+// common decodes the fields of both endpoints. The returned engine request lacks the prompt.
 func (f fields) common(m *answer.Model, vars *jsontext.Object) (o request, r actors.Request) {
 	o = request{Order: answer.Order{Model: m, N: 1, Stream: true}}
 	f.Flag("stream", &o.Stream)
@@ -38,7 +38,7 @@ func (f fields) common(m *answer.Model, vars *jsontext.Object) (o request, r act
 	return o, r
 }
 
-// options reads how tokens are chosen. What says how a model is to be loaded is not for clients to say here.
+// options decodes the sampling options. Options that say how to load a model are ignored: the server decides that.
 func (f fields) options(m *answer.Model, r *actors.Request) {
 	read := func(in *wire.Fields) {
 		o := decode.Fields{Fields: in}
@@ -65,7 +65,7 @@ func (f fields) probs(r *actors.Request) {
 	}
 }
 
-// format reads what the answer is bound to be.
+// format decodes the form of the answer.
 func (f fields) format() *answer.Form {
 	raw, ok := f.Get("format")
 	if !ok || raw == `""` {
@@ -82,7 +82,7 @@ func (f fields) format() *answer.Form {
 	return f.AnyObject("format")
 }
 
-// think tells the template whether, and how hard, the model is to think.
+// think sets the template's variables for whether, and how hard, the model is to think.
 func (f fields) think(vars *jsontext.Object) {
 	raw, ok := f.Get("think")
 	if !ok {
@@ -101,7 +101,7 @@ func (f fields) think(vars *jsontext.Object) {
 	decode.Think(vars, think)
 }
 
-// unloads reads keep_alive, and says whether the model is to go at once. Models stay as long as the server runs.
+// unloads decodes keep_alive, and reports whether the model is to be unloaded at once. Other values change nothing.
 func (f fields) unloads() bool {
 	raw, ok := f.Get("keep_alive")
 	if !ok {

@@ -17,22 +17,22 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// Store is where the models lie that clients may change. Its methods are called by many goroutines. Names are those of
-// the store, never paths. Errors that are the client's to mend are Refusals.
+// Store holds the models that clients may change. Its methods are safe for concurrent use. Names are names in the
+// store, never paths. Errors that the client can correct are Refusals.
 type Store interface {
-	// Known is how a name is written under which the store's models are served.
+	// Known returns the name under which the store's model of that name is served.
 	Known(name string) string
 	Pull(ctx context.Context, name string, tell func(Progress)) error
 	Create(ctx context.Context, c *Creation, tell func(Progress)) error
 	Copy(ctx context.Context, from, to string) error
 	Remove(ctx context.Context, name string) error
-	// Has says whether the file of a digest is there.
+	// Has reports whether the store has the file of a digest.
 	Has(digest string) (bool, error)
-	// Receive takes a file up, of so many bytes, or -1.
+	// Receive stores an uploaded file under its digest. size is in bytes, -1 if it is unknown.
 	Receive(ctx context.Context, digest string, size int64, from io.Reader) error
 }
 
-// Refusal is an error that a client is told with a status of its own.
+// Refusal is an error with the HTTP status that the client is told.
 type Refusal struct {
 	Status int
 	Err    error
@@ -41,7 +41,7 @@ type Refusal struct {
 func (r *Refusal) Error() string { return r.Err.Error() }
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// Progress is a line of a stream that says how far a pull, or a creation, is.
+// Progress is a line of a stream that reports how far a pull or a creation is.
 type Progress struct {
 	Status    string `json:"status"`
 	Digest    string `json:"digest,omitempty"`
@@ -49,10 +49,10 @@ type Progress struct {
 	Completed int64  `json:"completed,omitempty"`
 }
 
-// jobs is how many pulls, creations and uploads there may be at once.
+// jobs bounds the pulls, creations and uploads at a time.
 const jobs = 8
 
-// changes serves what changes the store, or refuses it.
+// changes serves the endpoints that change the store, or refuses them.
 type changes struct {
 	*api
 	store Store // nil: clients may change nothing
@@ -79,7 +79,7 @@ func (c *changes) routes() []answer.Route {
 	return append(all, answer.Route{Path: "/api/push", Handle: refusePush})
 }
 
-// blobs is where files are that models are made of.
+// blobs is the path of the uploaded files that models are made of, before their digests.
 const blobs = "/api/blobs/"
 
 func closed(verb string) func(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault {
@@ -93,7 +93,7 @@ func refusePush(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault {
 	return wire.Refused(fasthttp.StatusNotImplemented, "not_implemented", "push is not possible: models are only pulled")
 }
 
-// told is what a client is told of an error of the store.
+// told returns the fault that the client is told for an error of the store.
 func told(x *exchange.Exchange, err error) *wire.Fault {
 	var r *Refusal
 	switch {
@@ -140,7 +140,7 @@ func (c *changes) pull(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Faul
 	})
 }
 
-// named is the fault of a name that is not there, or an earlier one.
+// named returns the fault of a missing name; an earlier fault comes first.
 func named(f *wire.Fields, field, name string) *wire.Fault {
 	if f.Fault == nil && name == "" {
 		return wire.Invalid(field, "missing_required_parameter", "%s is missing: want the name of a model", field)
@@ -228,10 +228,10 @@ func (c *changes) receive(rc *fasthttp.RequestCtx, x *exchange.Exchange, digest 
 	return nil
 }
 
-// patience is how long nothing may come of a file that is uploaded.
+// patience bounds the time without a byte during an upload.
 const patience = 30 * time.Second
 
-// work does something that takes its time, and says how far it is: in lines, or at its end alone.
+// work runs a job and reports its progress: in lines if stream is set, else at its end alone.
 func (c *changes) work(rc *fasthttp.RequestCtx, x *exchange.Exchange, stream bool,
 	do func(tell func(Progress)) error) *wire.Fault {
 	x.Watch()
@@ -273,14 +273,15 @@ func line(p Progress) []byte {
 	return append(text, '\n')
 }
 
-// news is progress on its way to a client: of what happens faster than it is sent, the last of each status is told.
+// news passes progress on to a client. If progress is faster than the client is told, the last line of each status
+// counts.
 type news struct {
 	w  *exchange.Writer
 	mu sync.Mutex
 	at []Progress
 }
 
-// often is how often a client is told.
+// often is the interval at which a client is told of progress.
 const often = 100 * time.Millisecond
 
 func (n *news) tell(p Progress) {
@@ -293,7 +294,7 @@ func (n *news) tell(p Progress) {
 	n.at = append(n.at, p)
 }
 
-// follow tells what is new now and then. ended tells the rest, and returns when all is told.
+// follow starts to report progress at intervals. ended reports the rest, and returns when all of it is sent.
 func (n *news) follow() (ended func()) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {

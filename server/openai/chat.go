@@ -24,7 +24,7 @@ func (a *api) chat(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	return a.Answer(rc, x, &o.Order, e)
 }
 
-// chatShape spells choices of a conversation.
+// chatShape writes the choices of a conversation.
 type chatShape struct{}
 
 func (chatShape) first(dst []byte, c *answer.Choice) []byte {
@@ -69,7 +69,8 @@ func (s chatShape) whole(dst []byte, c *answer.Choice, more more) []byte {
 	return appendFinish(dst, c)
 }
 
-// calls writes those that came, if any, and a comma behind them. In a stream each says which one it goes on with.
+// calls appends the calls since the last part, if any, and a comma. In a stream each has the index of the call that
+// it continues.
 func (chatShape) calls(dst []byte, c *answer.Choice, stream bool) []byte {
 	any := false
 	for i := range c.New.Parts {
@@ -102,7 +103,7 @@ func (chatShape) calls(dst []byte, c *answer.Choice, stream bool) []byte {
 	return dst
 }
 
-// probs writes the log-probabilities of the tokens since the last part.
+// probs appends the log-probabilities of the tokens since the last part.
 func (chatShape) probs(dst []byte, c *answer.Choice, more more) []byte {
 	dst = append(dst, `,"logprobs":`...)
 	if !c.Probs {
@@ -121,7 +122,7 @@ func (chatShape) probs(dst []byte, c *answer.Choice, more more) []byte {
 	return append(dst, `],"refusal":null}`...)
 }
 
-// appendProb writes a token with its log-probability, and the likeliest ones in its place.
+// appendProb appends a token with its log-probability and its likeliest alternatives.
 func appendProb(dst []byte, c *answer.Choice, p *answer.Prob) []byte {
 	dst = append(wire.AppendProb(dst, c.Piece(p.ID), p.LogProb), `,"top_logprobs":[`...)
 	for i, t := range p.Top {

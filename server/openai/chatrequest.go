@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// decodeChat reads the body of a chat completion.
+// decodeChat decodes the body of a chat completion.
 func decodeChat(body answer.Body, find decode.Finder) (request, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
@@ -37,7 +37,7 @@ func decodeChat(body answer.Body, find decode.Finder) (request, *wire.Fault) {
 	return o, f.Fault
 }
 
-// missing refuses what asks for more than text, and the calls of before there were tools.
+// missing refuses fields that ask for more than text, and the functions that preceded tools.
 func (f fields) missing() {
 	if raw, _ := f.Get("functions"); raw != "[]" {
 		f.Absent("functions", "send them as tools")
@@ -49,7 +49,8 @@ func (f fields) missing() {
 	}
 }
 
-// reasoning reads reasoning_format: as with llama.cpp, "none" leaves the thinking in the text.
+// reasoning decodes reasoning_format and reports whether thoughts are apart from the text; as with llama.cpp, "none"
+// leaves them in it.
 func (f fields) reasoning() (think bool) {
 	format := "auto"
 	f.Text("reasoning_format", &format)

@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// decodeCompletion reads the body of a completion.
+// decodeCompletion decodes the body of a completion.
 func decodeCompletion(body answer.Body, find decode.Finder) (request, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
@@ -37,7 +37,7 @@ func decodeCompletion(body answer.Body, find decode.Finder) (request, *wire.Faul
 	return o, f.Fault
 }
 
-// around makes the prompt that asks for what is missing between a text and a suffix.
+// around returns the tokens of a prompt that asks for the text between before and suffix.
 func (f fields) around(m *answer.Model, before answer.Text, suffix string) []int32 {
 	if before.Tokens != nil && f.Fault == nil {
 		f.Fault = wire.Invalid("suffix", "invalid_value", "suffix goes with a prompt that is a text: send the text of the tokens")

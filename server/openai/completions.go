@@ -24,7 +24,7 @@ func (a *api) complete(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Faul
 	return a.Answer(rc, x, &o.Order, e)
 }
 
-// textShape spells choices that go on with a text.
+// textShape writes choices that continue a text.
 type textShape struct{}
 
 func (textShape) first(dst []byte, _ *answer.Choice) []byte { return dst }
@@ -46,7 +46,7 @@ func (s textShape) whole(dst []byte, c *answer.Choice, more more) []byte {
 	return appendFinish(s.probs(dst, c, more), c)
 }
 
-// probs writes the log-probabilities of the tokens since the last part, as four lists of the same length.
+// probs appends the log-probabilities of the tokens since the last part, as four lists of the same length.
 func (textShape) probs(dst []byte, c *answer.Choice, more more) []byte {
 	dst = append(dst, `,"logprobs":`...)
 	if !c.Probs {
@@ -77,7 +77,7 @@ func (textShape) probs(dst []byte, c *answer.Choice, more more) []byte {
 	return append(dst, '}')
 }
 
-// appendTop writes the likeliest tokens by their text. Of tokens with the same text the first is the likeliest.
+// appendTop appends the likeliest tokens by their text. If several have the same text, the likeliest counts.
 func appendTop(dst []byte, c *answer.Choice, p *answer.Prob) []byte {
 	dst = append(dst, '{')
 	for i, t := range p.Top {

@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// Bytes of conversations that responses can go on with. Those that were not used for the longest time leave first.
+// Limits of the conversations that responses can continue. The least recently used ones are dropped first.
 const (
 	mostConversations = 8 << 20
 	mostConversation  = 1 << 20 // of one; a longer one is not kept
 	aroundItems       = 400     // of what is kept beside the items
 )
 
-// conversations are those that answers of /v1/responses ended, by the answer's id. Each is kept whole: it outlives
-// those that it went on with.
+// conversations stores the conversations of /v1/responses by the ids of the answers that ended them. Each is stored
+// whole, since it outlives those that it continued.
 type conversations struct {
 	mu    sync.Mutex
 	byID  map[string]*list.Element
@@ -22,13 +22,14 @@ type conversations struct {
 	bytes int
 }
 
-// conversation is the items of a request, and of its answer once that is complete, as a list of JSON without brackets.
+// conversation holds the items of a request, and those of its answer once that is complete, as JSON without the
+// list's brackets.
 type conversation struct {
 	id, owner, items string
 	complete         bool
 }
 
-// begin keeps what an answer is asked to; it says whether there is room for it.
+// begin stores the items of a request, and reports whether there is room for them.
 func (c *conversations) begin(id, owner, items string) bool {
 	if len(items) > mostConversation {
 		return false
@@ -65,7 +66,7 @@ func (c *conversations) end(id string, items []byte) {
 	c.shrink()
 }
 
-// drop forgets an answer that there is none of.
+// drop removes the conversation of an answer that failed.
 func (c *conversations) drop(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +75,7 @@ func (c *conversations) drop(id string) {
 	}
 }
 
-// find returns the items of a conversation to its owner.
+// find returns the items of a conversation if it belongs to owner.
 func (c *conversations) find(id, owner string) (items string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

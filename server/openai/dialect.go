@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// api answers requests in this dialect.
+// api answers requests of OpenAI's API.
 type api struct {
 	*answer.Service
 	created int64 // what it says of every model, in Unix seconds
@@ -42,7 +42,7 @@ func Dialect(s *answer.Service) answer.Dialect {
 	}
 }
 
-// appendFault writes {"error": {…}}.
+// appendFault appends {"error": {…}}.
 func appendFault(dst []byte, f *wire.Fault) []byte {
 	kind := "invalid_request_error"
 	if f.Ours() {

@@ -12,13 +12,13 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// embeddings is what a client wants of texts.
+// embeddings is the format of the answer to POST /v1/embeddings.
 type embeddings struct {
 	answer.Reading
 	base64 bool // of float32, the lowest byte first
 }
 
-// decodeEmbeddings reads the body of POST /v1/embeddings.
+// decodeEmbeddings decodes the body of POST /v1/embeddings.
 func decodeEmbeddings(body answer.Body, find decode.Finder) (*answer.Reading, speller, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
@@ -41,7 +41,7 @@ func decodeEmbeddings(body answer.Body, find decode.Finder) (*answer.Reading, sp
 	return &o.Reading, o.spell, f.Fault
 }
 
-// spell writes the answer, a vector at a time.
+// spell yields the answer as JSON, a vector at a time.
 func (o *embeddings) spell(v *answer.Vectors) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		dst := []byte(`{"object":"list","data":[`)

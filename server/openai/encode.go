@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// shape spells choices as one of the endpoints has them: one element of "choices".
+// shape writes a choice in the format of one endpoint: one element of "choices".
 type shape interface {
 	first(dst []byte, c *answer.Choice) []byte            // stream: before the first text; may be nothing
 	part(dst []byte, c *answer.Choice) []byte             // stream: what came since the last part
@@ -19,14 +19,14 @@ type shape interface {
 	whole(dst []byte, c *answer.Choice, more more) []byte // no stream: all of it
 }
 
-// more is called between the tokens of a long text. It may take what there is and return an empty buffer, and says
-// whether anybody wants the rest.
+// more is called between the tokens of a long text. It may send the bytes so far and return an empty buffer, and
+// reports whether the rest is wanted.
 type more func(dst []byte) (rest []byte, ok bool)
 
-// goOn lets a text become as long as it is.
+// goOn is the more of a text that is written whole.
 func goOn(dst []byte) ([]byte, bool) { return dst, true }
 
-// encoder spells one answer. What its events begin with is written once.
+// encoder writes the answer to one request. The fields that all of its events begin with are written once.
 type encoder struct {
 	chunk []byte // of an event: {"id":…,"object":…,"created":…,"model":…
 	full  []byte // of a whole answer
@@ -64,7 +64,7 @@ func (e *encoder) Begin(dst []byte, c *answer.Choice) []byte {
 	return append(e.shut(dst), "}\n\n"...)
 }
 
-// shut ends the choices of an event that goes before the one with the token counts.
+// shut closes the choices of an event before the one with the token counts.
 func (e *encoder) shut(dst []byte) []byte {
 	if e.usage {
 		return append(dst, `],"usage":null`...)
@@ -122,7 +122,7 @@ func (e *encoder) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 	}
 }
 
-// appendFinish ends a choice.
+// appendFinish appends the finish_reason of a choice.
 func appendFinish(dst []byte, c *answer.Choice) []byte {
 	reason := "stop"
 	switch {

@@ -18,7 +18,7 @@ type modelObject struct {
 	Meta    *modelMeta  `json:"meta,omitempty"` // of one that is loaded
 }
 
-// modelStatus says where a model is: unloaded, measuring, waiting, loading, loaded or unloading.
+// modelStatus is the phase of a model: unloaded, measuring, waiting, loading, loaded or unloading.
 type modelStatus struct {
 	Value    string   `json:"value"`
 	Progress *float64 `json:"progress,omitempty"` // 0 to 1, while it is loaded

@@ -8,13 +8,13 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// request is what a client asks for: an order, and how the answer is to be spelled.
+// request is a decoded request: an order, and the format of its answer.
 type request struct {
 	answer.Order
 	usage bool // a stream ends with the token counts
 }
 
-// finder finds models for a task, and has them run until the exchange is over.
+// finder finds models for a task, and keeps them running until the exchange ends.
 func (a *api) finder(x *exchange.Exchange, do answer.Task) decode.Finder {
 	return func(name string) (*answer.Model, *wire.Fault) { return a.AskedTo(x, do, name) }
 }
@@ -22,13 +22,13 @@ func (a *api) finder(x *exchange.Exchange, do answer.Task) decode.Finder {
 // fields are the members of a request's body.
 type fields struct{ decode.Fields }
 
-// readRequest reads a body as far as the model that it is for; nil after a fault.
+// readRequest decodes a body as far as its model. The model is nil after a fault.
 func readRequest(body answer.Body, find decode.Finder) (fields, *answer.Model) {
 	f, m := decode.Read(body, find)
 	return fields{f}, m
 }
 
-// common reads what both endpoints have. The engine's request lacks the prompt.
+// common decodes the fields of both endpoints. The returned engine request lacks the prompt.
 func (f fields) common(m *answer.Model) (request, actors.Request) {
 	o := request{Order: answer.Order{Model: m, N: 1}}
 	r := actors.Request{Sampling: f.Sampling(m)}

@@ -13,13 +13,13 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// rerank is what a client wants of documents.
+// rerank is the format of the answer to POST /v1/rerank.
 type rerank struct {
 	answer.Reading
 	most int // results
 }
 
-// decodeRerank reads the body of POST /v1/rerank, which is Jina's and Cohere's.
+// decodeRerank decodes the body of POST /v1/rerank, in Jina's and Cohere's shape.
 func decodeRerank(body answer.Body, find decode.Finder) (*answer.Reading, speller, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
@@ -37,7 +37,7 @@ func decodeRerank(body answer.Body, find decode.Finder) (*answer.Reading, spelle
 	return &o.Reading, o.spell, f.Fault
 }
 
-// documents takes texts, each as it is or as {"text": …}.
+// documents decodes texts, each a string or {"text": …}.
 func (f fields) documents() (all []answer.Text) {
 	const name, want = "documents", `a list of strings, or of objects such as {"text": "..."}`
 	raw, ok := f.Get(name)
@@ -84,7 +84,7 @@ func (f fields) documents() (all []answer.Text) {
 	return all
 }
 
-// spell writes the results, the best first.
+// spell yields the results as JSON, the best first.
 func (o *rerank) spell(v *answer.Vectors) iter.Seq[[]byte] {
 	order := make([]int, len(v.Rows))
 	for i := range order {
@@ -115,8 +115,8 @@ func (o *rerank) spell(v *answer.Vectors) iter.Seq[[]byte] {
 	}
 }
 
-// relevance is a model's score, which is any number, as the probability that it was trained to be.
+// relevance maps a model's score, which is any number, to a probability by the logistic function.
 func relevance(score float32) float64 { return 1 / (1 + math.Exp(-float64(score))) }
 
-// errDocument ends the reading of documents that are none.
+// errDocument ends the decoding of a document of a wrong type.
 var errDocument = errors.New("no document")

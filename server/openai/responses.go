@@ -33,7 +33,7 @@ func (a *api) respond(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault
 	return fault
 }
 
-// before finds conversations of whoever asks.
+// before returns a function that finds conversations of the client of an exchange.
 func (a *api) before(x *exchange.Exchange) past {
 	return func(id string) (items string, ok bool) { return a.past.find(id, x.Client) }
 }
@@ -46,7 +46,7 @@ func (a *api) readResponse(rc *fasthttp.RequestCtx, x *exchange.Exchange) (respo
 	return decodeResponse(body, a.finder(x, answer.Write), a.before(x))
 }
 
-// countResponse serves POST /v1/responses/input_tokens: how many tokens the prompt of a response would have.
+// countResponse serves POST /v1/responses/input_tokens: the number of tokens of a response's prompt.
 func (a *api) countResponse(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	o, fault := a.readResponse(rc, x)
 	if fault != nil {
@@ -62,7 +62,7 @@ func (a *api) countResponse(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire
 	return nil
 }
 
-// response spells an answer as items: reasoning, messages, calls. Of a stream it keeps what the end repeats.
+// response writes an answer as items: reasoning, messages, calls. For a stream it keeps what the last event repeats.
 type response struct {
 	id   string
 	head []byte             // of the object, as far as it is always the same
@@ -77,7 +77,7 @@ type response struct {
 	probs []byte      // of tokens whose text has not come, spelled; the end does not repeat those that were sent
 }
 
-// item is a kind of what an answer is made of.
+// item is a kind of item of an answer.
 type item int
 
 const (
@@ -87,7 +87,7 @@ const (
 	call
 )
 
-// spelling is what differs between kinds of items.
+// spelling holds the differences between the kinds of items.
 var spelling = [...]struct{ id, object, grows, said string }{
 	reasoning: {"rs_", `"type":"reasoning","summary":[]`, "response.reasoning_text", "text"},
 	speech:    {"msg_", `"type":"message","role":"assistant"`, "response.output_text", "text"},
@@ -146,7 +146,7 @@ func appendToolChoice(dst []byte, box *answer.Toolbox) []byte {
 	return append(dst, `"auto"`...)
 }
 
-// event opens one, as far as its number.
+// event appends the beginning of an event, up to its sequence number.
 func (e *response) event(dst []byte, kind string) []byte {
 	dst = append(append(append(dst, "event: "...), kind...), "\ndata: {\"type\":\""...)
 	dst = strconv.AppendInt(append(append(dst, kind...), `","sequence_number":`...), int64(e.next), 10)
@@ -198,7 +198,7 @@ func kindOf(p *answer.Part) item {
 	return speech
 }
 
-// comma separates what comes from what is there.
+// comma appends a comma to a list that has entries.
 func comma(list []byte) []byte {
 	if len(list) > 0 {
 		return append(list, ',')
@@ -206,7 +206,7 @@ func comma(list []byte) []byte {
 	return list
 }
 
-// enter opens an item; of one that calls, p says what.
+// enter opens an item. For a call, p is the part with its name and id.
 func (e *response) enter(dst []byte, kind item, p *answer.Part) []byte {
 	e.open, e.call = kind, *p
 	dst = append(e.event(dst, "response.output_item.added"), e.place(false)...)
@@ -218,7 +218,7 @@ func (e *response) enter(dst []byte, kind item, p *answer.Part) []byte {
 	return append(e.content(append(dst, `,"part":`...)), endOfEvent...)
 }
 
-// delta says what came of the open item.
+// delta appends an event with new text of the open item.
 func (e *response) delta(dst []byte, text []byte) []byte {
 	dst = append(e.event(dst, spelling[e.open].grows+".delta"), e.place(true)...)
 	dst = wire.AppendString(append(dst, `,"delta":`...), text)
@@ -230,7 +230,7 @@ func (e *response) delta(dst []byte, text []byte) []byte {
 	return append(dst, endOfEvent...)
 }
 
-// leave closes the open item, if there is one, with all of it.
+// leave closes the open item, if there is one, with its whole content.
 func (e *response) leave(dst []byte, status string) []byte {
 	if e.open == none {
 		return dst
@@ -258,10 +258,10 @@ func (e *response) leave(dst []byte, status string) []byte {
 	return dst
 }
 
-// name is the id of the open item.
+// name returns the id of the open item.
 func (e *response) name() string { return spelling[e.open].id + e.id + "_" + strconv.Itoa(e.index) }
 
-// place says where the open item is, or what is within it.
+// place appends the position of the open item, and, if within is set, that of its content.
 func (e *response) place(within bool) string {
 	at := `,"output_index":` + strconv.Itoa(e.index)
 	switch {
@@ -273,7 +273,7 @@ func (e *response) place(within bool) string {
 	return `,"item_id":"` + e.name() + `"` + at + `,"content_index":0`
 }
 
-// content spells what the open item says.
+// content appends the content of the open item.
 func (e *response) content(dst []byte) []byte {
 	if e.open == reasoning {
 		return append(wire.AppendString(append(dst, `{"type":"reasoning_text","text":`...), e.text), '}')
@@ -282,7 +282,7 @@ func (e *response) content(dst []byte) []byte {
 	return append(dst, `,"annotations":[],"logprobs":[]}`...)
 }
 
-// item spells the open one; one in progress has no content.
+// item appends the open item; one in progress has no content.
 func (e *response) item(dst []byte, status string) []byte {
 	dst = append(append(append(append(dst, `{"id":"`...), e.name()...), `",`...), spelling[e.open].object...)
 	dst = append(append(append(dst, `,"status":"`...), status...), '"')
@@ -368,10 +368,10 @@ func (e *response) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 	}
 }
 
-// behindProbs is what follows the list of log-probabilities of a message, whose last part it is.
+// behindProbs is the JSON that follows the log-probabilities of a message, which are its last member.
 const behindProbs = "]}]}"
 
-// each hands over log-probabilities, a token at a time.
+// each yields log-probabilities as JSON, a token at a time.
 func each(c *answer.Choice, probs []answer.Prob, yield func([]byte) bool) bool {
 	var dst []byte
 	for i := range probs {
@@ -386,7 +386,7 @@ func each(c *answer.Choice, probs []answer.Prob, yield func([]byte) bool) bool {
 	return true
 }
 
-// statusOf says whether an answer ended by itself.
+// statusOf returns completed for an answer that ended by itself, else incomplete.
 func statusOf(c *answer.Choice) string {
 	if c.Finish == actors.Length {
 		return "incomplete"
@@ -394,7 +394,7 @@ func statusOf(c *answer.Choice) string {
 	return "completed"
 }
 
-// appendEnd ends the object behind its items.
+// appendEnd appends the end of the object after its items.
 func appendEnd(dst []byte, c *answer.Choice) []byte {
 	status, why := statusOf(c), "null"
 	if status == "incomplete" {

@@ -11,7 +11,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/chat"
 )
 
-// input reads instructions, what came before, and input: the messages that templates know. It notes the items of all.
+// input decodes instructions, the stored conversation, and input into the messages that templates read. It records
+// the items of all.
 func (f fields) input(m *answer.Model, o *responseRequest) []chat.Message {
 	const want = `a string, or a list such as [{"role": "user", "content": "..."}]`
 	t, instructions, before := decode.Turns{}, "", o.items
@@ -58,7 +59,7 @@ func (f fields) input(m *answer.Model, o *responseRequest) []chat.Message {
 	return f.Normal(messages, m)
 }
 
-// items takes those of a list; n counts them.
+// items decodes the items of a list; n counts them.
 func (f fields) items(t *decode.Turns, place, list string, n *int) error {
 	r, i := f.Reader(list), 0
 	return r.Array(func() error {
@@ -79,10 +80,10 @@ func (f fields) items(t *decode.Turns, place, list string, n *int) error {
 	})
 }
 
-// errItem ends the reading of items that are none.
+// errItem ends the decoding of an item of a wrong type.
 var errItem = fmt.Errorf("no item")
 
-// item takes the next one of a conversation: a message, a thought, a call or its result.
+// item decodes the next item of a conversation: a message, a thought, a call or its result.
 func (f fields) item(t *decode.Turns, place string, o *jsontext.Object) *wire.Fault {
 	kind := o.Text("type")
 	switch {
@@ -134,7 +135,7 @@ func result(t *decode.Turns, place string, o *jsontext.Object) *wire.Fault {
 	return fault
 }
 
-// spoken adds the parts of a content, which is a string, or parts. Its texts become parts of one kind.
+// spoken adds a content, which is a string or a list of parts. Its texts become parts of the kind as.
 func spoken(t *decode.Turns, place string, v jsontext.Value, as chat.PartKind) *wire.Fault {
 	switch content := v.(type) {
 	case jsontext.String:

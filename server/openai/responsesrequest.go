@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/chat"
 )
 
-// responseRequest is what a client asks for: an order, and what the answer repeats of the request. That is little: an
-// answer outlives the memory that requests are counted by.
+// responseRequest is a decoded request: an order, and the fields that the answer repeats. Only small ones are
+// repeated, since an answer outlives the memory that its request is charged for.
 type responseRequest struct {
 	answer.Order
 	most     int    // tokens of the answer; 0: as many as the context holds
@@ -28,16 +28,16 @@ type responseRequest struct {
 	items    string // of the conversation, which ends with the input, as JSON without brackets
 }
 
-// past finds the items of a conversation that an answer ended.
+// past finds the items of a stored conversation by the id of the answer that ended it.
 type past func(id string) (items string, ok bool)
 
-// Limits of what is repeated.
+// Limits of repeated fields.
 const (
 	maxMetadata = 16 << 10
 	maxName     = 64
 )
 
-// decodeResponse reads the body of POST /v1/responses.
+// decodeResponse decodes the body of POST /v1/responses.
 func decodeResponse(body answer.Body, find decode.Finder, before past) (responseRequest, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
@@ -63,7 +63,7 @@ func decodeResponse(body answer.Body, find decode.Finder, before past) (response
 	return o, f.Fault
 }
 
-// reasoningEffort tells the template whether, and how hard, the model is to think.
+// reasoningEffort sets the template's variables for whether, and how hard, the model is to think.
 func (f fields) reasoningEffort(o *responseRequest, vars *jsontext.Object) {
 	f.Object("reasoning", `an object such as {"effort": "low"}`, func(in *wire.Fields) {
 		in.Text("summary", new(string)) // thoughts come as they are
@@ -71,7 +71,7 @@ func (f fields) reasoningEffort(o *responseRequest, vars *jsontext.Object) {
 	})
 }
 
-// textFormat reads text.format: what the answer is bound to be.
+// textFormat decodes text.format, the form of the answer.
 func (f fields) textFormat(o *responseRequest) (form *answer.Form) {
 	const want = `{"type": "text"}, {"type": "json_object"} or {"type": "json_schema", "name": "...", "schema": {...}}`
 	f.Object("text", `an object such as {"format": {"type": "text"}}`, func(text *wire.Fields) {
@@ -99,7 +99,8 @@ func (f fields) textFormat(o *responseRequest) (form *answer.Form) {
 	return form
 }
 
-// include reads what the answer is to bring beside the text. What it cannot bring is left out, as where there is none.
+// include decodes which additions the answer is to have. Additions that are missing here are left out, as an absent
+// one is.
 func (f fields) include(r *actors.Request) {
 	top := 0
 	f.Count("top_logprobs", 0, answer.MaxTopProbs, &top)
@@ -119,7 +120,7 @@ func (f fields) include(r *actors.Request) {
 	}
 }
 
-// repeated reads what the answer only repeats.
+// repeated decodes fields that the answer only repeats.
 func (f fields) repeated(o *responseRequest) {
 	raw, ok := f.Get("metadata")
 	if !ok {
@@ -137,14 +138,14 @@ func (f fields) repeated(o *responseRequest) {
 	})
 }
 
-// stateless refuses what a server would have to keep, but for the answers that others go on with.
+// stateless refuses fields that need a store of conversations beyond previous_response_id.
 func (f fields) stateless() {
 	f.Absent("conversation", "send the whole conversation as input, or the previous_response_id of its last answer")
 	f.Absent("background", "answers are not computed for later: read this one as it comes, with stream")
 	f.Absent("prompt", "no prompts are kept here: send the text as input")
 }
 
-// goesOn finds the conversation that the request goes on with.
+// goesOn finds the conversation that the request continues.
 func (f fields) goesOn(o *responseRequest, before past) {
 	if f.Text("previous_response_id", &o.previous); o.previous == "" || f.Fault != nil {
 		return
@@ -156,8 +157,8 @@ func (f fields) goesOn(o *responseRequest, before past) {
 	}
 }
 
-// responseTools reads tools, tool_choice and parallel_tool_calls. What stands beside a tool's type stands in "function"
-// where templates know it.
+// responseTools decodes tools, tool_choice and parallel_tool_calls. Members that stand beside a tool's type here are
+// in "function" in the form that templates read.
 func (f fields) responseTools(box *answer.Toolbox, in *chat.Input) *answer.Tools {
 	f.ToolChoice(box, false)
 	all := jsontext.List{}

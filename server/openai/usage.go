@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// appendUsage writes the object of that name. Choices of one prompt share it: it is counted once.
+// appendUsage appends the usage object. Choices of one prompt share its tokens, which count once.
 func appendUsage(dst []byte, choices []*answer.Choice) []byte {
 	u, pondered := answer.Total(choices), 0
 	for _, c := range choices {
@@ -22,7 +22,7 @@ func appendUsage(dst []byte, choices []*answer.Choice) []byte {
 	return append(dst, "}}"...)
 }
 
-// appendTimings writes llama.cpp's.
+// appendTimings appends llama.cpp's timings object.
 func appendTimings(dst []byte, u actors.Usage) []byte {
 	return wire.AppendTimings(dst, u.Cached, u.Prompt-u.Cached, u.Generated, u.Prefill, u.Decode)
 }

@@ -12,11 +12,10 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// speller writes an answer made of vectors, one after another.
+// speller yields the JSON of an answer made of vectors.
 type speller func(*answer.Vectors) iter.Seq[[]byte]
 
-// vectors serves an endpoint for which nothing is generated: decode says what is to be read, and how the answer is
-// written.
+// vectors serves an endpoint that generates nothing. parse decodes the request and returns the writer of its answer.
 func (a *api) vectors(do answer.Task, parse func(answer.Body, decode.Finder) (*answer.Reading, speller, *wire.Fault),
 ) func(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault {
 	return func(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
@@ -37,7 +36,7 @@ func (a *api) vectors(do answer.Task, parse func(answer.Body, decode.Finder) (*a
 	}
 }
 
-// appendRead writes the usage of a request that nothing is generated for.
+// appendRead appends the usage of a request that generates nothing.
 func appendRead(dst []byte, tokens int) []byte {
 	dst = strconv.AppendInt(append(dst, `,"usage":{"prompt_tokens":`...), int64(tokens), 10)
 	return append(strconv.AppendInt(append(dst, `,"total_tokens":`...), int64(tokens), 10), '}')

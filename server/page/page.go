@@ -16,14 +16,14 @@ import (
 //go:embed web
 var web embed.FS
 
-// Prefix is where the page's files are; the page itself is at the root.
+// Prefix is the path of the page's files; the page itself is at the root.
 const Prefix = "/page/"
 
-// index is the file that is the page.
+// index is the name of the page's HTML file.
 const index = "index.html"
 
-// policy is the page's Content-Security-Policy (CSP level 3, Trusted Types): nothing runs that is not one of our files,
-// nothing is asked of another server, and text never becomes HTML, whoever wrote it: scripts have no way to parse it.
+// policy is the page's Content-Security-Policy (CSP level 3, Trusted Types): only scripts of this server run, no
+// other server is asked, and scripts cannot parse text as HTML.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
@@ -31,13 +31,13 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // Page is the page and its files. It never changes.
 type Page struct{ files map[string]file }
 
-// file is one of them.
+// file is a file of the page with its headers.
 type file struct {
 	media, tag string
 	body       []byte
 }
 
-// New reads the files that are part of the program.
+// New loads the files that are part of the program.
 func New() *Page {
 	p := &Page{map[string]file{}}
 	err := fs.WalkDir(web, "web", func(name string, d fs.DirEntry, err error) error {
@@ -58,7 +58,7 @@ func New() *Page {
 	return p
 }
 
-// media is a file's Content-Type. The system's own tables are not asked: they differ.
+// media returns a file's Content-Type. The system's own tables are not used, since they differ.
 func media(name string) string {
 	switch path.Ext(name) {
 	case ".js":
@@ -75,7 +75,7 @@ func media(name string) string {
 	return "text/plain; charset=utf-8"
 }
 
-// Wanted says whether who asks for the root wants a page: browsers say so, programs do not.
+// Wanted reports whether a request for the root wants the page: browsers accept text/html, programs do not.
 func Wanted(h *fasthttp.RequestHeader) bool {
 	for part := range strings.SplitSeq(string(h.Peek("Accept")), ",") {
 		if kind, _, err := mime.ParseMediaType(part); err == nil && kind == "text/html" {
@@ -85,7 +85,7 @@ func Wanted(h *fasthttp.RequestHeader) bool {
 	return false
 }
 
-// Serve answers with the page, or the file below Prefix that the path names; false: there is none.
+// Serve answers with the page, or with the file below Prefix that the path names; it returns false if there is none.
 func (p *Page) Serve(rc *fasthttp.RequestCtx) bool {
 	name := strings.TrimPrefix(string(rc.Path()), Prefix)
 	if name == "/" {

@@ -1,5 +1,5 @@
-// Package quota divides what there is a number of (bytes, places) among clients, so that none of them takes all: who
-// has least is served first. Shares bind only while others wait: alone, one client may have everything.
+// Package quota divides a number of units (bytes, places) among clients, so that none of them takes all: the client
+// with the fewest is served first. Shares bind only while others wait: a lone client may have everything.
 //
 // Not here: who a client is, and what the units are.
 package quota

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// ErrFull is returned to whoever waits while too many do, and has most of all that wait.
+// ErrFull refuses the client with the most waiting requests when too many wait.
 var ErrFull = errors.New("too many wait already")
 
 // Pool is a number of units that clients share.
@@ -23,7 +23,7 @@ type Pool struct {
 	last    map[string]uint64 // by client: the number of its last grant
 }
 
-// remembered is how many clients there is a last grant of.
+// remembered bounds the number of clients whose last grant is remembered.
 const remembered = 4096
 
 type waiter struct {
@@ -33,21 +33,21 @@ type waiter struct {
 	granted chan error
 }
 
-// NewPool makes a pool of size units, for which at most so many may wait at a time.
+// NewPool makes a pool of size units, for which at most waiting requests may wait at a time.
 func NewPool(size int64, waiting int) *Pool {
 	return &Pool{size: size, most: waiting, held: map[string]int64{}, last: map[string]uint64{}}
 }
 
-// Limit bounds what one client may have while there are so many that have units or wait for some. What it has already
-// it keeps when others come. It is called before the first Take.
+// Limit sets a bound on the units of one client, given the number of clients that hold units or wait for some. Units
+// that a client already holds stay when others come. Limit must be called before the first Take.
 func (p *Pool) Limit(each func(clients int) int64) *Pool {
 	p.each = each
 	return p
 }
 
-// Take waits for units, in the order of what clients have already, the least first, and who has as much in turns, and
-// gives them to the client. They are granted while no more than most units of the pool are used by all, or where nobody
-// uses any. It ends with ctx, or with ErrFull. They come back with Give.
+// Take waits for units and gives them to the client. Clients with the fewest units come first, and equal ones take
+// turns. Units are granted while at most `most` units of the pool are used by all, or if none is used. Take fails
+// with the cause of ctx, or with ErrFull. Give returns the units.
 func (p *Pool) Take(ctx context.Context, client string, units, most int64) error {
 	w := &waiter{client, units, min(most, p.size), make(chan error, 1)}
 	p.mu.Lock()
@@ -74,7 +74,7 @@ func (p *Pool) Take(ctx context.Context, client string, units, most int64) error
 	return context.Cause(ctx)
 }
 
-// Give returns units of a client.
+// Give returns units of a client to the pool.
 func (p *Pool) Give(client string, units int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,24 +89,24 @@ func (p *Pool) give(client string, units int64) {
 	p.grant()
 }
 
-// Used is how many units are taken, and Waiting how many wait for some.
+// Used returns the number of units that are taken.
 func (p *Pool) Used() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.used
 }
 
-// Waiting is how many wait.
+// Waiting returns the number of requests that wait.
 func (p *Pool) Waiting() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.waiting)
 }
 
-// Wanted says that somebody waits.
+// Wanted reports whether somebody waits.
 func (p *Pool) Wanted() bool { return p.Waiting() > 0 }
 
-// grant serves those whom there is enough for, who has least first.
+// grant serves waiting requests as far as units last, clients with the fewest units first.
 func (p *Pool) grant() {
 	limit := p.limit()
 	for {
@@ -132,7 +132,7 @@ func (p *Pool) grant() {
 	}
 }
 
-// before says that a client is served before another.
+// before reports whether client a is served before client b.
 func (p *Pool) before(a, b string) bool {
 	if p.held[a] != p.held[b] {
 		return p.held[a] < p.held[b]
@@ -140,7 +140,7 @@ func (p *Pool) before(a, b string) bool {
 	return p.last[a] < p.last[b]
 }
 
-// limit is how many units a client may have now.
+// limit returns the number of units that a client may have now.
 func (p *Pool) limit() int64 {
 	if p.each == nil {
 		return math.MaxInt64
@@ -156,7 +156,7 @@ func (p *Pool) limit() int64 {
 	return p.each(max(clients, 1))
 }
 
-// crowd refuses the last one of the client that waits most often.
+// crowd refuses the last request of the client with the most waiting requests.
 func (p *Pool) crowd() {
 	count := map[string]int{}
 	var loser *waiter
@@ -172,7 +172,7 @@ func (p *Pool) crowd() {
 	loser.granted <- ErrFull
 }
 
-// drop takes a waiter out, if it is there.
+// drop removes a waiting request, and reports whether it was there.
 func (p *Pool) drop(w *waiter) bool {
 	for i := range p.waiting {
 		if p.waiting[i] == w {

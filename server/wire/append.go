@@ -10,8 +10,8 @@ import (
 
 const hex = "0123456789abcdef"
 
-// AppendString appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, as encoding/json does it; no
-// line break of any kind is left, so that the result is one line of an event.
+// AppendString appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, as in encoding/json. All line
+// breaks are escaped, so that the result is one line of an event.
 func AppendString[T string | []byte](dst []byte, s T) []byte {
 	dst = append(dst, '"')
 	from := 0
@@ -35,7 +35,7 @@ func AppendString[T string | []byte](dst []byte, s T) []byte {
 	return append(append(dst, s[from:]...), '"')
 }
 
-// wideEscape is how a character beyond ASCII is written, if not as it is.
+// wideEscape returns the escape of a character beyond ASCII; "" if it needs none.
 func wideEscape(r rune, n int) string {
 	switch {
 	case r == utf8.RuneError && n == 1:
@@ -72,8 +72,8 @@ func WriteJSON(rc *fasthttp.RequestCtx, v any) {
 	rc.SetBody(body)
 }
 
-// AppendObject appends an object of JSON on one line. One that is not complete, as where an answer was cut, is an empty
-// one.
+// AppendObject appends a JSON object on one line. An incomplete one, as of an answer that was cut, becomes an empty
+// object.
 func AppendObject(dst, text []byte) []byte {
 	out := bytes.NewBuffer(dst)
 	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) || json.Compact(out, text) != nil {

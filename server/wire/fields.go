@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/jsontext"
 )
 
-// Fields are the members of a JSON object. Each method reads one of them into a variable, which keeps its value where
-// the member is absent or null, and remembers the first fault; after it, nothing is read any more.
+// Fields are the members of a JSON object. Each method decodes a member into a variable, which keeps its value if the
+// member is absent or null. The first fault is remembered; after it all methods do nothing.
 type Fields struct {
 	Budget *jsontext.Budget // what all values of the request may cost
 	Fault  *Fault
@@ -19,13 +19,13 @@ type Fields struct {
 	members map[string]string
 }
 
-// Place is the name of a member with those around it.
+// Place returns the name of a member, with the names of the objects around it.
 func (f *Fields) Place(name string) string { return f.place + name }
 
 // maxDepth bounds the nesting of a request; tool schemas have 10 or so.
 const maxDepth = 100
 
-// ReadFields decodes the body of a request, whose long texts stay parts of it. All that is read of it is paid from
+// ReadFields decodes the body of a request; its long texts remain parts of the body. Decoded values are charged to
 // the budget.
 func ReadFields(body string, b *jsontext.Budget) *Fields {
 	f := &Fields{Budget: b}
@@ -37,7 +37,7 @@ func ReadFields(body string, b *jsontext.Budget) *Fields {
 	return f
 }
 
-// badText is where a text stops to be UTF-8, or -1.
+// badText returns the index of the first byte of text that is not UTF-8, or -1.
 func badText(text string) int {
 	if utf8.ValidString(text) {
 		return -1
@@ -76,7 +76,7 @@ func (f *Fields) read(text string) {
 	}
 }
 
-// Malformed is the fault of a body that cannot be read for a reason that a jsontext.Reader found.
+// Malformed is the fault of a body for which a jsontext.Reader returned err.
 func Malformed(body string, err error) *Fault {
 	var syntax *jsontext.SyntaxError
 	var deep *jsontext.DepthError
@@ -93,7 +93,7 @@ func Malformed(body string, err error) *Fault {
 	return Gone() // what else ends the reading is that nobody waits for it
 }
 
-// Shown is the beginning of what was found, for an error text.
+// Shown returns the beginning of a found text, for an error message.
 func Shown(found string) string {
 	const most = 40
 	if len(found) == 0 {
@@ -109,16 +109,16 @@ func Shown(found string) string {
 	return found + "..."
 }
 
-// Get returns a member that is present and not null, unless a fault was found already.
+// Get returns the JSON of a member; ok is false if it is absent or null, or after a fault.
 func (f *Fields) Get(name string) (raw string, ok bool) {
 	raw, ok = f.members[name]
 	return raw, ok && f.Fault == nil && raw != "null"
 }
 
-// Reader reads a member's text.
+// Reader returns a reader of a member's JSON.
 func (f *Fields) Reader(raw string) *jsontext.Reader { return jsontext.New(raw, maxDepth, f.Budget) }
 
-// Broken takes over why a member could not be read: it has another form than wanted, or its values cost too much.
+// Broken records the fault of a member whose decoding failed: it has another form than wanted, or too many values.
 func (f *Fields) Broken(name, raw string, err error, want string) {
 	switch {
 	case f.Fault != nil:
@@ -129,14 +129,14 @@ func (f *Fields) Broken(name, raw string, err error, want string) {
 	}
 }
 
-// Wrong is the fault of a member that is there and has another value than wanted.
+// Wrong records the fault of a member whose value is not the wanted one.
 func (f *Fields) Wrong(name, raw, want string) {
 	if f.Fault == nil {
 		f.Fault = Invalid(name, "invalid_value", "%s is %s: want %s", name, Shown(raw), want)
 	}
 }
 
-// Float is the number that a text spells, if it spells one.
+// Float parses a number; ok is false if raw is none.
 func Float(raw string) (x float64, ok bool) {
 	if raw == "" || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') {
 		return 0, false
@@ -145,7 +145,7 @@ func Float(raw string) (x float64, ok bool) {
 	return x, err == nil
 }
 
-// Number reads a number from lo to hi.
+// Number decodes a number from lo to hi.
 func (f *Fields) Number(name string, lo, hi float32, to *float32) {
 	raw, ok := f.Get(name)
 	if !ok {
@@ -161,7 +161,7 @@ func (f *Fields) Number(name string, lo, hi float32, to *float32) {
 
 func spell(x float32) string { return strconv.FormatFloat(float64(x), 'g', -1, 32) }
 
-// Integer reads a whole number; it also takes what other languages make of one: 5.0, 1e3.
+// Integer decodes a whole number from lo to hi; it accepts the spellings of other languages: 5.0, 1e3.
 func (f *Fields) Integer(name string, lo, hi int64, to *int64) {
 	raw, ok := f.Get(name)
 	if !ok {
@@ -181,14 +181,14 @@ func (f *Fields) Integer(name string, lo, hi int64, to *int64) {
 	*to = n
 }
 
-// Count is Integer for an int.
+// Count decodes a whole number from lo to hi into an int.
 func (f *Fields) Count(name string, lo, hi int, to *int) {
 	n := int64(*to)
 	f.Integer(name, int64(lo), int64(hi), &n)
 	*to = int(n)
 }
 
-// Flag reads true or false.
+// Flag decodes true or false.
 func (f *Fields) Flag(name string, to *bool) {
 	switch raw, ok := f.Get(name); {
 	case !ok:
@@ -199,7 +199,7 @@ func (f *Fields) Flag(name string, to *bool) {
 	}
 }
 
-// Text reads a string.
+// Text decodes a string.
 func (f *Fields) Text(name string, to *string) {
 	raw, ok := f.Get(name)
 	if !ok {
@@ -213,7 +213,7 @@ func (f *Fields) Text(name string, to *string) {
 	*to = text
 }
 
-// Texts takes one string or a list of them: up to most, none empty, none longer than bytes.
+// Texts decodes one string or a list of them: up to most, none of them empty, none longer than bytes.
 func (f *Fields) Texts(name string, most, bytes int, to *[]string) {
 	raw, ok := f.Get(name)
 	if !ok {
@@ -248,15 +248,15 @@ func (f *Fields) Texts(name string, most, bytes int, to *[]string) {
 	*to = list
 }
 
-// Absent refuses a member that asks for what there is not.
+// Absent refuses a member that asks for a missing feature, and says what to use instead.
 func (f *Fields) Absent(name, instead string) {
 	if raw, ok := f.Get(name); ok && raw != "false" && raw != `""` {
 		f.Fault = Invalid(name, "unsupported_value", "%s is not supported here: %s", name, instead)
 	}
 }
 
-// Object reads an object's members, with read; its faults name both. want is said where it is none. Without it, read is
-// not called.
+// Object decodes an object's members by read; faults in it name both. If the member is no object, the fault says
+// want, and read is not called.
 func (f *Fields) Object(name, want string, read func(*Fields)) {
 	raw, ok := f.Get(name)
 	if !ok {

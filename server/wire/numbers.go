@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// leastLogProb stands for −∞, which JSON has no number for.
+// leastLogProb stands for −∞, which JSON lacks.
 const leastLogProb = -9999
 
-// AppendLogProb appends a log-probability.
+// AppendLogProb appends a log-probability (natural logarithm).
 func AppendLogProb(dst []byte, p float32) []byte {
 	if math.IsNaN(float64(p)) || p < leastLogProb {
 		p = leastLogProb
@@ -16,8 +16,8 @@ func AppendLogProb(dst []byte, p float32) []byte {
 	return strconv.AppendFloat(dst, float64(min(p, math.MaxFloat32)), 'g', -1, 32)
 }
 
-// AppendProb appends a token's text with its log-probability, without the closing brace: {"token", "logprob", "bytes".
-// The text may be part of a character; the bytes tell which.
+// AppendProb appends a token's text with its log-probability, without the closing brace: {"token", "logprob",
+// "bytes". The text may hold part of a character; bytes has it exactly.
 func AppendProb(dst, piece []byte, p float32) []byte {
 	dst = AppendString(append(dst, `{"token":`...), piece)
 	dst = AppendLogProb(append(dst, `,"logprob":`...), p)
@@ -31,7 +31,7 @@ func AppendProb(dst, piece []byte, p float32) []byte {
 	return append(dst, ']')
 }
 
-// AppendVector appends a list of numbers.
+// AppendVector appends a list of float32 numbers.
 func AppendVector(dst []byte, row []float32) []byte {
 	dst = append(dst, '[')
 	for i, x := range row {
@@ -43,7 +43,7 @@ func AppendVector(dst []byte, row []float32) []byte {
 	return append(dst, ']')
 }
 
-// AppendTokens appends a list of ids.
+// AppendTokens appends a list of token ids.
 func AppendTokens(dst []byte, ids []int32) []byte {
 	dst = append(dst, '[')
 	for i, id := range ids {

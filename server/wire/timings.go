@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// AppendTimings appends what llama.cpp's server reports under that name: tokens of the prompt that were cached, those
-// that were read, those that were written, and the time both took.
+// AppendTimings appends llama.cpp's timings object: the numbers of prompt tokens that were cached and read, of tokens
+// that were written, and the time of both phases in milliseconds.
 func AppendTimings(dst []byte, cached, read, written int, reading, writing time.Duration) []byte {
 	dst = strconv.AppendInt(append(dst, `{"cache_n":`...), int64(cached), 10)
 	dst = appendPace(dst, "prompt", read, reading.Seconds()*1e3)
@@ -31,5 +31,5 @@ func appendPace(dst []byte, what string, n int, ms float64) []byte {
 	return dst
 }
 
-// round keeps three decimals: microseconds.
+// round rounds to three decimals: microseconds.
 func round(x float64) float64 { return math.Round(x*1e3) / 1e3 }
