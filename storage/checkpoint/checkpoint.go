@@ -1,8 +1,8 @@
-// Package checkpoint opens the folder of a model as training frameworks save it: tensors in safetensors files, or in
-// PyTorch's own, in one or in shards that an index lists, and small texts beside them.
+// Package checkpoint opens the folder of a model as training frameworks save it: tensors in safetensors files or in
+// PyTorch's own format, in one file or in shards that an index lists, and small texts beside them.
 //
-// Files are mapped and stay as they are. A name that stands in a file of the folder never leads out of the folder.
-// What tensors and texts mean is for stages/model/convert to know.
+// Files are mapped and never written. A name in a file of the folder never leads out of the folder. The meaning of
+// tensors and texts is left to stages/model/convert.
 package checkpoint
 
 import (
@@ -23,19 +23,19 @@ import (
 	"github.com/sluice-ai/sluice/storage/torch"
 )
 
-// Tensor is one of a folder.
+// Tensor is a tensor of a folder.
 type Tensor struct {
 	element.Stored
 	File int // index into Files
 }
 
-// File is one of those that hold tensors.
+// File is a mapped file that holds tensors.
 type File struct {
 	*mapped.File
 	Path string
 }
 
-// Folder is an opened one. Close must wait for all who read it.
+// Folder is an open folder. It may be read by many goroutines; Close must wait for them.
 type Folder struct {
 	Path    string
 	Files   []File
@@ -49,13 +49,13 @@ const (
 	mostShards = 10_000
 )
 
-// Has says whether a folder looks like one that Open takes.
+// Has reports whether dir looks like a folder that Open accepts: it has a config.json.
 func Has(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, "config.json"))
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Open maps the weights of a folder.
+// Open maps the weights of a folder. It fails if there are none, or if a file's directory is wrong.
 func Open(dir string) (*Folder, error) {
 	info, err := os.Stat(dir)
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
@@ -80,7 +80,7 @@ func Open(dir string) (*Folder, error) {
 	return f, nil
 }
 
-// weightFiles lists the files that hold the tensors of a folder: one, those of an index, or numbered shards.
+// weightFiles lists the files with a folder's tensors: one file, those of an index, or numbered shards.
 func weightFiles(dir string) ([]string, error) {
 	for _, whole := range []string{"model.safetensors", "pytorch_model.bin"} {
 		index, err := readIndex(filepath.Join(dir, whole+".index.json"))
@@ -108,12 +108,12 @@ func weightFiles(dir string) ([]string, error) {
 		dir)
 }
 
-// escape makes a path a pattern that only it matches.
+// escape quotes a path as a glob pattern that matches only it.
 func escape(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// readIndex lists the files that an index names, in order.
+// readIndex lists the files that an index names, sorted.
 func readIndex(path string) ([]string, error) {
 	text, err := readText(path)
 	if err != nil {
@@ -143,7 +143,7 @@ func readIndex(path string) ([]string, error) {
 	return names, nil
 }
 
-// add maps one file and lists its tensors.
+// add maps a file and lists its tensors.
 func (f *Folder) add(path string) error {
 	m, err := mapped.Open(path)
 	if err != nil {
@@ -173,8 +173,8 @@ func (f *Folder) add(path string) error {
 	return nil
 }
 
-// View calls use with the bytes of a tensor, which are valid until it returns and must not be written to. If the file
-// was cut meanwhile, that is an error.
+// View calls use with the bytes of a tensor, which are valid until use returns and must not be written to. It fails
+// if the file has been truncated since Open.
 func (f *Folder) View(name string, use func(data []byte) error) error {
 	i, ok := f.byName[name]
 	if !ok {
@@ -189,7 +189,7 @@ func (f *Folder) View(name string, use func(data []byte) error) error {
 	return err
 }
 
-// Find says where a tensor lies.
+// Find returns a tensor by name, and whether there is one.
 func (f *Folder) Find(name string) (Tensor, bool) {
 	i, ok := f.byName[name]
 	if !ok {
@@ -198,7 +198,7 @@ func (f *Folder) Find(name string) (Tensor, bool) {
 	return f.Tensors[i], true
 }
 
-// Text reads a small file of the folder, nil if it is not there.
+// Text returns the content of a small file of the folder, up to 256 MiB; nil if there is no such file.
 func (f *Folder) Text(name string) ([]byte, error) {
 	text, err := readText(filepath.Join(f.Path, filepath.FromSlash(name)))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -220,7 +220,7 @@ func readText(path string) ([]byte, error) {
 	return text, nil
 }
 
-// Close unmaps all files.
+// Close unmaps all files. No View may be running.
 func (f *Folder) Close() error {
 	var errs []error
 	for _, file := range f.Files {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/storage/mapped"
 )
 
-// Piece is what an assembled model lies in: a mapped file of any format, or memory.
+// Piece is the memory of an assembled model's tensors: a mapped file of any format, or allocated memory.
 type Piece struct {
 	Path    string
 	Mapping *mapped.File // nil for memory
@@ -17,8 +17,9 @@ type Piece struct {
 	Free func(b []byte) error // gives Data back; may be nil
 }
 
-// Assemble makes a File of tensors that lie in files of another format, as far as they can be used there, and in
-// memory. Part and Offset of each say where. The File owns the pieces, also when it could not be made.
+// Assemble makes a File of tensors in files of another format, whose bytes can be used as they are, and in memory.
+// Part (an index into pieces) and Offset of each tensor say where its bytes are. The File owns the pieces; Assemble
+// closes them if it fails.
 func Assemble(name string, m *meta.Map, pieces []Piece, tensors []Tensor) (*File, error) {
 	f := &File{Name: name, Meta: *m, byName: make(map[string]int, len(tensors))}
 	for _, p := range pieces {
@@ -36,7 +37,7 @@ func Assemble(name string, m *meta.Map, pieces []Piece, tensors []Tensor) (*File
 	return f, nil
 }
 
-// place adds a tensor of an assembled model.
+// place adds a tensor of an assembled model, after checking that its bytes lie in its piece.
 func (f *File) place(t Tensor) error {
 	size, err := sizeOf(t.Type, t.Shape)
 	switch {

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// cursor walks the bytes of a file. Every read is checked against what remains, so that a count or length in the
-// file is believed only as far as the file has bytes for it.
+// cursor walks the bytes of a file. Every read is checked against the remaining bytes, so that a count or length in
+// the file is believed only as far as the file has bytes for it.
 type cursor struct {
 	data []byte
 	at   int

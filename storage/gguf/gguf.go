@@ -2,7 +2,7 @@
 //
 // Open maps a file, and all parts of a split one; metadata is copied out and the directory is checked against the
 // file at once, tensor data is touched only when it is viewed. A damaged or hostile file gives one error that says
-// what to do. What the keys and tensors mean is for stages/model/arch and stages/token to know.
+// what to do. The meaning of keys and tensors is left to stages/model/arch and stages/token.
 //
 // Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Versions 2 and 3, little-endian.
 package gguf
@@ -17,7 +17,7 @@ import (
 	"github.com/sluice-ai/sluice/storage/mapped"
 )
 
-// Tensor is one entry of the directory.
+// Tensor is an entry of the directory.
 type Tensor struct {
 	Name   string
 	Type   quant.Type
@@ -27,7 +27,7 @@ type Tensor struct {
 	Size   int64 // bytes
 }
 
-// File is an opened model. It may be read by many goroutines; Close must wait for them.
+// File is an open model. It may be read by many goroutines; Close must wait for them.
 type File struct {
 	Name    string   // as given to Open or Parse
 	Version int      // of the format; 0 if it was assembled from other files
@@ -38,7 +38,7 @@ type File struct {
 	byName map[string]int // index into Tensors
 }
 
-// part is one file of a model. Its data is a mapping, which a change of the file can make fault, or plain memory.
+// part is one file of a model: a mapping, whose pages fault if the file is truncated, or plain memory.
 type part struct {
 	name    string
 	path    string // empty for memory
@@ -48,7 +48,7 @@ type part struct {
 	copies  []source.Source
 }
 
-// Tensor finds a tensor by name.
+// Tensor returns a tensor by name, and whether there is one.
 func (f *File) Tensor(name string) (*Tensor, bool) {
 	i, ok := f.byName[name]
 	if !ok {
@@ -57,10 +57,10 @@ func (f *File) Tensor(name string) (*Tensor, bool) {
 	return &f.Tensors[i], true
 }
 
-// Parts is the number of files the model is split into.
+// Parts returns the number of files that the model is split into.
 func (f *File) Parts() int { return len(f.parts) }
 
-// Part says where the bytes of part i lie, for a reader that does not go through the mapping.
+// Part returns the place of part i's bytes, for readers that do not use the mapping.
 func (f *File) Part(i int) source.Source {
 	p := &f.parts[i]
 	s := source.Source{Name: p.name, Path: p.path, Size: int64(len(p.data)), Copies: p.copies}
@@ -73,7 +73,7 @@ func (f *File) Part(i int) source.Source {
 	return s
 }
 
-// Check says whether the files are as they were opened: all their bytes are there, and nobody has written to them.
+// Check fails if a file has been truncated or written to since it was opened.
 func (f *File) Check() error {
 	for i := range f.parts {
 		if m := f.parts[i].mapping; m != nil {
@@ -105,8 +105,9 @@ func (f *File) View(t *Tensor, use func(data []byte) error) error {
 	return err
 }
 
-// Bytes are those of t where they lie, valid until Close and never to be written to. Unlike View it guards nobody: if
-// the file was truncated after it was opened, touching them is a fault that the caller must be ready for.
+// Bytes returns the bytes of t in the mapping, valid until Close and never to be written to. Unlike View it guards
+// nobody: if the file was truncated after it was opened, touching the bytes is a memory fault, which the caller must
+// handle.
 func (f *File) Bytes(t *Tensor) []byte {
 	return f.parts[t.Part].data[t.Offset:][:t.Size:t.Size]
 }
@@ -128,7 +129,7 @@ func (f *File) Close() error {
 	return errors.Join(errs...)
 }
 
-// quote shows a name from a file in an error: escaped, and cut if someone made it long.
+// quote formats a name from a file for an error: escaped, and shortened if it is long.
 func quote(name string) string {
 	const most = 80
 	if len(name) > most {

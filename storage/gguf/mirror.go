@@ -13,9 +13,9 @@ import (
 	"github.com/sluice-ai/sluice/internal/source"
 )
 
-// Mirror lets readers of the parts take their bytes from copies too, files of the same names in a folder: on another
-// drive, say. That they are copies is looked at where a mistake would show: sizes, the beginning, the end, and blocks
-// throughout. What readers find to differ later they report themselves.
+// Mirror lets readers of the parts also read from copies: files of the same names in folder, on another drive, say.
+// It compares sizes, the beginning, the end, and sample blocks, and fails if they differ. Readers report later
+// differences themselves.
 func (f *File) Mirror(folder string) error {
 	copies := make([]source.Source, len(f.parts))
 	for i := range f.parts {
@@ -62,7 +62,7 @@ const (
 	comparedCount = 256 // blocks throughout
 )
 
-// compare looks at a sample of a file's bytes.
+// compare compares a sample of a file's blocks with the part's.
 func (p *part) compare(file io.ReaderAt) error {
 	size := p.mapping.Info.Size()
 	if err := p.same(file, 0, min(comparedStart, size)); err != nil {
@@ -77,7 +77,7 @@ func (p *part) compare(file io.ReaderAt) error {
 	return p.same(file, size-min(comparedBlock, size), min(comparedBlock, size))
 }
 
-// same compares n bytes from an offset on.
+// same compares n bytes of both from an offset on.
 func (p *part) same(file io.ReaderAt, from, n int64) error {
 	var here, there [comparedBlock]byte
 	for at := from; at < from+n; at += comparedBlock {

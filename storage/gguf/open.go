@@ -17,7 +17,8 @@ const (
 	keySplitTensors = "split.tensors.count"
 )
 
-// Open maps the file at path, and the other parts if it is the first of a split model.
+// Open maps the file at path, and the other parts if it is the first of a split model. Errors name the file, what is
+// wrong in it and what to do.
 func Open(path string) (*File, error) {
 	f, err := open(path)
 	if err != nil {
@@ -39,7 +40,8 @@ func open(path string) (*File, error) {
 	return f, nil
 }
 
-// Parse reads a file that is already in memory. The File keeps data, which must not change.
+// Parse reads a file that is in memory already. The File keeps data, which must not change. name stands for the file
+// in errors.
 func Parse(name string, data []byte) (*File, error) {
 	f := &File{Name: name, byName: make(map[string]int)}
 	h, err := parse(data)
@@ -101,7 +103,7 @@ func (f *File) add(p part, h *header) error {
 	return nil
 }
 
-// splitCount is of how many parts a file is one. Most files do not say, or that they are none of 0.
+// splitCount returns the number of files of the model. Most files do not state it, or state 0 if they are not split.
 func splitCount(h *header) (int64, error) {
 	if !h.meta.Has(keySplitCount) {
 		return 1, nil
@@ -149,7 +151,7 @@ func (f *File) addSplits(path string, first *header) error {
 	return nil
 }
 
-// addPart opens part i, counted from 0, and checks that it says so itself.
+// addPart opens part i, counted from 0, and checks that its metadata has that number.
 func (f *File) addPart(path string, i, count int64) error {
 	h, err := f.addMapped(path)
 	if err != nil {

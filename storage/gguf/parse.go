@@ -22,7 +22,7 @@ const (
 	leastTensorBytes = 8 + 4 + 8 + 4 + 8
 )
 
-// header is what precedes the data of one file.
+// header is the part of a file before the tensor data.
 type header struct {
 	version int
 	meta    meta.Map
@@ -154,7 +154,7 @@ func alignmentOf(m *meta.Map) (int64, error) {
 	return n, nil
 }
 
-// parseTensor reads one directory entry. Offset is as the file has it, from the start of the data.
+// parseTensor reads an entry of the directory. Its Offset is the file's, from the start of the tensor data.
 func parseTensor(c *cursor, i, n int) (Tensor, error) {
 	name, err := c.name()
 	if err != nil {
@@ -207,7 +207,7 @@ func (t *Tensor) parseBody(c *cursor) error {
 	return nil
 }
 
-// sizeOf is the number of bytes of a tensor: whole rows of Shape[0] values.
+// sizeOf returns the number of bytes of a tensor: whole rows of shape[0] values.
 func sizeOf(typ quant.Type, shape []int) (int64, error) {
 	if !typ.Known() {
 		return 0, fmt.Errorf("is of %s, which this program does not know: update it, or convert the model again", typ)
@@ -231,7 +231,7 @@ func sizeOf(typ quant.Type, shape []int) (int64, error) {
 	return int64(size), nil
 }
 
-// place makes offsets absolute and checks that tensors lie inside the file and apart from each other.
+// place makes offsets absolute, and checks that tensors lie inside the file and do not overlap.
 func (h *header) place(directoryEnd, alignment, fileSize int64) error {
 	start := (directoryEnd + alignment - 1) &^ (alignment - 1)
 	order := make([]*Tensor, len(h.tensors))

@@ -26,7 +26,7 @@ const (
 	kinds // one more than the last
 )
 
-// least is the smallest encoding of a value of each kind, in bytes.
+// least is the size of the smallest encoding of a value of each kind, in bytes.
 var least = [kinds]int{1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8}
 
 // value reads one metadata value: its kind, then its bytes.
@@ -86,7 +86,7 @@ func (c *cursor) scalar(k kind) (any, error) {
 
 func number[T any](b []byte) T { return numbers[T](b, 1)[0] }
 
-// numbers decodes n numbers; b has been cut to their size.
+// numbers decodes n numbers from b, which has exactly their bytes.
 func numbers[T any](b []byte, n int) []T {
 	out := make([]T, n)
 	if _, err := binary.Decode(b, binary.LittleEndian, out); err != nil {
@@ -158,7 +158,7 @@ func (c *cursor) elements(k kind, n int) (any, error) {
 	return numbers[bool](b, n), nil
 }
 
-// texts copies n strings into one allocation: a vocabulary has hundreds of thousands of them. The lengths are read
+// texts copies n strings into one allocation, since a vocabulary has hundreds of thousands of them. Lengths are read
 // once only, because the file may change meanwhile.
 func (c *cursor) texts(n int) ([]string, error) {
 	var all strings.Builder

@@ -10,15 +10,15 @@ import (
 	"github.com/sluice-ai/sluice/internal/meta"
 )
 
-// Layout says where every byte of a file goes, before any of the data is known.
+// Layout is the place of every byte of a file, known before any of the data.
 type Layout struct {
 	Head    []byte   // all before the data of the first tensor, padding included
 	Tensors []Tensor // in the order of the file, with Size, and with Offset from the start of the file
 	Size    int64    // of the file: the last tensor is padded like the others, with zeros
 }
 
-// Plan lays out a GGUF v3 file of m and the tensors in the order given: of those it takes name, type and shape.
-// Data is aligned as general.alignment says, else at 32 bytes.
+// Plan lays out a GGUF v3 file of m and the tensors in the given order, using their names, types and shapes. Data is
+// aligned as general.alignment says, else at 32 bytes. It fails if a name repeats or a shape does not fit its type.
 func Plan(m *meta.Map, tensors []Tensor) (*Layout, error) {
 	const mostAlignment = 1 << 20 // more than any page: a key of a few bytes must not ask for gigabytes of padding
 	alignment, err := alignmentOf(m)
@@ -47,9 +47,8 @@ func Plan(m *meta.Map, tensors []Tensor) (*Layout, error) {
 	return l, nil
 }
 
-// Write writes a file as Plan lays it out to w in one pass. data writes the data of each tensor to its w when asked,
-// exactly as many bytes as the shape takes.
-// Create is for files that must not be seen half written.
+// Write writes a file in Plan's layout to w in one pass. It calls data for each tensor, which must write exactly the
+// bytes of the tensor's shape. For a file that must not be seen half written, use Create.
 func Write(w io.Writer, m *meta.Map, tensors []Tensor, data func(t *Tensor, w io.Writer) error) error {
 	l, err := Plan(m, tensors)
 	if err != nil {
@@ -73,7 +72,7 @@ func Write(w io.Writer, m *meta.Map, tensors []Tensor, data func(t *Tensor, w io
 	return out.err
 }
 
-// layOut returns the tensors with sizes, and offsets from the start of the data.
+// layOut returns the tensors with their sizes, and their offsets from the start of the data.
 func layOut(tensors []Tensor, alignment int64) ([]Tensor, error) {
 	placed, seen, end := make([]Tensor, len(tensors)), make(map[string]bool), int64(0)
 	for i, t := range tensors {
@@ -228,7 +227,7 @@ func elementKind(v any) (k kind, n int, ok bool) {
 	return 0, 0, false
 }
 
-// counter counts what passes to w, keeps the first error, and refuses more than limit bytes if there is a limit.
+// counter counts the bytes written to w, keeps the first error, and refuses more than limit bytes if limit is set.
 type counter struct {
 	w     io.Writer
 	n     int64
@@ -250,7 +249,7 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// pad writes zeros until n bytes have passed.
+// pad writes zeros up to the n-th byte.
 func (c *counter) pad(n int64) { _, _ = io.Copy(c, io.LimitReader(zeros{}, n-c.n)) } // an error stays in c
 
 // zeros is an endless run of zero bytes.

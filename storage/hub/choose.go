@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
-// variant is one model of a repository: a GGUF file, or all parts of one.
+// variant is a model of a repository: a GGUF file, or all parts of a split one.
 type variant struct {
 	stem  string // of the file's name, without its folder, the part and .gguf
 	tag   string // its quantisation, where the stem ends in one, else the stem
@@ -24,14 +24,14 @@ var (
 	partName = regexp.MustCompile(`^(.+)-(\d{5})-of-(\d{5})$`)
 	// quantisation matches the end of a file's name, such as -Q4_K_M, .IQ2_XXS, -UD-Q4_K_XL or _bf16.
 	quantisation = regexp.MustCompile(`(?i)(?:^|[-._])((?:UD-)?(?:I?Q\d_[0-9A-Z_]+|TQ\d_\d|MXFP4(?:_MOE)?|NVFP4|BF16|F16|F32))$`)
-	// beside matches files that are no models of their own: projectors of images, importance matrices, adapters.
+	// beside matches files that are no models by themselves: projectors of images, importance matrices, adapters.
 	beside = regexp.MustCompile(`(?i)^mmproj|imatrix`)
 )
 
-// base is a file's name without its folders.
+// base returns a file's name without its folders.
 func base(p string) string { return path.Base(p) }
 
-// variants finds the models among the files of a repository, in their order.
+// variants finds the models among the files of a repository, in the files' order.
 func variants(files []published) []*variant {
 	var all []*variant
 	byPlace := map[string]*variant{}
@@ -61,7 +61,8 @@ func variants(files []published) []*variant {
 	return all
 }
 
-// choose finds the files of the model that a name means, in the order of its parts, and the whole name's tag.
+// choose returns the files of the model that a name means, in the order of its parts, and the tag of its full name.
+// It fails if no model fits, or several do.
 func choose(files []published, n store.Name) (tag string, chosen []published, err error) {
 	all := variants(files)
 	if folder := folderOf(files); folder != nil && (len(all) == 0 || strings.EqualFold(n.Tag, folderTag)) {
@@ -99,7 +100,7 @@ func choose(files []published, n store.Name) (tag string, chosen []published, er
 	return v.tag, chosen, err
 }
 
-// matching are the variants that a tag means: those of that quantisation, else the one of that file.
+// matching returns the variants of a tag: those of that quantisation, else the one of that file name.
 func matching(all []*variant, tag string) (fits []*variant) {
 	for _, v := range all {
 		if strings.EqualFold(v.tag, tag) {
@@ -115,7 +116,7 @@ func matching(all []*variant, tag string) (fits []*variant) {
 	return fits
 }
 
-// tagsOf lists the tags of variants, each once.
+// tagsOf lists the tags of variants without repetition.
 func tagsOf(all []*variant) (tags []string) {
 	for _, v := range all {
 		if !slices.Contains(tags, v.tag) {
@@ -125,7 +126,7 @@ func tagsOf(all []*variant) (tags []string) {
 	return tags
 }
 
-// several lists some of many.
+// several joins names for an error message, at most 30 of them.
 func several(names []string) string {
 	const most = 30
 	if len(names) > most {
@@ -134,7 +135,7 @@ func several(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// inOrder are the parts, all of which must be there, once.
+// inOrder returns the parts in order. It fails if one is missing or repeated.
 func (v *variant) inOrder() ([]published, error) {
 	parts := make([]published, v.count)
 	for i, f := range v.parts {

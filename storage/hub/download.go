@@ -22,7 +22,7 @@ const (
 	patience    = time.Minute
 )
 
-// download is a file on its way.
+// download is the transfer of one file.
 type download struct {
 	*session
 	file   store.File
@@ -36,10 +36,10 @@ type download struct {
 	taken  []bool   // pieces that somebody fetches
 }
 
-// errNoRanges says that the server sends a file from its beginning or not at all.
+// errNoRanges says that the server sends only whole files.
 var errNoRanges = errors.New("the server sends no parts of files")
 
-// run fetches what is missing, checks it and closes the part.
+// run fetches the missing pieces, checks the checksum and closes the partial file.
 func (d *download) run(ctx context.Context) error {
 	defer d.part.Close()
 	err := d.ranges(ctx)
@@ -76,7 +76,7 @@ func (d *download) ranges(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// next takes the first pieces that are missing and nobody fetches: from, and up to.
+// next claims the first run of pieces that are missing and unclaimed: from, up to and without to.
 func (d *download) next() (from, to int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,7 +90,7 @@ func (d *download) next() (from, to int) {
 	return from, to
 }
 
-// pieces fetches some that follow each other, with as many requests as it takes.
+// pieces fetches a run of pieces, with as many requests as it takes.
 func (d *download) pieces(ctx context.Context, from, to int) error {
 	at, _ := d.part.At(from)
 	_, end := d.part.At(to - 1)
@@ -112,7 +112,7 @@ func (d *download) pieces(ctx context.Context, from, to int) error {
 	return nil
 }
 
-// stretch fetches bytes from at on, up to end at most, and says how many have come.
+// stretch fetches bytes from at on, up to end at most, and returns how many have come.
 func (d *download) stretch(ctx context.Context, at, end int64) (n int64, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -129,14 +129,14 @@ func (d *download) stretch(ctx context.Context, at, end int64) (n int64, err err
 	return d.copy(ctx, a.Body, at, end, stalled)
 }
 
-// watch ends a request when nothing comes for long. Who reads sets the timer back.
+// watch stops a request when nothing comes for long. The reader resets the timer.
 func (d *download) watch(stop context.CancelCauseFunc) *time.Timer {
 	return time.AfterFunc(d.patience, func() {
 		stop(&lost{place(d.origin), fmt.Errorf("nothing has come for %v", d.patience)})
 	})
 }
 
-// open asks for a part of the file, or all of it: where the last answer came from, and, if that address has expired, at
+// open requests a part of the file, or all of it: from the address of the last answer, and, if that has expired, from
 // the hub.
 func (d *download) open(ctx context.Context, part string) (*answer, error) {
 	header := http.Header{}
@@ -166,7 +166,7 @@ func (d *download) open(ctx context.Context, part string) (*answer, error) {
 	return a, nil
 }
 
-// linked compares what Hugging Face says of the file behind a redirect with what was asked for.
+// linked compares Hugging Face's headers of the file behind a redirect with the expected size and checksum.
 func (d *download) linked(passed []http.Header) error {
 	for _, h := range passed {
 		size, tag := h.Get("X-Linked-Size"), strings.Trim(strings.TrimPrefix(h.Get("X-Linked-Etag"), "W/"), `"`)
@@ -181,7 +181,7 @@ func (d *download) linked(passed []http.Header) error {
 	return nil
 }
 
-// fits refuses an answer that is not the part of the file that was asked for.
+// fits refuses an answer that is not the requested part of the file.
 func (d *download) fits(a *answer, at, end int64) error {
 	if a.StatusCode == http.StatusOK {
 		if at == 0 && end == d.file.Size && (a.ContentLength < 0 || a.ContentLength == end) {
@@ -201,7 +201,7 @@ func (d *download) fits(a *answer, at, end int64) error {
 	return nil
 }
 
-// copy puts a body into the file, piece by piece.
+// copy writes a body to the file, piece by piece, and returns the number of bytes.
 func (d *download) copy(ctx context.Context, body io.Reader, at, end int64, stalled *time.Timer) (n int64, err error) {
 	buffer := make([]byte, chunk)
 	for piece := d.pieceAt(at); at+n < end; {
@@ -230,7 +230,7 @@ func (d *download) copy(ctx context.Context, body io.Reader, at, end int64, stal
 	return n, nil
 }
 
-// pieceAt is the piece that a byte belongs to.
+// pieceAt returns the index of the piece with a byte.
 func (d *download) pieceAt(at int64) int {
 	for i := range d.part.Pieces() {
 		if from, to := d.part.At(i); from <= at && at < to {
@@ -240,7 +240,7 @@ func (d *download) pieceAt(at int64) int {
 	return d.part.Pieces()
 }
 
-// whole fetches the file from its beginning, in one go, as often as it takes.
+// whole fetches the file from its beginning in one request, and tries again on errors.
 func (d *download) whole(ctx context.Context) error {
 	for failures := 1; ; failures++ {
 		n, err := d.stream(ctx)

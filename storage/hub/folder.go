@@ -9,24 +9,26 @@ import (
 	"strings"
 )
 
-// tensors ends the names of files of weights beside which there is a config.json, and folderTag is the tag of such a
-// model, all of whose files are one.
+// Names of folders of weights: the end of their files' names, and the tag of such a model, all of whose files form
+// one.
 const (
 	tensors   = ".safetensors"
 	folderTag = "safetensors"
 )
 
-// companions are the files beside weights that say what they are, and how texts become tokens.
+// companions are the files beside weights: configuration and tokenizer.
 var companions = []string{
 	"config.json", "generation_config.json", "model.safetensors.index.json",
 	"tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json", "added_tokens.json",
 	"vocab.json", "vocab.txt", "merges.txt", "chat_template.jinja", "chat_template.json",
 }
 
-// shardName matches the weights of transformers; the same model may be there a second time, in another's layout.
+// shardName matches the weights of transformers. The same model may be there a second time in another library's
+// layout.
 var shardName = regexp.MustCompile(`^model(-\d{5}-of-\d{5})?$`)
 
-// folderOf are the files of a model as Hugging Face's libraries read it, or nil. Folders in it are left out.
+// folderOf returns the files of a model as Hugging Face's libraries read it, without subfolders; nil if there is
+// none.
 func folderOf(files []published) []published {
 	var weights, others, beside []published
 	for _, f := range files {
@@ -53,7 +55,7 @@ func folderOf(files []published) []published {
 	return append(weights, beside...)
 }
 
-// shardsOf finds out whether all files of weights are there that their names tell of.
+// shardsOf fails if a shard is missing that the names of the others announce.
 func shardsOf(folder []published) error {
 	seen, of := map[string]bool{}, 0
 	for _, f := range folder {

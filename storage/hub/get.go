@@ -22,7 +22,7 @@ const (
 	longestWait   = time.Minute
 )
 
-// noRedirect leaves redirects to get, which knows what may be sent where.
+// noRedirect returns redirects to get, which decides what may be sent where.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Refused is an answer that is not what was asked for.
@@ -147,7 +147,7 @@ type lost struct {
 func (l *lost) Error() string { return l.place + ": " + l.err.Error() }
 func (l *lost) Unwrap() error { return l.err }
 
-// refused reads the reason out of an answer.
+// refused makes the error of an answer with another status than 200 or 206.
 func refused(from *url.URL, response *http.Response, now time.Time) error {
 	r := &Refused{Place: place(from), Status: response.StatusCode}
 	after := response.Header.Get("Retry-After")
@@ -167,7 +167,7 @@ func refused(from *url.URL, response *http.Response, now time.Time) error {
 	return r
 }
 
-// excuse finds what hubs say of an error: {"error": "…"}, or {"errors": [{"message": "…"}]}.
+// excuse extracts the message from the JSON of a hub's error: {"error": "…"}, or {"errors": [{"message": "…"}]}.
 func excuse(data []byte) string {
 	var said struct {
 		Error  string
@@ -182,7 +182,7 @@ func excuse(data []byte) string {
 	return said.Error
 }
 
-// document fetches what a hub says of a model.
+// document fetches the hub's description of a model, of at most mostAnswer bytes.
 func (h *session) document(ctx context.Context, from *url.URL, token, accept string) ([]byte, error) {
 	for failures := 1; ; failures++ {
 		data, err := h.read(ctx, from, token, accept)
@@ -212,7 +212,7 @@ func (h *session) read(ctx context.Context, from *url.URL, token, accept string)
 	return data, nil
 }
 
-// temporary says whether trying again may help.
+// temporary reports whether another try may succeed.
 func temporary(err error) bool {
 	var r *Refused
 	if errors.As(err, &r) {
@@ -222,7 +222,7 @@ func temporary(err error) bool {
 	return errors.As(err, &l) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// pause waits before another try: longer each time, or as long as the hub says.
+// pause waits before another try: longer each time, or as long as the hub asks.
 func (h *session) pause(ctx context.Context, failures int, err error) error {
 	d := time.Second << min(failures-1, 5)
 	if r := (*Refused)(nil); errors.As(err, &r) {

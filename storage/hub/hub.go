@@ -1,8 +1,7 @@
-// Package hub brings models from where they are published into a store: Hugging Face's API and files, and Ollama's
-// registry.
+// Package hub brings published models into a store: from Hugging Face, and from Ollama's registry.
 //
-// What a hub says is taken for what strangers say: sizes are bounded, names cannot leave the store, and a file counts
-// when its checksum is right. Flags, terminals and the environment are for its callers to know; where files lie for
+// Answers of a hub are not trusted: sizes are bounded, names cannot leave the store, and a file counts when its
+// checksum is right. Flags, terminals and the environment are for its callers to know; where files lie for
 // storage/store.
 package hub
 
@@ -20,13 +19,13 @@ import (
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
-// Client talks to hubs.
+// Client pulls models from hubs.
 type Client struct {
 	Endpoint string // URL of a mirror, or of another registry; empty: the one of the model's host
 	Token    string // for Hugging Face, or empty; it is sent to no other host than the endpoint's
 	Agent    string // what the client calls itself
 
-	// Progress is told how many bytes of a model are there, one call at a time, if it is not nil.
+	// Progress, if not nil, is called with the progress of a pull, one call at a time.
 	Progress func(Progress)
 
 	now      func() time.Time // nil: the machine's
@@ -34,7 +33,7 @@ type Client struct {
 	patience time.Duration // with a server that sends nothing; 0: the usual
 }
 
-// Progress says how far a pull is.
+// Progress is how far a pull has come.
 type Progress struct {
 	Name        store.Name
 	Digest      store.Digest // of its first file
@@ -42,14 +41,14 @@ type Progress struct {
 	Waiting     bool         // another pull brings what is missing
 }
 
-// Pulled is what a pull has come to.
+// Pulled is the result of a pull.
 type Pulled struct {
 	Manifest store.Manifest
 	Fresh    bool  // it was there, as the hub has it
 	Received int64 // bytes that this pull has fetched
 }
 
-// offer is what a hub has under a name.
+// offer is a model that a hub has under a name.
 type offer struct {
 	manifest store.Manifest
 	places   []*url.URL // of its files, in their order
@@ -59,14 +58,14 @@ type offer struct {
 	small map[store.Digest][]byte // files that have come with the offer
 }
 
-// The hosts of names, unless there is an Endpoint.
+// URLs of the hubs, unless Endpoint names another.
 const (
 	huggingFaceURL = "https://huggingface.co"
 	ollamaURL      = "https://registry.ollama.ai"
 )
 
-// Pull brings a model into a store. What has come when it fails is kept, and the next pull goes on with it; but of a
-// model with a wrong checksum nothing stays.
+// Pull brings a model into a store. If it fails, the bytes that have come are kept, and the next pull continues with
+// them; but nothing is kept of a model with a wrong checksum.
 func (c *Client) Pull(ctx context.Context, s *store.Store, n store.Name) (*Pulled, error) {
 	base, err := c.endpoint(n)
 	if err != nil {
@@ -94,7 +93,7 @@ func (c *Client) Pull(ctx context.Context, s *store.Store, n store.Name) (*Pulle
 	return &Pulled{Manifest: o.manifest, Received: received}, nil
 }
 
-// endpoint is where a name's hub is.
+// endpoint returns the URL of a name's hub.
 func (c *Client) endpoint(n store.Name) (*url.URL, error) {
 	text := c.Endpoint
 	switch {
@@ -114,7 +113,7 @@ func (c *Client) endpoint(n store.Name) (*url.URL, error) {
 	return u, nil
 }
 
-// transport opens a connection for each request at once: several streams in one would share its window.
+// transport opens a connection for each concurrent request: streams of one connection would share its window.
 func (c *Client) transport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.ResponseHeaderTimeout = time.Minute
@@ -140,7 +139,7 @@ func (h *session) find(ctx context.Context, n store.Name) (*offer, error) {
 	return h.findOllama(ctx, n)
 }
 
-// fresh says whether a store has a model just as it is offered.
+// fresh reports whether a store has a model exactly as offered.
 func fresh(s *store.Store, name store.Name, m *store.Manifest) bool {
 	have, err := s.Find(name)
 	if err != nil || have.Name != name || !slices.Equal(have.Files, m.Files) || have.Revision != m.Revision {
@@ -150,7 +149,7 @@ func fresh(s *store.Store, name store.Name, m *store.Manifest) bool {
 	return err == nil && s.Complete(m)
 }
 
-// bring fetches what is missing of an offer.
+// bring fetches the missing files of an offer.
 func (h *session) bring(ctx context.Context, s *store.Store, name store.Name, o *offer) (received int64, err error) {
 	p, err := s.Begin(ctx, o.manifest)
 	if err != nil {
@@ -177,7 +176,7 @@ func (h *session) bring(ctx context.Context, s *store.Store, name store.Name, o 
 	return m.received, p.Commit(ctx)
 }
 
-// lost says what becomes of a pull that failed.
+// lost throws away what has come of a pull with a wrong checksum, and keeps it after any other error.
 func (h *session) lost(ctx context.Context, p *store.Pull, err error) error {
 	if wrong := (*store.WrongContent)(nil); errors.As(err, &wrong) {
 		return errors.Join(err, p.Abandon(context.WithoutCancel(ctx)))
@@ -185,7 +184,7 @@ func (h *session) lost(ctx context.Context, p *store.Pull, err error) error {
 	return err
 }
 
-// meter counts what has come.
+// meter counts received bytes and reports progress.
 type meter struct {
 	tell func(Progress)
 
@@ -194,7 +193,7 @@ type meter struct {
 	received int64
 }
 
-// add counts bytes that were received, or, if n is negative, are of no use.
+// add counts received bytes; a negative n takes back bytes that turned out useless.
 func (m *meter) add(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
-// repository is what Hugging Face says of one, as far as it matters here.
+// repository is Hugging Face's description of a repository, as far as it is used.
 type repository struct {
 	commit string
 	files  []published
@@ -34,8 +34,8 @@ type published struct {
 
 var commitText = regexp.MustCompile(`^[0-9a-f]{40,64}$`)
 
-// parseRepository reads the answer to GET /api/models/OWNER/NAME/revision/REVISION?blobs=true. Fields that the hub adds
-// are let pass; what is read is checked.
+// parseRepository decodes the answer to GET /api/models/OWNER/NAME/revision/REVISION?blobs=true. Unknown fields are
+// ignored; known ones are checked.
 func parseRepository(data []byte) (*repository, error) {
 	var said struct {
 		SHA      string
@@ -99,7 +99,7 @@ func (h *session) findHuggingFace(ctx context.Context, n store.Name) (*offer, er
 	return o, h.fetchSmall(ctx, o)
 }
 
-// offerOf is what a repository has under a name.
+// offerOf returns the model of a repository that a name means.
 func (h *session) offerOf(repo *repository, n store.Name) (*offer, error) {
 	tag, files, err := choose(repo.files, n)
 	if err != nil {
@@ -124,10 +124,11 @@ func (h *session) offerOf(repo *repository, n store.Name) (*offer, error) {
 	return o, nil
 }
 
-// mostSmall is how long a file may be that git keeps.
+// mostSmall bounds a file that git keeps, in bytes.
 const mostSmall = mostAnswer
 
-// fetchSmall fetches the files that git keeps: the hub says their SHA-1 alone, and the store wants what they hold.
+// fetchSmall fetches the files that git keeps: the hub has only their SHA-1, and the store needs the SHA-256 of their
+// content.
 func (h *session) fetchSmall(ctx context.Context, o *offer) error {
 	o.small = map[store.Digest][]byte{}
 	for i := range o.manifest.Files {
@@ -149,7 +150,7 @@ func (h *session) fetchSmall(ctx context.Context, o *offer) error {
 	return nil
 }
 
-// gitName is what git calls a file that holds these bytes.
+// gitName returns the hash by which git names a file with these bytes (SHA-1 of a blob).
 func gitName(data []byte) string {
 	h := sha1.New()
 	fmt.Fprintf(h, "blob %d\x00", len(data))
@@ -157,7 +158,7 @@ func gitName(data []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// escaped is a path for a URL: names may hold what has a meaning there.
+// escaped escapes a path for a URL.
 func escaped(file string) string {
 	parts := strings.Split(file, "/")
 	for i, part := range parts {
@@ -166,7 +167,7 @@ func escaped(file string) string {
 	return strings.Join(parts, "/")
 }
 
-// explain says what to do about a repository that the hub does not show.
+// explain adds advice to the error of a repository that the hub does not show.
 func (h *session) explain(n store.Name, err error) error {
 	var r *Refused
 	if !errors.As(err, &r) {

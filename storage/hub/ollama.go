@@ -14,19 +14,19 @@ import (
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
-// manifestType is what the registry calls its manifests, and layerType what the kinds of its files begin with.
+// Media types of the registry: that of a manifest, and the beginning of those of layers.
 const (
 	manifestType = "application/vnd.docker.distribution.manifest.v2+json"
 	layerType    = "application/vnd.ollama.image."
 )
 
-// layerRoles says what kinds of files are to a model. Others, such as projectors of images, are not fetched.
+// layerRoles maps kinds of layers to roles of files. Other layers, such as projectors of images, are not fetched.
 var layerRoles = map[string]store.Role{
 	"model": store.Weights, "template": store.Template, "system": store.System, "params": store.Params,
 	"license": store.License, "messages": store.Messages,
 }
 
-// parseLayers reads a manifest of the registry into the files of a model.
+// parseLayers decodes a manifest of the registry into the files of a model.
 func parseLayers(data []byte, n store.Name) ([]store.File, error) {
 	var said struct {
 		SchemaVersion int
@@ -66,7 +66,7 @@ func parseLayers(data []byte, n store.Name) ([]store.File, error) {
 	return files, nil
 }
 
-// layerName is what a file is called, as the registry does not say.
+// layerName makes a name for a file, since the registry has none.
 func layerName(role store.Role, n store.Name, nth int) string {
 	name := string(role)
 	if role == store.Weights {
@@ -90,7 +90,7 @@ func (h *session) findOllama(ctx context.Context, n store.Name) (*offer, error) 
 	return h.offerOfLayers(data, n)
 }
 
-// offerOfLayers is what a manifest of the registry says of a whole name.
+// offerOfLayers returns the model of a manifest of the registry.
 func (h *session) offerOfLayers(data []byte, n store.Name) (*offer, error) {
 	files, err := parseLayers(data, n)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package imatrix reads and writes importance matrices in llama.cpp's formats: GGUF, and the .dat of before.
+// Package imatrix reads and writes importance matrices in llama.cpp's formats: GGUF, and the older .dat.
 //
 // An importance matrix says how large the inputs of each column of each weight are over some text: the sum of their
-// squares, and how many rows were summed up. Quantisers round columns with large inputs more carefully. Measuring is
-// a device's business (internal/backend), using it internal/quant's.
+// squares, and the number of rows that were summed. Quantisers round columns with large inputs more carefully.
+// Devices measure it (internal/backend), internal/quant uses it.
 package imatrix
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// Matrix is the content of a file.
+// Matrix is an importance matrix with its origin.
 type Matrix struct {
 	Datasets  []string // the texts it was measured on
 	Chunks    int      // pieces of text
@@ -26,14 +26,14 @@ type Matrix struct {
 	Entries   map[string]Entry
 }
 
-// Entry belongs to the weight whose name it has in Matrix.Entries.
+// Entry holds the measurements of one weight, whose name is its key in Matrix.Entries.
 type Entry struct {
 	Squares []float32 // sums of squares by column, of one expert after another
 	Counts  []float32 // rows summed up: of each expert, or one number for all
 }
 
-// Importance is the mean square of the input of each column. Nothing is known of an expert that no row was sent to: all
-// its columns are alike.
+// Importance returns the mean square of the input of each column, one expert after another. Columns of an expert that
+// no row reached are all 1.
 func (e Entry) Importance() []float32 {
 	out := make([]float32, len(e.Squares))
 	cols := len(e.Squares) / len(e.Counts)
@@ -46,7 +46,7 @@ func (e Entry) Importance() []float32 {
 	return out
 }
 
-// check says what no measurement gives.
+// check fails for numbers that no measurement gives.
 func (e Entry) check() error {
 	if len(e.Squares) == 0 || len(e.Counts) == 0 || len(e.Squares)%len(e.Counts) != 0 {
 		return fmt.Errorf("%d sums for %d counts, want as many columns for each", len(e.Squares), len(e.Counts))
@@ -77,7 +77,7 @@ const (
 	countsSuffix = ".counts"
 )
 
-// Write writes m as GGUF.
+// Write writes m as GGUF. It fails if an entry is not plausible.
 func (m *Matrix) Write(w io.Writer) error {
 	keys := new(meta.Map)
 	keys.Set(keyType, typeName)

@@ -18,7 +18,7 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// Read reads the file at path, of either format. A file that is something else is not read to its end.
+// Read reads the file at path, in either format. A file of another kind is not read to its end.
 func Read(path string) (*Matrix, error) {
 	f, info, err := safefile.Open(path)
 	if err != nil {
@@ -39,7 +39,7 @@ func Read(path string) (*Matrix, error) {
 	return checked(path, m, err)
 }
 
-// Parse reads a file that is in memory. The result aliases nothing of data.
+// Parse reads a file that is in memory. The result aliases nothing of data. name stands for the file in errors.
 func Parse(name string, data []byte) (*Matrix, error) {
 	in := bufio.NewReader(bytes.NewReader(data))
 	if !inGGUF(in) {
@@ -59,7 +59,7 @@ func inGGUF(in *bufio.Reader) bool {
 	return string(magic) == "GGUF"
 }
 
-// checked returns a matrix that can be used, or what is wrong with it.
+// checked returns m if all its entries are plausible, else the error.
 func checked(name string, m *Matrix, err error) (*Matrix, error) {
 	if err == nil && len(m.Entries) == 0 {
 		err = errors.New("it has no entries: measure again")
@@ -111,7 +111,7 @@ func fromGGUF(f *gguf.File) (*Matrix, error) {
 	return m, nil
 }
 
-// number reads a key that may be missing.
+// number reads an optional key.
 func number(f *gguf.File, key string) (int, error) {
 	n, err := f.Meta.Int(key)
 	if err != nil && !errors.Is(err, meta.ErrMissing) || n < 0 || n > math.MaxInt32 {
@@ -189,7 +189,7 @@ func (d *dat) entry(entries map[string]Entry) error {
 	return nil
 }
 
-// read fills to, of which there are enough bytes left.
+// read fills to from the remaining bytes, which must suffice.
 func (d *dat) read(to any) error {
 	if err := binary.Read(d.in, binary.LittleEndian, to); err != nil {
 		return fmt.Errorf("byte %d: %w", d.at, err)
@@ -199,7 +199,7 @@ func (d *dat) read(to any) error {
 	return nil
 }
 
-// number reads an int32 that is not negative.
+// number reads an int32 and refuses negative ones.
 func (d *dat) number(what string) (int, error) {
 	if d.left < 4 {
 		return 0, fmt.Errorf("byte %d: the file ends before its number of %s: it is damaged, or no importance matrix",
@@ -215,7 +215,7 @@ func (d *dat) number(what string) (int, error) {
 	return int(n), nil
 }
 
-// count reads a number of things that take at least size bytes each, which must be there.
+// count reads a number of items, and checks that the file has at least size bytes for each.
 func (d *dat) count(what string, size int64) (int, error) {
 	at := d.at
 	n, err := d.number(what)

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// Open reads a whole file into memory: this platform has no mapping here yet.
+// Open reads a whole file into memory, since files are not mapped on this system.
 func Open(path string) (*File, error) {
 	file, info, err := openRegular(path)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open maps a whole file.
+// Open maps a whole file, read only. It fails for anything but a regular file.
 func Open(path string) (*File, error) {
 	file, info, err := openRegular(path)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package mapped maps files that are read while others may write to them.
+// Package mapped maps files that other processes may write to meanwhile.
 //
-// A file that is cut under a mapping makes the kernel signal whoever touches the pages that are gone. Guard turns that
-// into an error. What the bytes mean is for the packages of formats to know.
+// If a file is truncated under a mapping, the kernel signals any access to the missing pages. Guard turns that signal
+// into an error. The meaning of the bytes is left to the packages of formats.
 package mapped
 
 import (
@@ -18,10 +18,10 @@ import (
 // ErrShrunk is the error of a file that lost bytes while it was mapped.
 var ErrShrunk = errors.New("the file was truncated or cannot be read any more: restore it and start again")
 
-// ErrChanged is the error of a file whose bytes may be others than those that were mapped.
+// ErrChanged is the error of a file that was written to after it was mapped.
 var ErrChanged = errors.New("the file was written to after it was opened: restore it and start again")
 
-// File is a file in memory, read only. Its pages are the file's own where the platform can do that.
+// File is a file in memory, read only: mapped where the system can, else copied.
 type File struct {
 	Info fs.FileInfo // as it was opened
 	Data []byte      // nil after Close
@@ -49,7 +49,7 @@ func (m *File) Guard(use func() error) (err error) {
 	return m.Check()
 }
 
-// Check says whether the file is as it was opened.
+// Check fails with ErrShrunk or ErrChanged if the file is not as it was when it was opened.
 func (m *File) Check() error {
 	info, err := m.file.Stat()
 	switch {
@@ -63,10 +63,10 @@ func (m *File) Check() error {
 	return nil
 }
 
-// ReadAt reads from the file, past the mapping: what it finds is what a reader of the file finds.
+// ReadAt reads from the file and not from the mapping, so it sees the file's present content.
 func (m *File) ReadAt(b []byte, at int64) (int, error) { return m.file.ReadAt(b, at) }
 
-// owns says whether a recovered value is a memory fault inside the mapping; any other is a bug of ours.
+// owns reports whether a recovered panic is a memory fault inside the mapping; any other is a bug of this program.
 func (m *File) owns(recovered any) bool {
 	fault, ok := recovered.(interface{ Addr() uintptr })
 	if !ok {
@@ -76,7 +76,7 @@ func (m *File) owns(recovered any) bool {
 	return fault.Addr()-start < uintptr(len(m.Data))
 }
 
-// openRegular opens a file that can be mapped.
+// openRegular opens a regular file; it fails for anything else.
 func openRegular(path string) (*os.File, fs.FileInfo, error) {
 	file, info, err := safefile.Open(path)
 	if err == nil && info.Size() != int64(int(info.Size())) {

@@ -1,8 +1,8 @@
-// Package pin gives the slabs through which data travels from disk: outside the Go heap, locked in memory where the
-// system allows it.
+// Package pin allocates the slabs through which data travels from disk: outside the Go heap, locked in memory where
+// the system allows it.
 //
-// Their pages stay in place while the kernel or a device writes to them. Who may use a slab when is the pool's
-// business; who made an arena closes it, and a slab that is used after that is a fault.
+// Their pages stay in place while the kernel or a device writes to them. The pool decides who may use a slab when;
+// the arena's maker closes it, and using a slab after that is a memory fault.
 package pin
 
 import (
@@ -12,12 +12,12 @@ import (
 	"github.com/sluice-ai/sluice/internal/mem"
 )
 
-// Align is the least alignment of every slab, in bytes: a page, more than O_DIRECT and vector loads ask.
+// Align is the least alignment of every slab, in bytes: a page, which is more than O_DIRECT and vector loads need.
 const Align = mem.Align
 
 // Arena is a fixed number of slabs of one size in one block of memory.
 type Arena struct {
-	// Unlocked says why the slabs are not locked in memory: nil where they are. They work all the same, but
+	// Unlocked is the reason why the slabs are not locked in memory; nil if they are. Unlocked slabs work too, but
 	// the system may swap them out, and a device cannot use them for transfers without a copy.
 	Unlocked error
 
@@ -26,7 +26,7 @@ type Arena struct {
 	slabs int
 }
 
-// New makes an arena of slabs of at least size bytes each.
+// New makes an arena of slabs of at least size bytes each. It fails if there is no memory.
 func New(slabs, size int) (*Arena, error) {
 	if slabs < 1 || size < 1 || size > math.MaxInt-Align {
 		return nil, fmt.Errorf("arena of %d slabs of %d bytes: want at least 1 of each", slabs, size)
@@ -42,13 +42,13 @@ func New(slabs, size int) (*Arena, error) {
 	return &Arena{block: block, size: size, slabs: slabs, Unlocked: lock(block)}, nil
 }
 
-// Memory is all slabs in one piece, for telling a device or the kernel where they lie.
+// Memory returns all slabs in one piece, to register them with a device or the kernel.
 func (a *Arena) Memory() []byte { return a.block }
 
-// Slabs is the number of slabs.
+// Slabs returns the number of slabs.
 func (a *Arena) Slabs() int { return a.slabs }
 
-// Slab returns slab i. Its bytes are zero at first, later what was left there.
+// Slab returns slab i. Its bytes are zero at first, later those of its last use.
 func (a *Arena) Slab(i int) []byte {
 	return a.block[i*a.size : (i+1)*a.size : (i+1)*a.size]
 }

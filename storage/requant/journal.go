@@ -14,7 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
-// disk is a file that grows.
+// disk is an output file that grows.
 type disk interface {
 	io.ReaderAt
 	io.WriterAt
@@ -23,8 +23,8 @@ type disk interface {
 	Close() error
 }
 
-// journal is the beginning of an incomplete file, where a complete one has its header, which is never shorter: magic,
-// key of the job, and up to where all is written, in little-endian bytes.
+// Layout of the journal, which occupies the beginning of an incomplete file, where a complete one has its header,
+// which is never shorter: magic, key of the job, and the offset up to which all is written, little-endian.
 const (
 	journalMagic = "SLUICE\x00\x01"
 	keyBytes     = sha256.Size
@@ -42,8 +42,8 @@ func (j *Job) openDisk(path string) (disk, error) {
 	return f, nil
 }
 
-// identity is a digest of all that the bytes of the new file depend on. A source is known by its size and its time of
-// change, or it would have to be read twice.
+// identity hashes all that the bytes of the new file depend on. A source counts by its size and time of change, since
+// hashing its content would read it twice.
 func (w *writer) identity() (key [keyBytes]byte, err error) {
 	h := sha256.New()
 	number := func(n int64) { h.Write(binary.LittleEndian.AppendUint64(nil, uint64(n))) }
@@ -73,7 +73,7 @@ func (w *writer) identity() (key [keyBytes]byte, err error) {
 	return [keyBytes]byte(h.Sum(nil)), nil
 }
 
-// begin finds out what an earlier run has left at path, and has the journal say so.
+// begin reads the state that an earlier run has left in the file, and writes the journal of this run.
 func (w *writer) begin(path string) error {
 	found := make([]byte, len(w.layout.Head))
 	n, err := w.out.ReadAt(found, 0)
@@ -95,14 +95,14 @@ func (w *writer) begin(path string) error {
 	return w.save(w.reached)
 }
 
-// ours says whether the beginning of a file is a journal, or the header that just takes its place.
+// ours reports whether the beginning of a file is a journal, or a header that was being written over one.
 func (w *writer) ours(found []byte) bool {
 	start, rest := found[:min(len(found), len(journalMagic))], min(len(found), journalBytes)
 	return bytes.HasPrefix([]byte(journalMagic), start) ||
 		bytes.HasPrefix(w.layout.Head, start) && bytes.HasPrefix(w.layout.Head[rest:], found[rest:])
 }
 
-// left is up to where the journal says that all is written, 0 if it is not this job's.
+// left returns the offset up to which the journal says that all is written; 0 if it is another job's.
 func (w *writer) left(found []byte) int64 {
 	if len(found) < journalBytes || !bytes.Equal(found[len(journalMagic):][:keyBytes], w.key[:]) {
 		return 0
@@ -111,7 +111,7 @@ func (w *writer) left(found []byte) int64 {
 	return int64(min(n, uint64(w.layout.Size)))
 }
 
-// skip moves the cursor past the pieces that end before reached and are there, and returns where the last one ends.
+// skip moves the cursor past the pieces that end before reached and are present, and returns the end of the last one.
 func (w *writer) skip(reached int64) int64 {
 	at := int64(len(w.layout.Head))
 	for {
@@ -124,14 +124,14 @@ func (w *writer) skip(reached int64) int64 {
 	}
 }
 
-// has says whether the file is that long: it may have been cut.
+// has reports whether the file reaches end: it may have been truncated.
 func (w *writer) has(end int64) bool {
 	n, _ := w.out.ReadAt(make([]byte, 1), end-1)
 	return n == 1
 }
 
-// save makes sure that all before reached stays, and has the journal say so. Before the first data is there, there is
-// nothing to wait for.
+// save syncs the data before reached, and records reached in the journal. Before the first data there is nothing to
+// sync.
 func (w *writer) save(reached int64) error {
 	if reached > int64(len(w.layout.Head)) {
 		if err := w.out.Sync(); err != nil {
@@ -147,8 +147,8 @@ func (w *writer) save(reached int64) error {
 	return nil
 }
 
-// finish turns what is written into a model, unless the work failed. All else is safe before the first bytes of the
-// header say that there is something.
+// finish writes the header and thereby makes the file a model, unless the work failed. All other bytes are on disk
+// before the first byte of the header is.
 func (w *writer) finish(failed error) error {
 	if failed != nil {
 		_ = w.save(w.reached) // else the next run does a little more again

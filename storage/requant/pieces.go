@@ -13,14 +13,14 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// piece is some rows of a tensor, what one worker does at a time.
+// piece is a run of rows of a tensor: the unit of work of a worker.
 type piece struct {
 	tensor     int
 	row, rows  int
 	begin, end int64 // in the new file; the last piece of a tensor takes the padding after it
 }
 
-// cursor goes through the pieces of a file in order.
+// cursor yields the pieces of a file in order.
 type cursor struct {
 	values      int // of a piece, at most, unless a row has more
 	tensor, row int // where the next one begins
@@ -45,7 +45,7 @@ func (c *cursor) piece(l *gguf.Layout) (piece, bool) {
 	return p, true
 }
 
-// rows counts the rows of all matrices of a tensor, matrices the matrices.
+// rows returns the number of rows of all matrices of a tensor; matrices returns the number of matrices.
 func rows(t *gguf.Tensor) int { return product(t.Shape[1:]) }
 
 func matrices(t *gguf.Tensor) int { return product(t.Shape[min(2, len(t.Shape)):]) }
@@ -60,7 +60,7 @@ func product(shape []int) int {
 
 func rowBytes(t *gguf.Tensor) int64 { return t.Size / int64(rows(t)) }
 
-// source is where the values of a tensor of the new file come from.
+// source returns the tensor of the source with the values of a tensor of the new file.
 func source(f *gguf.File, t *gguf.Tensor) (*gguf.Tensor, error) {
 	from, ok := f.Tensor(t.Name)
 	switch {
@@ -75,7 +75,8 @@ func source(f *gguf.File, t *gguf.Tensor) (*gguf.Tensor, error) {
 	return from, nil
 }
 
-// part is an open file of the source. It is read, not mapped: pages of a mapping would count as our memory.
+// part is an open file of the source. It is read and not mapped: pages of a mapping would count as this process's
+// memory.
 type part struct {
 	io.ReaderAt
 	name  string
@@ -113,13 +114,13 @@ func (w *writer) closeSources() {
 	}
 }
 
-// buffers are a worker's memory.
+// buffers is the memory of one worker.
 type buffers struct {
 	in, out []byte
 	row     []float32
 }
 
-// write makes one piece and writes it.
+// write computes a piece and writes it to the file.
 func (w *writer) write(p *piece, b *buffers) error {
 	from, to := w.from[p.tensor], &w.layout.Tensors[p.tensor]
 	size := rowBytes(from)
@@ -149,7 +150,8 @@ func (p *part) read(dst []byte, at int64) error {
 	return err
 }
 
-// convert decodes the rows in b.in one by one and encodes them to b.out. The first is row first of the tensor.
+// convert decodes the rows in b.in one by one and encodes them to b.out. first is the index of the first row in its
+// tensor.
 func (w *writer) convert(b *buffers, from, to *gguf.Tensor, first int) error {
 	cols := to.Shape[0]
 	b.row = slices.Grow(b.row[:0], cols)[:cols]

@@ -1,10 +1,10 @@
 // Package requant writes a model again with its tensors in other types.
 //
 // A run goes through the source piece by piece, on several threads: whatever the size of the model, a few pieces are
-// in memory. The new file grows beside its place, under the same name with ".partial" added, and takes the place when
-// it is complete. Until then its beginning is a journal, so that nothing can take it for a model, and so that the
-// next run with the same source, types and importance goes on where this one ended. Which types tensors should have
-// is for stages/model/ftype to know.
+// in memory. The new file grows beside its final place, under the same name with ".partial" added, and is renamed
+// when it is complete. Until then its beginning is a journal, so that nothing can take it for a model, and so that
+// the next run with the same source, types and importance continues where this one ended. stages/model/ftype decides
+// which types tensors get.
 package requant
 
 import (
@@ -20,14 +20,14 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// Job says what to write.
+// Job describes the model to write.
 type Job struct {
 	Source  *gguf.File
 	Meta    *meta.Map     // of the new file
 	Tensors []gguf.Tensor // of the new file, in its order: name, new type, shape; Source has one of each name and shape
 
-	// Importance has weights for the columns of some tensors, by name: as many as a row has values, times the matrices
-	// of a tensor of experts. A larger one makes the rounding of its column count more.
+	// Importance has weights for the columns of some tensors, by name: as many as a row has values, times the
+	// matrices of a tensor of experts. A larger weight makes the rounding of its column count more.
 	Importance map[string][]float32
 
 	Replace  bool                    // a file that has the name of the new one
@@ -40,7 +40,7 @@ type Job struct {
 	syncBytes   int64
 }
 
-// Suffix is what the name of a file has at its end while it is incomplete.
+// Suffix ends the name of a file that is incomplete.
 const Suffix = ".partial"
 
 const (
@@ -48,8 +48,8 @@ const (
 	syncBytes   = 64 << 20  // how much of the new file a crash of the machine may cost
 )
 
-// Run writes the file and returns how many bytes of it an earlier run had left. After an error that is not the
-// job's own fault, such as a full disk, or when ctx ends, the same job goes on from there another time.
+// Run writes the file at path, and returns the number of its bytes that an earlier run had written. After an error
+// from outside, such as a full disk, or when ctx ends, Run of the same job continues from there.
 func (j *Job) Run(ctx context.Context, path string) (resumed int64, err error) {
 	layout, err := gguf.Plan(j.Meta, j.Tensors)
 	if err != nil {
@@ -77,7 +77,7 @@ func (j *Job) Run(ctx context.Context, path string) (resumed int64, err error) {
 	return resumed, nil
 }
 
-// named puts the name of a file in front of what the system says of it.
+// named adds a file's name to an error of the system that lacks it.
 func named(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", p.Path, p.Err)
@@ -124,7 +124,7 @@ func newWriter(j *Job, layout *gguf.Layout) (*writer, error) {
 	return w, w.openSources()
 }
 
-// work runs workers until all pieces are written.
+// work runs workers until all pieces are written, and returns the first error.
 func (w *writer) work(ctx context.Context, threads int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -151,14 +151,14 @@ func (w *writer) work(ctx context.Context, threads int) error {
 	return context.Cause(ctx)
 }
 
-// take hands out the next piece.
+// take returns the next piece; false if there is none.
 func (w *writer) take() (piece, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.next.piece(w.layout)
 }
 
-// done notes that a piece is written, and from time to time that all before some byte is.
+// done records that a piece is written, and saves the journal from time to time.
 func (w *writer) done(p *piece) error {
 	w.mu.Lock()
 	w.finished[p.begin] = p.end

@@ -1,7 +1,7 @@
 // Package safetensors reads the directories of safetensors files: which tensors they hold, and where.
 //
-// A file is a length of 8 bytes, so many bytes of JSON, and data. Every offset is checked against the file before it
-// is handed out; no two tensors share bytes. The data itself is for the caller to read.
+// A file is a length of 8 bytes, JSON of that length, and data. Every offset is checked against the file before it is
+// returned; no two tensors share bytes. The caller reads the data itself.
 //
 // Format: https://github.com/huggingface/safetensors#format.
 package safetensors
@@ -25,7 +25,8 @@ const (
 	metadataKey   = "__metadata__"
 )
 
-// Parse reads the directory of a file of so many bytes, and lists its tensors in the order of their data.
+// Parse reads the directory of a file of size bytes, and lists its tensors in the order of their data. It fails if
+// the directory does not match the file.
 func Parse(r io.ReaderAt, size int64) ([]element.Stored, error) {
 	header, err := readHeader(r, size)
 	if err != nil {
@@ -75,14 +76,14 @@ func readHeader(r io.ReaderAt, size int64) ([]byte, error) {
 	return header, err
 }
 
-// entry is what the header says of a tensor.
+// entry is a tensor's entry in the header.
 type entry struct {
 	Type    string  `json:"dtype"`
 	Shape   []int   `json:"shape"`
 	Offsets []int64 `json:"data_offsets"` // first byte and the one after the last, from the start of the data
 }
 
-// decode reads the header. A name that occurs twice would make readers disagree about what a file holds.
+// decode decodes the header. It refuses a name that occurs twice, since readers would disagree about the content.
 func decode(header []byte) (map[string]entry, error) {
 	var named map[string]json.RawMessage
 	if err := json.Unmarshal(header, &named); err != nil {
@@ -105,7 +106,7 @@ func decode(header []byte) (map[string]entry, error) {
 	return entries, nil
 }
 
-// once checks that an object of so many different keys has no more members.
+// once fails if a JSON object has more members than different keys.
 func once(object []byte, different int) error {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if _, err := d.Token(); err != nil {
@@ -127,7 +128,7 @@ func once(object []byte, different int) error {
 	return nil
 }
 
-// place checks an entry. The data of the file begins at begin, and the file ends at size.
+// place checks an entry against the file's data, which begins at begin and ends at size.
 func (e *entry) place(name string, begin, size int64) (element.Stored, error) {
 	s := element.Stored{Tensor: element.Tensor{Name: name, Shape: e.Shape}}
 	if name == "" || len(name) > mostNameBytes {

@@ -15,7 +15,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
-// Copy gives a model another name, of a model that had it if replace says so. Its files are there once all the same.
+// Copy gives a model another name. If replace is set, a model that has the name already loses it; otherwise that is
+// an error. Files are not copied.
 func (s *Store) Copy(ctx context.Context, from, to Name, replace bool) error {
 	to = to.tagged()
 	return s.change(ctx, func() error {
@@ -36,8 +37,8 @@ func (s *Store) Copy(ctx context.Context, from, to Name, replace bool) error {
 	})
 }
 
-// Remove takes a name away, and with it the files that no other name needs. It returns how many bytes that has freed.
-// A model that was never pulled to its end is removed too.
+// Remove removes a name, and the files that no other name needs; it returns the number of bytes freed. A pull of the
+// name that was not finished is removed too.
 func (s *Store) Remove(ctx context.Context, n Name) (freed int64, err error) {
 	err = s.change(ctx, func() error {
 		name, all, err := s.whole(n)
@@ -63,7 +64,7 @@ func (s *Store) Remove(ctx context.Context, n Name) (freed int64, err error) {
 	return freed, err
 }
 
-// forget takes a name away.
+// forget removes the manifest of a name.
 func (s *Store) forget(name Name) error {
 	dropped, err := s.dropPulls(name)
 	if err != nil {
@@ -89,8 +90,8 @@ func (s *Store) prune(folder string) {
 	}
 }
 
-// whole is the name of the one model, or unfinished pull, that is meant, and what there is of it. Of several
-// quantisations none is chosen here, and what cannot be read may be removed too.
+// whole returns the full name of the model, or unfinished pull, that n means, and its entries. It does not choose
+// among several quantisations. Models whose manifests cannot be read may be removed too.
 func (s *Store) whole(n Name) (Name, []Model, error) {
 	models, err := s.List()
 	if err != nil {
@@ -119,7 +120,7 @@ func (s *Store) whole(n Name) (Name, []Model, error) {
 	return n, nil, fmt.Errorf("there are %s and %s: say which is to go", names[0], names[1])
 }
 
-// put makes a manifest's model appear, whose files are all there. Nobody else may change the store meanwhile.
+// put stores a manifest, whose files must all be there, and its view. The caller must hold the store's lock.
 func (s *Store) put(m *Manifest, name Name, replace bool) error {
 	data, err := m.encode()
 	if err != nil {
@@ -138,10 +139,10 @@ func (s *Store) put(m *Manifest, name Name, replace bool) error {
 	return nil
 }
 
-// halfView begins the names of views that are not complete: only a process that was killed leaves them.
+// halfView begins the names of incomplete views, which only a killed process leaves behind.
 const halfView = ".half-"
 
-// show makes the folder in which a model's files have their names.
+// show makes the view of a model: the folder in which its files have their names.
 func (s *Store) show(m *Manifest) error {
 	folder := s.path(viewsFolder, m.view())
 	if s.shown(m) {
@@ -169,10 +170,10 @@ func (s *Store) show(m *Manifest) error {
 	return safefile.Publish(half, folder, true)
 }
 
-// linkTo is what a file's link in a view says.
+// linkTo returns the target of a file's link in a view.
 func linkTo(f *File) string { return filepath.Join("..", "..", blobsFolder, f.Digest.file()) }
 
-// shown says whether a model's view is there, with all of its links.
+// shown reports whether a model's view is there, with all of its links.
 func (s *Store) shown(m *Manifest) bool {
 	for _, f := range m.named() {
 		if to, _ := os.Readlink(s.path(viewsFolder, m.view(), f.Name)); to != linkTo(&f) {
@@ -182,7 +183,8 @@ func (s *Store) shown(m *Manifest) bool {
 	return true
 }
 
-// hide removes a view, if it is there: at once, so that who is killed meanwhile leaves no part of it under its name.
+// hide removes a view, if it is there. It renames the view first, so that a killed process leaves no part of it under
+// its name.
 func (s *Store) hide(folder string) error {
 	half, err := os.MkdirTemp(s.path(viewsFolder), halfView)
 	if err != nil {
@@ -191,8 +193,8 @@ func (s *Store) hide(folder string) error {
 	return cmp.Or(removed(os.Rename(folder, filepath.Join(half, "gone"))), os.RemoveAll(half))
 }
 
-// collect removes the files that no name and no pull needs, and what killed processes left. It removes nothing while a
-// manifest cannot be read.
+// collect removes the files that no name and no pull needs, and those that killed processes left behind. It removes
+// nothing while a manifest cannot be read.
 func (s *Store) collect() error {
 	models, err := s.List()
 	if err != nil {
@@ -219,7 +221,7 @@ func (s *Store) collect() error {
 		s.sweepUploads())
 }
 
-// sweepModels removes manifests that were about to have their names (package safefile) when a process was killed.
+// sweepModels removes incomplete manifests of killed processes (package safefile).
 func (s *Store) sweepModels() error {
 	var left []string
 	err := filepath.WalkDir(s.path(modelsFolder), func(path string, d fs.DirEntry, err error) error {
@@ -235,7 +237,7 @@ func (s *Store) sweepModels() error {
 	return err
 }
 
-// sweep removes what is not needed of a folder.
+// sweep removes the files of a folder that are not needed.
 func (s *Store) sweep(folder string, needed map[string]bool) error {
 	entries, err := os.ReadDir(s.path(folder))
 	for _, entry := range entries {

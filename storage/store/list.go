@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// Absent says that the store has no model of a name.
+// Absent is the error for a name that the store has no model of.
 type Absent struct {
 	Name  Name
 	Store string // its folder
@@ -22,14 +22,14 @@ func (a *Absent) Error() string {
 	return fmt.Sprintf("%s is not in the store (%s): get it with sluice pull %s", a.Name, a.Store, a.Name)
 }
 
-// Model is what the store has under a name.
+// Model is a model of the store.
 type Model struct {
 	Name Name
 	Manifest
 	Damage error // of the manifest, of which the name alone is known then
 }
 
-// List returns the models by name. Those that come or go meanwhile may be among them, or not.
+// List returns the models by name. Models that come or go meanwhile may be missing or listed.
 func (s *Store) List() ([]Model, error) {
 	var all []Model
 	root := s.path(modelsFolder)
@@ -68,7 +68,7 @@ func (s *Store) List() ([]Model, error) {
 	return all, err
 }
 
-// nameAt is the name whose manifest lies at a path below the models' folder.
+// nameAt returns the name whose manifest lies at a path below the models' folder.
 func nameAt(rel string) (Name, bool) {
 	rel, isManifest := strings.CutSuffix(rel, ".json")
 	parts := strings.Split(rel, "/")
@@ -79,13 +79,13 @@ func nameAt(rel string) (Name, bool) {
 	return n, err == nil && n.Host == parts[0]
 }
 
-// manifestAt is where the manifest of a whole name lies.
+// manifestAt returns the path of the manifest of a full name.
 func (s *Store) manifestAt(n Name) string {
 	return s.path(modelsFolder, n.Host, n.Owner, n.Model, n.Tag+".json")
 }
 
-// Find returns the model that somebody means by a name: the very one, else one that differs in upper and lower case,
-// else, if no tag was given, the one that Prefer chooses. Without one the error is an Absent.
+// Find returns the model that a name means: the exact one, else one that differs in upper and lower case, else, if n
+// has no tag, the one that Prefer chooses. If there is none, the error is an Absent.
 func (s *Store) Find(n Name) (*Model, error) {
 	all, err := s.List()
 	if err != nil {
@@ -117,7 +117,7 @@ func intact(m *Model) (*Model, error) {
 	return m, nil
 }
 
-// Resolve returns what to open for a name: the path of a GGUF file, the first of several parts, or of a folder.
+// Resolve returns the path to open for a name: of a GGUF file, of the first of several parts, or of a folder.
 func (s *Store) Resolve(name string) (string, error) {
 	n, err := ParseName(name)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Store) Resolve(name string) (string, error) {
 	return s.Path(m)
 }
 
-// Path is that of the file, or the folder, to open for a model, which has all its bytes.
+// Path returns the path of the file or folder to open for a model. It fails if bytes of the model are missing.
 func (s *Store) Path(m *Model) (string, error) {
 	folder := s.path(viewsFolder, m.view())
 	for _, f := range m.named() {
@@ -149,7 +149,7 @@ func (s *Store) Path(m *Model) (string, error) {
 	return filepath.Join(folder, m.Weights()[0].Name), nil
 }
 
-// bare is an error without the name of the file.
+// bare returns an error without the file's name.
 func bare(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

@@ -18,12 +18,12 @@ import (
 	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
-// Digest says what a file holds: sha256: and 64 lower-case hexadecimal digits.
+// Digest is the SHA-256 of a file's content: sha256: and 64 lower-case hexadecimal digits.
 type Digest string
 
 var digestText = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// ParseDigest reads what a hub or a manifest says.
+// ParseDigest parses a digest in the spelling of Digest; any other text is an error.
 func ParseDigest(text string) (Digest, error) {
 	if !digestText.MatchString(text) {
 		return "", fmt.Errorf("%.80q is no digest: want sha256: and 64 hexadecimal digits", text)
@@ -31,15 +31,15 @@ func ParseDigest(text string) (Digest, error) {
 	return Digest(text), nil
 }
 
-// DigestOf is that of bytes in memory.
+// DigestOf returns the digest of data.
 func DigestOf(data []byte) Digest { return digestFrom(sha256.Sum256(data)) }
 
 func digestFrom(sum [sha256.Size]byte) Digest { return Digest("sha256:" + hex.EncodeToString(sum[:])) }
 
-// file is the name of the file with this content.
+// file returns the name of the file with this content.
 func (d Digest) file() string { return strings.Replace(string(d), ":", "-", 1) }
 
-// Role is what a file is to its model.
+// Role is the purpose of a file in its model.
 type Role string
 
 const (
@@ -63,7 +63,7 @@ type File struct {
 	Digest Digest `json:"digest"`
 }
 
-// Manifest says what a model is made of, and where it came from.
+// Manifest lists the files of a model and its origin.
 type Manifest struct {
 	Version  int       `json:"version"` // manifestVersion
 	Name     string    `json:"name"`    // HOST/OWNER/MODEL:TAG
@@ -80,7 +80,7 @@ const (
 	mostSize        = 1 << 44 // bytes of a file
 )
 
-// Named is the manifest's name, taken apart.
+// Named returns the manifest's name, parsed.
 func (m *Manifest) Named() (Name, error) {
 	n, err := ParseName(m.Name)
 	if err == nil && (n.Tag == "" || n.Full() != m.Name) {
@@ -89,7 +89,7 @@ func (m *Manifest) Named() (Name, error) {
 	return n, err
 }
 
-// Size is that of all files together.
+// Size returns the bytes of all files together.
 func (m *Manifest) Size() (n int64) {
 	for _, f := range m.Files {
 		n += f.Size
@@ -97,10 +97,10 @@ func (m *Manifest) Size() (n int64) {
 	return n
 }
 
-// Weights are the files that hold tensors.
+// Weights returns the files that hold tensors.
 func (m *Manifest) Weights() []File { return m.of(Weights) }
 
-// named are the files that are opened by their names.
+// named returns the files that are opened by their names.
 func (m *Manifest) named() []File { return append(m.of(Weights), m.of(Config)...) }
 
 func (m *Manifest) of(role Role) (all []File) {
@@ -112,10 +112,10 @@ func (m *Manifest) of(role Role) (all []File) {
 	return all
 }
 
-// IsFolder says whether what is opened is a folder of files, as Hugging Face's libraries write it, and no GGUF file.
+// IsFolder reports whether the model is a folder of files, as Hugging Face's libraries write it, and no GGUF file.
 func (m *Manifest) IsFolder() bool { return len(m.of(Config)) > 0 }
 
-// check refuses what a store does not hold.
+// check refuses a manifest that a store cannot hold.
 func (m *Manifest) check() error {
 	if m.Version != manifestVersion {
 		return fmt.Errorf("version is %d, want %d: it was written by another version of sluice", m.Version, manifestVersion)
@@ -157,7 +157,8 @@ func (f *File) check() error {
 	return err
 }
 
-// CheckFileName refuses names that are more than a file's in a folder, or that a terminal or a shell would obey.
+// CheckFileName refuses a name that is no plain name of a file in a folder, or that a terminal or a shell would
+// interpret.
 func CheckFileName(name string) error {
 	bad := func(r rune) bool { return r == '/' || r == '\\' || !unicode.IsPrint(r) }
 	if name == "" || len(name) > 200 || strings.HasPrefix(name, ".") || path.Base(name) != name ||
@@ -167,7 +168,7 @@ func CheckFileName(name string) error {
 	return nil
 }
 
-// decodeManifest reads a manifest that this package has written.
+// decodeManifest decodes a manifest that this package has written.
 func decodeManifest(data []byte) (*Manifest, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -181,7 +182,7 @@ func decodeManifest(data []byte) (*Manifest, error) {
 	return m, m.check()
 }
 
-// encode is the manifest as it is kept.
+// encode returns the manifest as it is stored.
 func (m *Manifest) encode() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, err
@@ -193,7 +194,7 @@ func (m *Manifest) encode() ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// readManifest reads one from a file. Errors do not name it.
+// readManifest reads a manifest from a file. Its errors do not name the file.
 func readManifest(path string) (*Manifest, error) {
 	f, _, err := safefile.Open(path)
 	if err != nil {
@@ -207,7 +208,7 @@ func readManifest(path string) (*Manifest, error) {
 	return decodeManifest(data)
 }
 
-// view names the folder of links that shows these files: equal ones under equal names share one.
+// view returns the name of the folder of links to these files. Equal files under equal names share a view.
 func (m *Manifest) view() string {
 	h := sha256.New()
 	for _, f := range m.named() {

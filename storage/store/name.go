@@ -6,42 +6,42 @@ import (
 	"strings"
 )
 
-// Hosts that names begin with.
+// Hosts with which names begin.
 const (
 	HuggingFace = "hf.co"
 	Ollama      = "ollama.com"
 )
 
-// library is the owner of Ollama's models whose names have none.
+// library is the owner of Ollama's models whose names have no owner.
 const library = "library"
 
-// latest is the tag that a name has where none was given, if there is no better.
+// latest is the tag of a name without a tag, if there is no better one.
 const latest = "latest"
 
-// Name is what a model is called: [HOST/][OWNER/]MODEL[:TAG]. OWNER/MODEL is one of Hugging Face, and its tag a
-// quantisation, such as Q4_K_M, or the name of a file without .gguf; MODEL alone is one of Ollama's library, or what
-// somebody here has called a copy.
+// Name is the name of a model: [HOST/][OWNER/]MODEL[:TAG]. OWNER/MODEL is a repository of Hugging Face; its tag is a
+// quantisation, such as Q4_K_M, or the name of a file without .gguf. MODEL alone is a model of Ollama's library, or
+// the name of a copy made here.
 type Name struct {
 	Host, Owner, Model string
 	Tag                string // empty: the one that is there, or the one to be preferred
 }
 
-// The parts of a name become folders: none can begin with a dot, or hold a slash.
+// Patterns of a name's parts. Parts become folders, so none may begin with a dot or contain a slash.
 var (
 	partOfName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,95}$`)
 	tagOfName  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}$`)
 )
 
-// mostName bounds what is looked at as a name, and shown of one in an error.
+// mostName bounds the length of a name, also in an error.
 const mostName = 400
 
-// hostsByName lists how hosts are written.
+// hostsByName maps the spellings of hosts to hosts.
 var hostsByName = map[string]string{
 	HuggingFace: HuggingFace, "huggingface.co": HuggingFace,
 	Ollama: Ollama, "registry.ollama.ai": Ollama, "www.ollama.com": Ollama,
 }
 
-// ParseName reads a name.
+// ParseName parses a name. The error says which part is wrong.
 func ParseName(text string) (Name, error) {
 	if len(text) > mostName {
 		return Name{}, fmt.Errorf("%.40q… has %d characters, a name has at most %d", text, len(text), mostName)
@@ -74,7 +74,7 @@ func ParseName(text string) (Name, error) {
 	return n, nil
 }
 
-// String is the shortest way to write the name.
+// String returns the shortest spelling of the name.
 func (n Name) String() string {
 	text := n.Owner + "/" + n.Model
 	switch {
@@ -89,10 +89,10 @@ func (n Name) String() string {
 	return text + ":" + n.Tag
 }
 
-// Full is the name with all of its parts, as manifests spell it.
+// Full returns the name with all of its parts, as manifests spell it.
 func (n Name) Full() string { return n.Host + "/" + n.Owner + "/" + n.Model + ":" + n.Tag }
 
-// tagged gives a name the tag of copies, if it has none.
+// tagged returns the name with the tag of copies, if it has none.
 func (n Name) tagged() Name {
 	if n.Tag == "" {
 		n.Tag = latest
@@ -100,8 +100,7 @@ func (n Name) tagged() Name {
 	return n
 }
 
-// matches says whether m is what somebody meant who wrote n. Hubs do not tell upper and lower case apart, and people
-// do not remember.
+// matches reports whether n, as a person wrote it, means m. Upper and lower case count as equal, as they do on hubs.
 func (n Name) matches(m Name) bool {
 	return n.Host == m.Host && strings.EqualFold(n.Owner, m.Owner) && strings.EqualFold(n.Model, m.Model) &&
 		(n.Tag == "" || strings.EqualFold(n.Tag, m.Tag))

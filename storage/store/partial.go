@@ -15,8 +15,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
-// Partial is a file that grows. It belongs to one process, and one goroutine of it, at a time; the pieces of it may be
-// written by several goroutines at once.
+// Partial is a file of a pull that is not complete. It belongs to one process, and one of its goroutines, at a time;
+// several goroutines may call Write at once.
 type Partial struct {
 	store *Store
 	of    File
@@ -31,7 +31,7 @@ type Partial struct {
 	sum    hash.Hash // of the first of them
 }
 
-// WrongContent says that a file came whole and is not what it should be. Nothing is left of it.
+// WrongContent is the error of a complete file with another digest than expected. The file has been removed.
 type WrongContent struct {
 	File  File
 	Found Digest
@@ -42,8 +42,8 @@ func (w *WrongContent) Error() string {
 		w.File.Name, w.Found, w.File.Digest)
 }
 
-// Partial opens the file to be filled, or returns nil if it is there already. While another pull fills it, Partial
-// waits, so that its bytes come once, and calls waiting, if that is not nil, now and then.
+// Partial opens a file to be filled; it returns nil if the store has the file already. While another pull fills it,
+// Partial waits, so that its bytes are fetched once, and calls waiting, if that is not nil, now and then.
 func (p *Pull) Partial(ctx context.Context, f File, waiting func()) (*Partial, error) {
 	path := p.store.path(partsFolder, f.Digest.file())
 	for {
@@ -76,7 +76,7 @@ func isAt(f *os.File, path string) bool {
 	return err == nil && err2 == nil && os.SameFile(info, there)
 }
 
-// piecesOf says which pieces of a file have come, as its list has it.
+// piecesOf reads the list of the pieces of a file that have come.
 func (s *Store) piecesOf(f *File) *pieces {
 	have := newPieces(f.Size)
 	if file, _, err := safefile.Open(s.path(partsFolder, f.Digest.file()+piecesSuffix)); err == nil {
@@ -88,7 +88,7 @@ func (s *Store) piecesOf(f *File) *pieces {
 	return have
 }
 
-// resume finds out what is there. A list that is not whole is written again with what it says.
+// resume reads the state that an earlier pull has left. A damaged list is written again.
 func (p *Partial) resume() error {
 	name := p.path + piecesSuffix
 	if info, err := p.file.Stat(); err != nil {
@@ -112,20 +112,20 @@ func (p *Partial) resume() error {
 	return err
 }
 
-// Pieces is how many there are.
+// Pieces returns the number of pieces.
 func (p *Partial) Pieces() int { return len(p.have.done) }
 
-// At is where piece i lies: from, and up to.
+// At returns the bounds of piece i in bytes, without to.
 func (p *Partial) At(i int) (from, to int64) { return p.have.at(i) }
 
-// Has says whether piece i is there.
+// Has reports whether piece i has come.
 func (p *Partial) Has(i int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.have.done[i]
 }
 
-// Write puts bytes where they belong.
+// Write writes data at an offset.
 func (p *Partial) Write(data []byte, offset int64) error {
 	if offset < 0 || int64(len(data)) > p.of.Size-offset {
 		return fmt.Errorf("%s: %d bytes at %d are past the end, %d", p.of.Name, len(data), offset, p.of.Size)
@@ -134,7 +134,7 @@ func (p *Partial) Write(data []byte, offset int64) error {
 	return err
 }
 
-// Done says that all bytes of piece i were written. They are on the disk when it returns, and known to a later pull.
+// Done records that all bytes of piece i were written. It syncs them first, so that a later pull can rely on them.
 func (p *Partial) Done(i int) error {
 	if err := p.file.Sync(); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (p *Partial) enlist(i int) error {
 	return err
 }
 
-// addUp goes on with the checksum up to the first piece that is missing, while the bytes are in memory still.
+// addUp continues the checksum up to the first missing piece, while the bytes are still in the page cache.
 func (p *Partial) addUp() error {
 	for p.summed < p.Pieces() && p.Has(p.summed) {
 		from, to := p.At(p.summed)
@@ -172,8 +172,8 @@ func (p *Partial) addUp() error {
 	return nil
 }
 
-// Commit makes the file a blob of the store, if it holds what it should, and closes it. Else the error is a
-// WrongContent, and the file is gone.
+// Commit checks the digest, makes the file a blob of the store and closes it. If the digest is wrong, the file is
+// removed and the error is a WrongContent.
 func (p *Partial) Commit() error {
 	defer p.Close()
 	p.sumMu.Lock()
@@ -197,12 +197,12 @@ func (p *Partial) Commit() error {
 	return removed(os.Remove(p.path + piecesSuffix))
 }
 
-// Remove leaves nothing of the file. Close is still to be called.
+// Remove removes the file and its list of pieces. Close must still be called.
 func (p *Partial) Remove() error {
 	return errors.Join(removed(os.Remove(p.path+piecesSuffix)), removed(os.Remove(p.path)))
 }
 
-// removed is nil for what was not there.
+// removed returns nil for the error of a file that was not there.
 func removed(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -210,7 +210,7 @@ func removed(err error) error {
 	return err
 }
 
-// Close lets the file go. What has come is kept for a later pull.
+// Close closes the file. Its pieces are kept for a later pull.
 func (p *Partial) Close() error {
 	if p.list != nil {
 		return errors.Join(p.list.Close(), p.file.Close())

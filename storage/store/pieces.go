@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// piecesSuffix ends the name of the list of pieces of a file that grows.
+// piecesSuffix ends the name of the list of pieces of an incomplete file.
 const piecesSuffix = ".pieces"
 
-// Pieces of a file: what arrives between two entries of the list is lost with the process. At most 8 MiB each, and
-// about 64 of a small file.
+// Sizes of pieces: at most 8 MiB each, and about 64 of a small file. A piece that is not in the list is lost with its
+// process.
 const (
 	leastPiece = 64 << 10
 	mostPiece  = 8 << 20
 	mostList   = 32 << 20 // bytes of a list, whose file is as large as files can be
 )
 
-// pieceSize is how long the pieces of a file are, but for the last.
+// pieceSize returns the size of a file's pieces, except the last.
 func pieceSize(size int64) int64 {
 	piece := int64(leastPiece)
 	for piece < mostPiece && piece*64 < size {
@@ -27,7 +27,7 @@ func pieceSize(size int64) int64 {
 	return piece
 }
 
-// pieces says which parts of a file are there.
+// pieces records which pieces of a file have come.
 type pieces struct {
 	size, each int64
 	done       []bool
@@ -38,12 +38,12 @@ func newPieces(size int64) *pieces {
 	return &pieces{size: size, each: each, done: make([]bool, (size+each-1)/each)}
 }
 
-// at is where piece i lies: from, and up to.
+// at returns the bounds of piece i in bytes, without to.
 func (p *pieces) at(i int) (from, to int64) {
 	return int64(i) * p.each, min(int64(i+1)*p.each, p.size)
 }
 
-// bytes counts those that are there.
+// bytes returns the number of bytes that have come.
 func (p *pieces) bytes() (n int64) {
 	for i, done := range p.done {
 		if from, to := p.at(i); done {
@@ -53,12 +53,12 @@ func (p *pieces) bytes() (n int64) {
 	return n
 }
 
-// head is the first line of the list; one line with a number follows for each piece that is there, in any order.
+// head returns the first line of the list. A line with a number follows for each piece that has come, in any order.
 func (p *pieces) head() string {
 	return fmt.Sprintf("sluice pieces 1: %d of %d bytes\n", len(p.done), p.size)
 }
 
-// read takes a list over as far as it is complete: its last line may have been cut off. It says whether all of it was.
+// read reads a list, whose last line may be incomplete, and reports whether all of it was valid.
 func (p *pieces) read(list []byte) bool {
 	text, isOurs := bytes.CutPrefix(list, []byte(p.head()))
 	if !isOurs {

@@ -2,8 +2,8 @@ package store
 
 import "strings"
 
-// preferred are the quantisations from which one is chosen where nobody asked for one, the best compromise first:
-// about four bits, then more, then fewer, then what was not quantised.
+// preferred lists the quantisations to choose from if a name has none, the best compromise first: about four bits,
+// then more, then fewer, then files that are not quantised.
 var preferred = []string{
 	latest, "Q4_K_M", "Q4_K_S", "Q4_K_L", "IQ4_XS", "IQ4_NL", "MXFP4", "Q4_0", "Q4_1",
 	"Q5_K_M", "Q5_K_S", "Q5_0", "Q5_1", "Q6_K", "Q8_0",
@@ -11,7 +11,7 @@ var preferred = []string{
 	"IQ1_M", "IQ1_S", "TQ2_0", "TQ1_0", "BF16", "F16", "F32",
 }
 
-// Prefer chooses one of several tags, at least one, and returns its index: by the list above, else the first.
+// Prefer returns the index of the preferred tag, else 0. There must be at least one tag.
 func Prefer(tags []string) int {
 	for _, want := range preferred {
 		for i, tag := range tags {

@@ -15,8 +15,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
-// Pull is a model on its way into the store. While it lasts, and after its process was killed, the files that have come
-// so far are kept for it; a later pull of the same name goes on with them.
+// Pull is a model on its way into the store. During it, and after its process was killed, the files that have come
+// are kept for it; a later pull of the same name continues with them.
 type Pull struct {
 	store    *Store
 	name     Name
@@ -25,7 +25,7 @@ type Pull struct {
 	note     *os.File // says what is pulled; locked as long as this process lives
 }
 
-// Begin makes room for a model under its manifest's name.
+// Begin starts a pull of a model under its manifest's name. It fails with a NoRoom if the disk lacks space.
 func (s *Store) Begin(ctx context.Context, m Manifest) (*Pull, error) {
 	m.Version = manifestVersion
 	data, err := m.encode()
@@ -64,7 +64,7 @@ func (s *Store) Begin(ctx context.Context, m Manifest) (*Pull, error) {
 	return p, nil
 }
 
-// Commit gives the name its model: all files must be there. An older model of that name goes.
+// Commit stores the manifest; all files must be there. An older model of that name is removed.
 func (p *Pull) Commit(ctx context.Context) error {
 	return p.end(ctx, func() error {
 		if !p.store.Complete(&p.manifest) {
@@ -75,7 +75,7 @@ func (p *Pull) Commit(ctx context.Context) error {
 	})
 }
 
-// Abandon leaves nothing of what came, but for files that other models have too.
+// Abandon removes the files that have come, except those of other models.
 func (p *Pull) Abandon(ctx context.Context) error { return p.end(ctx, func() error { return nil }) }
 
 func (p *Pull) end(ctx context.Context, how func() error) error {
@@ -90,7 +90,8 @@ func (p *Pull) end(ctx context.Context, how func() error) error {
 	})
 }
 
-// Close ends the pull as the end of its process would: what has come is kept, unless Commit or Abandon was called.
+// Close ends the pull as the end of its process would: files that have come are kept, unless Commit or Abandon was
+// called.
 func (p *Pull) Close() error {
 	if p.note == nil {
 		return nil
@@ -98,7 +99,7 @@ func (p *Pull) Close() error {
 	return p.note.Close()
 }
 
-// NoRoom says that a model would not fit the disk.
+// NoRoom is the error of a model that does not fit the disk.
 type NoRoom struct {
 	Needed, Free int64 // bytes
 	Store        string
@@ -109,7 +110,7 @@ func (n *NoRoom) Error() string {
 		amount(n.Needed), n.Store, amount(n.Free))
 }
 
-// amount is bytes for people.
+// amount formats bytes for people.
 func amount(bytes int64) string {
 	if bytes < 1<<30 {
 		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
@@ -117,7 +118,7 @@ func amount(bytes int64) string {
 	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 }
 
-// room finds out whether what is missing of a model fits the disk.
+// room fails with a NoRoom if the missing bytes of a model do not fit the disk.
 func (s *Store) room(m *Manifest) error {
 	needed := m.Size() - s.Arrived(m)
 	if free, known := freeBytes(s.dir); known && needed > free {
@@ -126,7 +127,7 @@ func (s *Store) room(m *Manifest) error {
 	return nil
 }
 
-// Complete says whether all files of a model are there, as far as their sizes tell.
+// Complete reports whether all files of a model are there, judging by their sizes.
 func (s *Store) Complete(m *Manifest) bool {
 	for i := range m.Files {
 		if !s.has(&m.Files[i]) {
@@ -136,8 +137,8 @@ func (s *Store) Complete(m *Manifest) bool {
 	return true
 }
 
-// Unfinished lists what is being pulled, or was when its process ended, in no order. A note that cannot be read was not
-// complete when its process was killed; it is left out, and removed with the next pull.
+// Unfinished lists, in no order, the pulls that run or were killed. A note that cannot be read was incomplete when
+// its process was killed; it is left out, and removed with the next pull.
 func (s *Store) Unfinished() ([]Model, error) {
 	var all []Model
 	err := s.eachPull(func(path string, m *Manifest, name Name) error {
@@ -149,8 +150,8 @@ func (s *Store) Unfinished() ([]Model, error) {
 	return all, err
 }
 
-// dropPulls removes the notes of pulls of a name whose processes have ended, and those that nobody can read. It counts
-// the former.
+// dropPulls removes the notes of a name's pulls whose processes have ended, and unreadable notes. It returns the
+// number of the former.
 func (s *Store) dropPulls(name Name) (n int, err error) {
 	err = s.eachPull(func(path string, m *Manifest, named Name) error {
 		if m != nil && named != name {
@@ -169,7 +170,7 @@ func (s *Store) dropPulls(name Name) (n int, err error) {
 	return n, err
 }
 
-// eachPull visits the notes; m is nil for one that cannot be read.
+// eachPull visits the notes of pulls; m is nil for an unreadable one.
 func (s *Store) eachPull(visit func(path string, m *Manifest, name Name) error) error {
 	entries, err := os.ReadDir(s.path(pullsFolder))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -198,13 +199,13 @@ func (s *Store) eachPull(visit func(path string, m *Manifest, name Name) error) 
 	return nil
 }
 
-// uploaded says whether a file was brought for a model to come.
+// uploaded reports whether a file was uploaded for a model to come.
 func (s *Store) uploaded(f *File) bool {
 	size, here := s.Size(f.Digest)
 	return here && size == f.Size
 }
 
-// Arrived is how many bytes of a model are there, also of files that are not complete.
+// Arrived returns the number of bytes of a model that are there, incomplete files included.
 func (s *Store) Arrived(m *Manifest) (n int64) {
 	seen := map[Digest]bool{}
 	for i := range m.Files {

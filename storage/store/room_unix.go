@@ -4,7 +4,7 @@ package store
 
 import "golang.org/x/sys/unix"
 
-// freeBytes is what its owner may still write to a disk.
+// freeBytes returns the bytes that this user may still write to a disk.
 func freeBytes(dir string) (n int64, known bool) {
 	var s unix.Statfs_t
 	if unix.Statfs(dir, &s) != nil {

@@ -1,7 +1,7 @@
 // Package store keeps models by name in a folder: files by their content, and a manifest for each name.
 //
-// Many processes may use a store at once, and any of them may be killed at any moment. What it does not do is talk to
-// anybody: storage/hub brings the bytes. The layout and its reasons are in docs/adr/0023.
+// Many processes may use a store at once, and any of them may be killed at any moment. The package opens no
+// connections: storage/hub brings the bytes. The layout and its reasons are in docs/adr/0023.
 package store
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
-// What lies in a store.
+// Folders and files of a store.
 const (
 	markFile      = "sluice-store" // says that the folder is one: nothing is ever removed from another
 	lockFile      = "lock"         // held for moments, while names or files come or go
@@ -28,13 +28,14 @@ const (
 	viewsFolder   = "views"        // ID/FILE: links to blobs under the names that files had, made from a manifest
 )
 
-// markText is what the mark holds: the version of the layout.
+// markText is the content of the mark: the version of the layout.
 const markText = "sluice store 1\n"
 
-// Store is a folder of models. Its methods may be called by many goroutines and processes at once.
+// Store is a folder of models. Its methods are safe for use by many goroutines and processes at once.
 type Store struct{ dir string }
 
-// Open takes a folder for a store: one that is empty, or not there yet, is made one by the first change.
+// Open opens the store in a folder. A folder that is empty or missing becomes a store with the first change; any
+// other folder without the mark is an error.
 func Open(dir string) (*Store, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -57,10 +58,10 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// Dir is where the store lies.
+// Dir returns the store's folder.
 func (s *Store) Dir() string { return s.dir }
 
-// marked says whether the folder is a store that this program understands.
+// marked reports whether the folder has the mark of a store. A mark of another version is an error.
 func (s *Store) marked() (bool, error) {
 	f, _, err := safefile.Open(s.path(markFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -82,10 +83,10 @@ func (s *Store) path(elem ...string) string {
 	return filepath.Join(append([]string{s.dir}, elem...)...)
 }
 
-// blob is where the file of a digest lies when it is complete.
+// blob returns the path of a complete file by its digest.
 func (s *Store) blob(d Digest) string { return s.path(blobsFolder, d.file()) }
 
-// has says whether a file is there, as far as its size tells.
+// has reports whether a file is there, judging by its size.
 func (s *Store) has(f *File) bool {
 	info, err := os.Lstat(s.blob(f.Digest))
 	return err == nil && info.Mode().IsRegular() && info.Size() == f.Size
@@ -112,7 +113,7 @@ func (s *Store) create() error {
 	return nil
 }
 
-// change calls do while nobody else changes what the store holds. It is never held for as long as a download takes.
+// change calls do under the store's lock, which is never held for as long as a download takes.
 func (s *Store) change(ctx context.Context, do func() error) error {
 	if err := s.create(); err != nil {
 		return err
@@ -125,8 +126,8 @@ func (s *Store) change(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// hold locks a file, which is made if need be. While another run holds it, it calls waiting, if there is one, and looks
-// again. Locks end with their process, however that ends.
+// hold locks a file, which it creates if need be. While another process holds the lock, it calls waiting, if that is
+// not nil, and tries again. A lock ends with its process, however that ends.
 func hold(ctx context.Context, path string, again time.Duration, waiting func()) (*os.File, error) {
 	for {
 		f, err := safefile.Grow(path)

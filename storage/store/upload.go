@@ -15,10 +15,11 @@ import (
 	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
-// uploadsLast is how long a file waits for the model that it is uploaded for.
+// uploadsLast bounds how long an uploaded file waits for its model.
 const uploadsLast = 24 * time.Hour
 
-// Scratch is a folder on the store's disk for what is not complete. It goes with Close, or with its process.
+// Scratch is a folder on the store's disk for incomplete files. Close removes it; a killed process's folder is
+// removed later.
 type Scratch struct {
 	Dir  string
 	lock *os.File // held as long as its process lives
@@ -29,7 +30,7 @@ const (
 	scratchLock   = ".lock"  // in it
 )
 
-// Scratch makes such a folder. What nobody needs in the store goes first.
+// Scratch makes a scratch folder, and first removes files that the store no longer needs.
 func (s *Store) Scratch(ctx context.Context) (*Scratch, error) {
 	c := &Scratch{}
 	return c, s.change(ctx, func() (err error) {
@@ -47,7 +48,7 @@ func (s *Store) Scratch(ctx context.Context) (*Scratch, error) {
 // Close removes the folder and all that is in it.
 func (c *Scratch) Close() error { return errors.Join(os.RemoveAll(c.Dir), c.lock.Close()) }
 
-// Size is how long the file of a digest is, if it is here: as one of a model's, or uploaded for one to come.
+// Size returns the size in bytes of the file of a digest, and whether it is here: as a model's file or as an upload.
 func (s *Store) Size(d Digest) (bytes int64, here bool) {
 	for _, path := range []string{s.blob(d), s.path(uploadsFolder, d.file())} {
 		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
@@ -57,8 +58,9 @@ func (s *Store) Size(d Digest) (bytes int64, here bool) {
 	return 0, false
 }
 
-// Upload takes a file up for a model that is made within a day, and returns its digest. A file that is not the wanted
-// one (empty: any) is a WrongContent, and nothing is left of it. size is how long it will be, -1 where nobody knows.
+// Upload stores a file for a model that is made within a day, and returns its digest. If want is not empty and the
+// content has another digest, the error is a WrongContent and nothing is kept. size is the expected length in bytes,
+// -1 if it is unknown; a NoRoom refuses a file that does not fit the disk.
 func (s *Store) Upload(ctx context.Context, want Digest, size int64, from io.Reader) (Digest, error) {
 	if free, known := freeBytes(s.dir); known && size > free {
 		return "", &NoRoom{size, free, s.dir}
@@ -91,7 +93,7 @@ func (s *Store) Upload(ctx context.Context, want Digest, size int64, from io.Rea
 	return found, safefile.Publish(half.Name(), s.path(uploadsFolder, found.file()), true)
 }
 
-// Blob is the path of the file of a digest that is here.
+// Blob returns the path of the file of a digest; it fails if there is none.
 func (s *Store) Blob(d Digest) (path string, err error) {
 	for _, path := range []string{s.blob(d), s.path(uploadsFolder, d.file())} {
 		if _, err := os.Stat(path); err == nil {
@@ -101,7 +103,7 @@ func (s *Store) Blob(d Digest) (path string, err error) {
 	return "", fmt.Errorf("%s: %w: upload it first", d, fs.ErrNotExist)
 }
 
-// sweepUploads removes what nobody came for.
+// sweepUploads removes uploaded files that no model came for.
 func (s *Store) sweepUploads() (err error) {
 	entries, dirErr := os.ReadDir(s.path(uploadsFolder))
 	if dirErr != nil && !errors.Is(dirErr, fs.ErrNotExist) {
@@ -124,13 +126,13 @@ func (s *Store) sweepUploads() (err error) {
 	return err
 }
 
-// Layer is a file of a model that is made here. Its bytes are Data, or were uploaded, or another model has them.
+// Layer is a file of a model that is made here. Its content is Data, or an upload, or a file of another model.
 type Layer struct {
 	File
 	Data []byte // if not nil, Size and Digest are found out
 }
 
-// Make gives a name a model of some files. An older model of that name goes.
+// Make stores a model of the given files under a name. An older model of that name is removed.
 func (s *Store) Make(ctx context.Context, n Name, source string, layers []Layer) (*Manifest, error) {
 	n = n.tagged()
 	m := Manifest{Name: n.Full(), Source: source, Pulled: time.Now()}
@@ -167,7 +169,7 @@ func (s *Store) Make(ctx context.Context, n Name, source string, layers []Layer)
 	return &p.manifest, nil
 }
 
-// bring sees to it that a file is among those of models.
+// bring puts a layer's file among the store's blobs.
 func (p *Pull) bring(ctx context.Context, l *Layer) error {
 	s := p.store
 	switch {
@@ -187,7 +189,7 @@ func (p *Pull) bring(ctx context.Context, l *Layer) error {
 	return part.Fill(l.Data)
 }
 
-// Fill makes a file of what is in memory, and closes it.
+// Fill writes a whole file from memory and closes it.
 func (p *Partial) Fill(data []byte) error {
 	defer p.Close()
 	if err := p.Write(data, 0); err != nil {
@@ -201,10 +203,10 @@ func (p *Partial) Fill(data []byte) error {
 	return p.Commit()
 }
 
-// mostText is how long a file may be that Texts reads.
+// mostText bounds the size of a file that Texts reads, in bytes.
 const mostText = 4 << 20
 
-// Texts are the contents of a model's files of a role, in their order.
+// Texts returns the contents of a model's files of a role, in the manifest's order.
 func (s *Store) Texts(m *Manifest, role Role) (all []string, err error) {
 	for _, f := range m.of(role) {
 		file, _, err := safefile.Open(s.blob(f.Digest))

@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/element"
 )
 
-// object names, calls and completes what pickles call objects.
+// object runs an instruction that names, calls or completes an object.
 func (m *machine) object(op byte) error {
 	switch op {
 	case 'c':
@@ -35,7 +35,7 @@ func (m *machine) object(op byte) error {
 	case 'R':
 		return m.call()
 	}
-	// BUILD sets attributes, such as the _metadata of a state_dict: nobody reads them.
+	// BUILD sets attributes, such as the _metadata of a state_dict, which are not used.
 	_, err := m.pop()
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (m *machine) object(op byte) error {
 	return err
 }
 
-// name pushes a global, if it is one that tensors need.
+// name pushes a global that tensors need. Any other is an error.
 func (m *machine) name(module, name string) error {
 	g := global(module + "." + name)
 	_, ok := storages(g)

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/element"
 )
 
-// What a pickle can make here. A dictionary may hold itself; nobody walks deeper than they know.
+// Values that a pickle can make. A dictionary may contain itself; no walk goes deeper than the known levels.
 type (
 	mark   struct{}
 	global string // "module.name", one of those below
@@ -30,7 +30,7 @@ type (
 	}
 )
 
-// at finds a value by its key.
+// at returns the value of a key; nil if there is none.
 func (d *dict) at(key string) any {
 	for i, k := range d.keys {
 		if k == key {
@@ -40,7 +40,7 @@ func (d *dict) at(key string) any {
 	return nil
 }
 
-// contiguous says whether the elements lie in the order of C. Strides of dimensions of one element mean nothing.
+// contiguous reports whether the elements lie in C order. Strides of dimensions of size 1 do not count.
 func (t *tensor) contiguous() bool {
 	if len(t.strides) != len(t.shape) {
 		return false
@@ -55,7 +55,7 @@ func (t *tensor) contiguous() bool {
 	return true
 }
 
-// storages are the globals that say of which type a storage is.
+// storages returns the element type of a storage by the global that names it.
 func storages(name global) (element.Type, bool) {
 	kind, ok := map[global]element.Type{
 		"torch.DoubleStorage": element.F64, "torch.FloatStorage": element.F32, "torch.HalfStorage": element.F16,
@@ -66,14 +66,14 @@ func storages(name global) (element.Type, bool) {
 	return kind, ok
 }
 
-// Functions that a pickle may call. All others would be a program.
+// Functions that a pickle may call. Calling any other would run a program.
 const (
 	rebuildTensor    global = "torch._utils._rebuild_tensor_v2"
 	rebuildParameter global = "torch._utils._rebuild_parameter"
 	orderedDict      global = "collections.OrderedDict"
 )
 
-// machine interprets a pickle: what it can make is above, and all it makes is in proportion to its text.
+// machine interprets a pickle. It makes the values above only, in proportion to the pickle's size.
 type machine struct {
 	text  []byte
 	at    int
@@ -81,7 +81,7 @@ type machine struct {
 	memo  map[uint32]any
 }
 
-// interpret runs a pickle and returns what it makes.
+// interpret runs a pickle and returns its result.
 func interpret(text []byte) (any, error) {
 	m := &machine{text: text, memo: map[uint32]any{}}
 	for {
@@ -109,7 +109,7 @@ func (m *machine) take(n int) ([]byte, error) {
 	return m.text[m.at-n : m.at], nil
 }
 
-// number reads an unsigned number of n bytes, at most 4.
+// number reads an unsigned little-endian number of n bytes, at most 4.
 func (m *machine) number(n int) (uint32, error) {
 	b, err := m.take(n)
 	var wide [4]byte
@@ -117,7 +117,7 @@ func (m *machine) number(n int) (uint32, error) {
 	return binary.LittleEndian.Uint32(wide[:]), err
 }
 
-// line reads to the end of the line.
+// line reads up to the end of the line.
 func (m *machine) line() (string, error) {
 	n := bytes.IndexByte(m.text[m.at:], '\n')
 	b, err := m.take(n + 1)
@@ -138,7 +138,7 @@ func (m *machine) pop() (any, error) {
 	return v, nil
 }
 
-// top is the value that stays on the stack.
+// top returns the top of the stack, which stays there.
 func (m *machine) top() (any, error) {
 	if len(m.stack) == 0 {
 		return nil, errShort
@@ -146,7 +146,7 @@ func (m *machine) top() (any, error) {
 	return m.stack[len(m.stack)-1], nil
 }
 
-// toMark pops all above the last mark, and the mark.
+// toMark pops the last mark and all above it.
 func (m *machine) toMark() ([]any, error) {
 	for i := len(m.stack) - 1; i >= 0; i-- {
 		if _, is := m.stack[i].(mark); is {
@@ -158,7 +158,7 @@ func (m *machine) toMark() ([]any, error) {
 	return nil, errShort
 }
 
-// popN pops n values, the deepest first.
+// popN pops n values and returns them, the deepest first.
 func (m *machine) popN(n int) ([]any, error) {
 	if n > len(m.stack) {
 		return nil, errShort
@@ -168,7 +168,7 @@ func (m *machine) popN(n int) ([]any, error) {
 	return above, nil
 }
 
-// step runs one instruction. Their letters are those of Python's pickletools.
+// step runs one instruction. The opcodes are those of Python's pickletools.
 func (m *machine) step(op byte) error {
 	switch op {
 	case 0x80: // PROTO
@@ -245,7 +245,7 @@ func (m *machine) literal(op byte) error {
 	return err
 }
 
-// long reads a number of up to 8 bytes.
+// long reads an integer of up to 8 bytes.
 func (m *machine) long() error {
 	n, err := m.number(1)
 	if err != nil {
@@ -269,7 +269,7 @@ func (m *machine) long() error {
 	return nil
 }
 
-// memory puts the top of the stack under a number, or gets what is there.
+// memory stores the top of the stack under a number, or pushes the value of a number.
 func (m *machine) memory(op byte) error {
 	key := uint32(len(m.memo))
 	var err error
@@ -306,7 +306,7 @@ func (m *machine) tuples(op byte) error {
 	return err
 }
 
-// fill puts items into the list or dictionary below them.
+// fill adds the values above the mark to the list or dictionary below it.
 func (m *machine) fill(op byte) error {
 	var items []any
 	var err error

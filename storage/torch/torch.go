@@ -1,8 +1,8 @@
 // Package torch reads the directories of PyTorch's own files (.bin, .pt, .pth): which tensors they hold, and where.
 //
-// Such a file is a zip archive of data and one pickle, and a pickle is a program: it may call anything in Python. Here
-// it is interpreted, and may only say what tensors and dictionaries of them are. Any other name in it is an error.
-// Files of before PyTorch 1.6, which are no archives, are not read.
+// Such a file is a zip archive of data and one pickle. A pickle is a program, which may call anything in Python. It
+// is interpreted here, and may only describe tensors and dictionaries of them; any other name in it is an error.
+// Files from before PyTorch 1.6, which are no archives, are not read.
 package torch
 
 import (
@@ -20,7 +20,8 @@ import (
 
 const mostPickle = 64 << 20 // bytes; names and shapes of 100 000 tensors take a quarter of that
 
-// Parse reads the directory of a file of so many bytes, and lists its tensors in the order of their data.
+// Parse reads the directory of a file of size bytes, and lists its tensors in the order of their data. It fails if
+// the file is damaged, or calls anything that makes no tensor.
 func Parse(r io.ReaderAt, size int64) ([]element.Stored, error) {
 	archive, err := zip.NewReader(r, size)
 	if err != nil {
@@ -90,7 +91,7 @@ func open(r *zip.Reader) (*archive, error) {
 
 func (a *archive) pickle() ([]byte, error) { return read(a.files[a.prefix+"data.pkl"], mostPickle) }
 
-// read returns a stored file of the archive, if it is no larger than most.
+// read returns the content of an uncompressed file of the archive, if it has at most most bytes.
 func read(f *zip.File, most uint64) ([]byte, error) {
 	if f.Method != zip.Store || f.UncompressedSize64 > most {
 		return nil, fmt.Errorf("%s: is compressed, or larger than %d bytes: save the model again", f.Name, most)
@@ -103,7 +104,7 @@ func read(f *zip.File, most uint64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, int64(most)))
 }
 
-// place says where a tensor's bytes are.
+// place returns the place of a tensor's bytes in the file.
 func (a *archive) place(name string, t *tensor, size int64) (element.Stored, error) {
 	s := element.Stored{Tensor: element.Tensor{Name: name, Type: t.storage.kind, Shape: t.shape}}
 	n, err := s.Count()
@@ -134,7 +135,7 @@ func (a *archive) place(name string, t *tensor, size int64) (element.Stored, err
 	return s, nil
 }
 
-// tensorsOf finds the named tensors: those of a dictionary, or of one inside under a usual name.
+// tensorsOf finds the named tensors: in the dictionary, or in one inside it under a usual name.
 func tensorsOf(root any) (map[string]*tensor, error) {
 	d, ok := root.(*dict)
 	if !ok {

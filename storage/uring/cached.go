@@ -7,12 +7,12 @@ const (
 	fewPages  = 128     // a range of which the page cache lacks at most one page in so many is read from there
 )
 
-// cached says of each part of a file whether the page cache held it when the file was opened. What was read since
-// does not count: a kernel reads ahead of what comes from the cache, which would make the next piece look cached,
-// and so on, until all of the file is held twice.
+// cached records for each part of a file whether the page cache held it when the file was opened. Parts that were
+// read since do not count: a kernel reads ahead of cached reads, which would make the next piece look cached, and so
+// on, until all of the file is in memory twice.
 type cached []bool
 
-// lookup asks about all of a file.
+// lookup asks the kernel about all parts of a file.
 func lookup(f *os.File, size int64) cached {
 	parts := make(cached, (size+partBytes-1)/partBytes)
 	for i := range parts {
@@ -22,7 +22,7 @@ func lookup(f *os.File, size int64) cached {
 	return parts
 }
 
-// has says whether all parts that a range touches were there.
+// has reports whether all parts that a range touches were cached.
 func (c cached) has(from int64, n int) bool {
 	for i := from / partBytes; i <= (from+int64(n)-1)/partBytes; i++ {
 		if !c[i] {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openDirect opens a file past the page cache and returns the block size of such reads, or nil where the system
-// does not say that it can: tmpfs, network and stacked file systems, kernels before 6.1.
+// openDirect opens a file past the page cache and returns the block size of direct reads in bytes. It returns nil
+// where the system does not offer them: tmpfs, network and stacked file systems, kernels before 6.1.
 func openDirect(path string) (*os.File, int) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECT|unix.O_NONBLOCK, 0)
 	if err != nil {

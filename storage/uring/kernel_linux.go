@@ -20,22 +20,23 @@ const (
 	setupDeferTaskrun = 1 << 13
 )
 
-// What comes by way of the page cache is copied by a processor: in the kernel's own threads, if it is worth waking one,
-// so that several copy at once and the thread of the ring does something else. Direct reads are the drive's work.
+// Limits of reads from the page cache. A processor copies their bytes: in the kernel's own threads, if it is worth
+// waking one, so that several copy at once and the ring's thread is free. Direct reads are the drive's work.
 const (
 	registerWorkers = 19        // IORING_REGISTER_IOWQ_MAX_WORKERS
 	worthWaking     = 128 << 10 // bytes
 	mostCopiers     = 8
 )
 
-// copiers is how many of them may copy: the other half of the processors has something to do with the bytes.
+// copiers returns the number of kernel threads that may copy: half of the processors, since the others work on the
+// bytes.
 func copiers() int { return max(1, min(runtime.NumCPU()/2, mostCopiers)) }
 
-// mostRegistered is the kernel's limit for one registered buffer, in bytes.
+// mostRegistered is the kernel's limit of a registered buffer, in bytes.
 const mostRegistered = 1 << 30
 
-// kernelRing is the io_uring engine. The submission and completion queues lie in memory shared with the kernel: we
-// write the tail of the first and the head of the second, the kernel writes the others.
+// kernelRing is the io_uring engine. The submission and completion queues lie in memory shared with the kernel: the
+// engine writes the tail of the first and the head of the second, the kernel writes the others.
 type kernelRing struct {
 	fd       int
 	deferred bool // both flags were accepted
@@ -82,7 +83,7 @@ func newKernelRing(depth int) (*kernelRing, error) {
 	return k, nil
 }
 
-// disabledHint names the setting that switches io_uring off, if it is not at its default.
+// disabledHint names the setting that disables io_uring, if it is not at its default.
 func disabledHint() string {
 	const setting = "/proc/sys/kernel/io_uring_disabled"
 	b, err := os.ReadFile(setting)
@@ -144,14 +145,14 @@ func (k *kernelRing) register(memory []byte) error {
 	return nil
 }
 
-// registered says whether b lies inside the registered memory.
+// registered reports whether b lies inside the registered memory.
 func (k *kernelRing) registered(b []byte) bool {
 	start := uintptr(unsafe.Pointer(unsafe.SliceData(k.memory)))
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(b))) - start
 	return at < uintptr(len(k.memory)) && uintptr(len(b)) <= uintptr(len(k.memory))-at
 }
 
-// start puts a read into the submission queue, which has room: it is as long as the ring is deep, and each op is
+// start puts a read into the submission queue. The queue has room: it is as long as the ring is deep, and each op is
 // under way once.
 func (k *kernelRing) start(o *op) {
 	tail := *k.tail // nobody else writes it
@@ -180,8 +181,8 @@ func (k *kernelRing) flush() error {
 	return k.enter(0, 0)
 }
 
-// enter hands the queue over and waits for least completions. Interrupted, it may have handed over a part: what
-// still has to go is always the distance between head and tail.
+// enter submits the queue and waits for least completions. If interrupted, it may have submitted a part: the rest is
+// always the distance between head and tail.
 func (k *kernelRing) enter(least, flags uint32) error {
 	for {
 		waiting := *k.tail - atomic.LoadUint32(k.head)

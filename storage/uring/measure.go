@@ -15,14 +15,14 @@ const (
 	measuredPiece = 1 << 20 // bytes of each
 )
 
-// Rate is what reading a file came to.
+// Rate is the measured speed of reading a file.
 type Rate struct {
 	Bytes  float64 // a second
 	Direct bool    // past the page cache; else it may be the speed of memory
 }
 
-// Measure reads a file in order, from its beginning again when it ends, with many large reads under way as when a model
-// streams, for about so long. What the page cache holds is read from the disk all the same.
+// Measure reads a file in order for about the time of during, starting again at its end, with many large reads under
+// way as when a model streams. It reads from the disk also what the page cache holds.
 func Measure(s source.Source, during time.Duration) (rate Rate, err error) {
 	if s.Path == "" || s.Size == 0 {
 		return rate, fmt.Errorf("%s: there is no file to measure reading with", s.Name)

@@ -2,8 +2,8 @@ package uring
 
 import "sync"
 
-// preadWorkers is how many reads are under way at a time without io_uring: enough to keep a disk busy with large
-// reads; each one holds a thread while it waits.
+// preadWorkers bounds the reads under way without io_uring: enough to keep a disk busy with large reads; each holds a
+// thread while it waits.
 const preadWorkers = 4
 
 // preads is the engine of systems without io_uring.

@@ -1,8 +1,8 @@
-// Package uring reads byte ranges of files into slabs: from the page cache what lies there, past it (O_DIRECT) what
-// does not, so that no model is held twice; on io_uring where the system has it, else with a few goroutines that
-// call pread. Bytes already in memory are copied, so that a caller need not know where a model lies.
+// Package uring reads byte ranges of files into slabs: cached ranges from the page cache, others past it (O_DIRECT),
+// so that no model is in memory twice. It uses io_uring where the system has it, else a few goroutines that call
+// pread. Bytes already in memory are copied, so that a caller need not know where a model lies.
 //
-// A Ring has one owner, the reader actor. What to read when, and which slab is free, is decided elsewhere.
+// A Ring has one owner, the reader actor. Other packages decide what to read when, and which slab is free.
 package uring
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/sluice-ai/sluice/internal/source"
 )
 
-// Request asks for Length bytes of Source from Offset. They come to lie at Into[Head:], and all of Into belongs to the
-// ring until the completion with the same ID has been taken. A read past the page cache moves whole blocks of the disk:
-// for it, Into must start at a multiple of them (a page always is one), Head must be where Offset is in its block (see
-// HeadOf), and Into must reach to the end of the last block.
+// Request asks for Length bytes of Source from Offset. They will lie at Into[Head:]; all of Into belongs to the ring
+// until the completion with the same ID has been taken. A read past the page cache moves whole blocks of the disk:
+// for it, Into must start at a multiple of the block size (a page always does), Head must be the position of Offset
+// in its block (see HeadOf), and Into must reach to the end of the last block.
 type Request struct {
 	ID     uint64 // the caller's, given back as it is
 	Source source.Source
@@ -31,24 +31,24 @@ type Request struct {
 	Head   int
 }
 
-// Block is a multiple of the blocks of disks that people own, in bytes.
+// Block is a multiple of the block sizes of common disks, in bytes.
 const Block = 4096
 
-// Slack is how much larger than its Length a request's Into should be: a direct read starts and ends at block borders.
+// Slack is the number of bytes by which Into should exceed Length: a direct read starts and ends at block borders.
 const Slack = 2 * Block
 
-// HeadOf is the Head of what is read from an offset, if Into starts at a block.
+// HeadOf returns the Head of a read from offset, if Into starts at a block.
 func HeadOf(offset int64) int { return int(offset & (Block - 1)) }
 
-// Completion is the end of a request.
+// Completion is the result of a request.
 type Completion struct {
 	ID   uint64
 	Data []byte // exactly the bytes asked for, a part of Into; nil after an error
 	Err  error
 }
 
-// Ring carries reads. Open, Submit, Wait and Close must be called by one goroutine, which stays on one thread from
-// Open to Close: the kernel accepts no other.
+// Ring runs reads. Open, Submit, Wait and Close must be called by one goroutine, which stays on one thread from Open
+// to Close: the kernel accepts no other.
 type Ring struct {
 	reads    engine
 	ops      []op
@@ -57,11 +57,11 @@ type Ring struct {
 	files    map[string]*file
 	broken   error
 
-	// resident says whether the page cache holds n bytes of a file from an offset on, or nearly so.
+	// resident reports whether the page cache holds n bytes of a file from an offset on, or nearly so.
 	resident func(f *os.File, from int64, n int) bool
 }
 
-// engine starts reads and says which of them ended: io_uring, or goroutines.
+// engine starts reads and reports which have ended: io_uring, or goroutines.
 type engine interface {
 	start(*op)
 	flush() error                 // what was started must go on without further calls
@@ -85,8 +85,8 @@ type op struct {
 	err     error
 }
 
-// Open makes a ring for up to depth requests at a time, and locks the goroutine to its thread until Close. Reads
-// into memory, such as an arena's, cost less if the kernel agrees to hold it; it may be nil.
+// Open makes a ring for up to depth requests at a time, and locks the goroutine to its thread until Close. If the
+// kernel agrees to register memory, such as an arena's, reads into it cost less; memory may be nil.
 func Open(depth int, memory []byte) (*Ring, error) {
 	if err := checkDepth(depth); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func Open(depth int, memory []byte) (*Ring, error) {
 	return newRing(depth, reads), nil
 }
 
-// OpenPread is Open for who wants no io_uring.
+// OpenPread is Open without io_uring.
 func OpenPread(depth int) (*Ring, error) {
 	if err := checkDepth(depth); err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func newRing(depth int, reads engine) *Ring {
 	return r
 }
 
-// Probe says whether reads will go through io_uring, and if not, why.
+// Probe reports whether reads will use io_uring; if not, detail says why.
 func Probe() (ok bool, detail string) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -140,14 +140,14 @@ func Probe() (ok bool, detail string) {
 	return true, reads.detail()
 }
 
-// Kind is "io_uring" or "pread".
+// Kind returns "io_uring" or "pread".
 func (r *Ring) Kind() string { return r.reads.kind() }
 
-// Depth is how many requests may be under way or waiting to be taken.
+// Depth returns the number of requests that may be under way or have completions not yet taken.
 func (r *Ring) Depth() int { return len(r.ops) }
 
-// Submit starts requests. It fails as a whole if they are more than the ring has room for; what is wrong with one
-// of them comes as its completion.
+// Submit starts requests. It fails as a whole if the ring has no room for all; an error of one request is in its
+// completion.
 func (r *Ring) Submit(requests []Request) error {
 	if r.broken != nil {
 		return r.broken
@@ -175,7 +175,8 @@ func (r *Ring) Submit(requests []Request) error {
 	return r.broken
 }
 
-// Wait fills out with completions: all there are, and at least min, or as many as are under way if those are fewer.
+// Wait fills out with completions: all that are there, and at least min, or as many as are under way if those are
+// fewer. It returns their number.
 func (r *Ring) Wait(min int, out []Completion) (int, error) {
 	n := 0
 	for n < len(out) && len(r.free) < len(r.ops) {
@@ -208,7 +209,7 @@ func (r *Ring) Wait(min int, out []Completion) (int, error) {
 	return n, r.broken
 }
 
-// Close waits for what is under way, so that the kernel writes to no slab afterwards, and closes all files.
+// Close waits for reads under way, so that the kernel writes to no slab afterwards, and closes all files.
 func (r *Ring) Close() error {
 	var errs []error
 	last := make([]Completion, len(r.ops))
@@ -225,7 +226,7 @@ func (r *Ring) Close() error {
 	return errors.Join(errs...)
 }
 
-// plan decides which bytes to read, and from which file.
+// plan decides which bytes to read, and from which open file.
 func (r *Ring) plan(o *op) error {
 	q := &o.request
 	end := q.Offset + int64(q.Length)
@@ -262,7 +263,7 @@ func (r *Ring) plan(o *op) error {
 	return nil
 }
 
-// wanted is where the bytes come to lie.
+// wanted returns the part of Into that the requested bytes will lie in.
 func (o *op) wanted() []byte {
 	head, end := o.request.Head, o.request.Head+o.request.Length
 	return o.request.Into[head:end:end]
@@ -280,10 +281,10 @@ func (r *Ring) open(s source.Source) (*file, error) {
 	return f, nil
 }
 
-// head is how many bytes of buf precede those asked for.
+// head returns the number of bytes of buf before the requested ones.
 func (o *op) head() int { return int(o.request.Offset - o.from) }
 
-// handle is the open file that the op reads.
+// handle returns the open file that the op reads.
 func (o *op) handle() *os.File {
 	if o.direct {
 		return o.file.direct
@@ -291,10 +292,10 @@ func (o *op) handle() *os.File {
 	return o.file.plain
 }
 
-// rest is the part of buf to read next; one system call moves less than 2 GiB.
+// rest returns the part of buf to read next; one system call moves less than 2 GiB.
 func (o *op) rest() []byte { return o.buf[o.got:][:min(len(o.buf)-o.got, 1<<30)] }
 
-// settle looks at the result of a read: true if the op has ended, false if the rest must be read.
+// settle takes the result of a read, and reports whether the op has ended; if not, the rest must be read.
 func (r *Ring) settle(o *op) bool {
 	if o.err != nil {
 		if !o.direct || !errors.Is(o.err, syscall.EINVAL) {
@@ -331,7 +332,7 @@ func (o *op) completion() Completion {
 	return Completion{ID: q.ID, Data: o.wanted()}
 }
 
-// file is open for as long as the ring, once plainly and once past the page cache if that works.
+// file is a file that is open as long as the ring: once through the page cache and, if possible, once past it.
 type file struct {
 	plain  *os.File
 	direct *os.File // nil where it does not
@@ -364,8 +365,8 @@ func (f *file) begin(o *op) error {
 	return f.unchanged(&o.request.Source)
 }
 
-// ended says whether a read has ended: false if it must be repeated. A read that was under way while another one found
-// the file changed may have its bytes from before the file was restored.
+// ended reports whether a read has ended; if not, it must be repeated. A read that was under way while another one
+// found the file changed may have bytes from before the file was restored.
 func (f *file) ended(o *op) bool {
 	if o.err = f.unchanged(&o.request.Source); o.err != nil {
 		f.faults++
@@ -378,8 +379,8 @@ func (f *file) ended(o *op) bool {
 	return false
 }
 
-// unchanged says whether what was read until now is of the file as it was when the model was opened: whoever writes to
-// a file changes its time first.
+// unchanged fails if the file may have been written to since the model was opened: a write changes a file's time
+// before its bytes.
 func (f *file) unchanged(s *source.Source) error {
 	if s.Info == nil {
 		return nil
@@ -398,5 +399,5 @@ func (f *file) close() error {
 	return errors.Join(f.direct.Close(), f.plain.Close())
 }
 
-// usable says whether direct reads with blocks of n bytes can be planned.
+// usable reports whether direct reads with blocks of n bytes can be planned.
 func usable(n uint32) bool { return n > 0 && n <= math.MaxUint16 && n&(n-1) == 0 }

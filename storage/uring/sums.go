@@ -12,10 +12,10 @@ import (
 	"github.com/sluice-ai/sluice/internal/source"
 )
 
-// Sums remember what was read of files, and tell when other bytes come from the same place: a drive that fails without
-// saying so, or a file that somebody writes to. A drive errs by whole blocks, so one line of each stands for it, and
-// another one for a read that begins within a block: a check costs less than a thousandth of the read. Several
-// goroutines may use them.
+// Sums are checksums of bytes that were read from files. They detect other bytes from the same place: from a drive
+// that fails silently, or a file that is written to. A drive errs by whole blocks, so one line of each block is
+// summed, and another one for a read that begins within a block: a check costs less than a thousandth of the read.
+// Sums are safe for concurrent use.
 type Sums struct {
 	mu    sync.Mutex
 	files map[string][]byte // by path: two bytes for each Block, both zero if it was not read yet; outside the heap
@@ -23,27 +23,27 @@ type Sums struct {
 	table *crc32.Table
 }
 
-// head is where a read begins.
+// head identifies a read by its file, offset and length in bytes.
 type head struct {
 	path   string
 	offset int64
 	bytes  int
 }
 
-// line is how many bytes of a block are summed: what the processor fetches at a time.
+// line is the number of bytes of a block that are summed: a cache line.
 const line = 64
 
-// NewSums remember nothing yet.
+// NewSums makes empty Sums.
 func NewSums() *Sums {
 	return &Sums{files: map[string][]byte{}, heads: map[head][2]byte{}, table: crc32.MakeTable(crc32.Castagnoli)}
 }
 
-// ErrBytes says that the same place of a file gave other bytes than before.
+// ErrBytes is the error of a place in a file that gave other bytes than before.
 var ErrBytes = errors.New("they are not those that were read before: the drive fails, or the file was written to: " +
 	"check the drive, restore the file and start again")
 
-// Check compares bytes of a source from an offset on with those that came from there before, and remembers them. What
-// lies in memory is not checked.
+// Check compares bytes of a source from an offset on with earlier sums of that place, and remembers theirs. It fails
+// with ErrBytes if they differ. Sources in memory are not checked.
 func (s *Sums) Check(from *source.Source, offset int64, data []byte) error {
 	if from.Path == "" {
 		return nil
@@ -75,7 +75,7 @@ func (s *Sums) Check(from *source.Source, offset int64, data []byte) error {
 	return nil
 }
 
-// sum is never zero.
+// sum returns the checksum of a line; it is never zero.
 func (s *Sums) sum(line []byte) [2]byte {
 	sum := crc32.Checksum(line, s.table)
 	return [2]byte{byte(sum) | 1, byte(sum >> 8)}
@@ -85,7 +85,7 @@ func differs(from *source.Source, at int64) error {
 	return fmt.Errorf("%s: bytes from %d on: %w", from.Name, at, ErrBytes)
 }
 
-// of are the sums of a file.
+// of returns the sums of a file.
 func (s *Sums) of(from *source.Source) ([]byte, error) {
 	known, ok := s.files[from.Path]
 	if !ok {
@@ -98,7 +98,7 @@ func (s *Sums) of(from *source.Source) ([]byte, error) {
 	return known, nil
 }
 
-// Forget lets go what was remembered of files that are not read any more.
+// Forget drops the sums of files that are not read any more.
 func (s *Sums) Forget(paths ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *Sums) Forget(paths ...string) error {
 	return errors.Join(errs...)
 }
 
-// Close forgets all.
+// Close drops all sums.
 func (s *Sums) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
