@@ -18,11 +18,11 @@ func (a *access) client(rc *fasthttp.RequestCtx) string {
 	return a.address(rc).String()
 }
 
-// address is the client's as shares count it: of IPv6 a network.
+// address returns the client's address as shares count it: of an IPv6 address, its network.
 func (a *access) address(rc *fasthttp.RequestCtx) netip.Addr { return network(a.from(rc)) }
 
-// from is the address of the client. Proxies that are trusted say whose request they hand on; what stands before the first
-// one that is not trusted may be anybody's invention.
+// from returns the client's address. Trusted proxies name the client whose request they forward; entries before the
+// first untrusted proxy may be forged.
 func (a *access) from(rc *fasthttp.RequestCtx) netip.Addr {
 	at, _ := netip.AddrFromSlice(rc.RemoteIP())
 	at = at.Unmap()

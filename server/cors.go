@@ -33,8 +33,8 @@ func (a *access) shared(origin string) bool {
 	return slices.Contains(a.origins, origin+":*") || at > 0 && slices.Contains(a.origins, origin[:at]+":*")
 }
 
-// local says whether a page is of a server of this machine, and we serve this machine alone: a program there can ask
-// without a browser.
+// local reports whether a page comes from a server on this machine, and this server listens to this machine alone: a
+// program on the machine could send requests without a browser.
 func (a *access) local(origin string) bool {
 	u, err := url.Parse(origin)
 	if err != nil || !a.loopback || u.Scheme != "http" && u.Scheme != "https" || origin != u.Scheme+"://"+u.Host {
@@ -44,8 +44,8 @@ func (a *access) local(origin string) bool {
 	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// page says whether a page of another origin may use a route. Where no key protects what changes the server or shows
-// what others do, only pages may that it was told of.
+// page reports whether a page of another origin may use a route. Without a key, only pages of origins that --cors admits
+// may use private routes.
 func (a *access) page(origin string, private bool) bool {
 	return a.shared(origin) || a.local(origin) && (!private || len(a.keys) > 0)
 }

@@ -1,7 +1,7 @@
-// Package element knows how training frameworks store numbers: the types of elements, and tensors of them in files.
+// Package element describes numbers as training frameworks store them: element types, and tensors of them in files.
 //
-// Readers of checkpoints hand out Stored tensors, what converts models takes them; neither needs to know the other.
-// Types of blocks are internal/quant's.
+// Readers of checkpoints return Stored tensors, the conversion of models takes them; neither needs to know the other.
+// Block types are in internal/quant.
 package element
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Type is that of a tensor's elements.
+// Type is the type of a tensor's elements.
 type Type uint8
 
-// All are little-endian. F8E4M3 is the variant without infinities, as PyTorch's float8_e4m3fn.
+// Element types, all little-endian. F8E4M3 is the variant without infinities, as PyTorch's float8_e4m3fn.
 const (
 	F64 Type = iota + 1
 	F32
@@ -32,7 +32,7 @@ const (
 	last
 )
 
-// kinds has the names that safetensors uses, and sizes in bytes.
+// kinds holds the types' names in safetensors files, and their sizes in bytes.
 var kinds = [last]struct {
 	name string
 	size int
@@ -41,7 +41,7 @@ var kinds = [last]struct {
 	I64: {"I64", 8}, I32: {"I32", 4}, I16: {"I16", 2}, I8: {"I8", 1}, U8: {"U8", 1}, Bool: {"BOOL", 1},
 }
 
-// String is the name in safetensors files.
+// String returns the type's name in safetensors files.
 func (t Type) String() string {
 	if t == 0 || t >= last {
 		return fmt.Sprintf("element type %d", uint8(t))
@@ -49,7 +49,7 @@ func (t Type) String() string {
 	return kinds[t].name
 }
 
-// Size is that of one element in bytes; 0 for what is no type.
+// Size returns the size of an element in bytes; 0 for an unknown type.
 func (t Type) Size() int {
 	if t >= last {
 		return 0
@@ -57,7 +57,7 @@ func (t Type) Size() int {
 	return kinds[t].size
 }
 
-// Parse finds a type by its name in safetensors files.
+// Parse returns the type of a name in safetensors files, and whether there is one.
 func Parse(name string) (Type, bool) {
 	for t := F64; t < last; t++ {
 		if kinds[t].name == name {
@@ -67,7 +67,7 @@ func Parse(name string) (Type, bool) {
 	return 0, false
 }
 
-// Quant is the type of GGUF files that has the same bytes, if there is one.
+// Quant returns the type of GGUF files with the same bytes, and whether there is one.
 func (t Type) Quant() (quant.Type, bool) {
 	switch t {
 	case F32:
@@ -80,10 +80,10 @@ func (t Type) Quant() (quant.Type, bool) {
 	return 0, false
 }
 
-// Real says whether Widen reads the type.
+// Real reports whether Widen accepts the type.
 func (t Type) Real() bool { return t >= F64 && t <= BF16 }
 
-// Widen reads one element of a real type. It is exact for all but F64.
+// Widen converts one element of a real type from its bytes. It is exact for all types but F64.
 func (t Type) Widen(b []byte) float32 {
 	switch t {
 	case F64:
@@ -98,14 +98,14 @@ func (t Type) Widen(b []byte) float32 {
 	panic("element: " + t.String() + " is not real") // callers ask Real first
 }
 
-// Tensor is a name and what it stands for. Elements lie in the order of C: the last dimension is contiguous.
+// Tensor is the name, type and shape of a tensor. Elements lie in C order: the last dimension is contiguous.
 type Tensor struct {
 	Name  string
 	Type  Type
 	Shape []int // outermost dimension first; none for a single number
 }
 
-// Count is the number of elements, or an error if no machine could hold them.
+// Count returns the number of elements. It fails if a dimension is negative or the number does not fit an int64.
 func (t *Tensor) Count() (int64, error) {
 	n := int64(1)
 	for _, d := range t.Shape {
@@ -120,7 +120,7 @@ func (t *Tensor) Count() (int64, error) {
 	return n, nil
 }
 
-// Stored is a tensor in a file.
+// Stored is a tensor in a file, with the place of its bytes.
 type Stored struct {
 	Tensor
 	Offset, Size int64 // bytes, from the start of the file

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Budget is what the values of a request may cost, however many readers share it. A nil Budget bounds nothing.
+// Budget bounds the number of values in a request, for all of its readers together. A nil Budget bounds nothing.
 type Budget struct {
 	Values int          // objects, lists, keys and all others that may still be read one by one
 	Stop   func() error // asked from time to time; an error ends the reading
@@ -17,12 +17,12 @@ type Budget struct {
 // ErrTooMany is returned when a Budget has no values left.
 var ErrTooMany = errors.New("it has too many values")
 
-// Spent says that an error is the budget's, and not the text's.
+// Spent reports whether err comes from the budget and not from the text.
 func (b *Budget) Spent(err error) bool {
 	return b != nil && err != nil && (errors.Is(err, ErrTooMany) || b.stopped != nil && errors.Is(err, b.stopped))
 }
 
-// SyntaxError says where a text is not JSON. At its end it may just be incomplete.
+// SyntaxError is an error in the text at byte At. At the end of the text it may just be incomplete.
 type SyntaxError struct {
 	At   int // byte
 	Want string
@@ -30,7 +30,7 @@ type SyntaxError struct {
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("byte %d: want %s", e.At, e.Want) }
 
-// DepthError says where a text nests too deeply.
+// DepthError is an error for a text that nests deeper than Most levels, at byte At.
 type DepthError struct{ At, Most int }
 
 func (e *DepthError) Error() string {
@@ -49,15 +49,15 @@ type Reader struct {
 	skipping int // values around this one that are passed over: they cost nothing
 }
 
-// New reads text, which is UTF-8, nested up to so many levels.
+// New returns a reader of text, which must be UTF-8, and may nest up to depth levels.
 func New(text string, depth int, b *Budget) *Reader {
 	return &Reader{text: text, depth: depth, most: depth, budget: b}
 }
 
-// askEvery is how many bytes are read between two questions whether to go on.
+// askEvery is the number of bytes between two calls of the budget's Stop.
 const askEvery = 64 << 10
 
-// Next is the first byte of the value that comes next, or 0 at the end of the text.
+// Next returns the first byte of the next value, or 0 at the end of the text.
 func (r *Reader) Next() byte {
 	for r.at < len(r.text) {
 		switch c := r.text[r.at]; c {
@@ -70,10 +70,10 @@ func (r *Reader) Next() byte {
 	return 0
 }
 
-// At is the place that has been reached.
+// At returns the position in the text, in bytes.
 func (r *Reader) At() int { return r.at }
 
-// End checks that nothing follows but white space.
+// End fails if anything but white space follows.
 func (r *Reader) End() error {
 	if r.Next() != 0 || r.at < len(r.text) {
 		return r.fault("the end: more follows the value")
@@ -83,7 +83,7 @@ func (r *Reader) End() error {
 
 func (r *Reader) fault(want string) error { return &SyntaxError{r.at, want} }
 
-// spend pays for one value.
+// spend charges one value to the budget.
 func (r *Reader) spend() error {
 	if r.budget == nil || r.skipping > 0 {
 		return nil
@@ -103,7 +103,7 @@ func (r *Reader) ask() error {
 	return r.budget.stopped
 }
 
-// Object reads an object: member is called with each key and reads its value.
+// Object reads an object. It calls member with each key; member must read the value.
 func (r *Reader) Object(member func(key string) error) error {
 	return r.inside('{', '}', func() error {
 		if r.Next() != '"' {
@@ -121,7 +121,7 @@ func (r *Reader) Object(member func(key string) error) error {
 	})
 }
 
-// Array reads a list: element is called for each and reads it.
+// Array reads a list. It calls element for each entry; element must read it.
 func (r *Reader) Array(element func() error) error { return r.inside('[', ']', element) }
 
 func (r *Reader) inside(open, end byte, each func() error) error {
@@ -156,7 +156,7 @@ func (r *Reader) inside(open, end byte, each func() error) error {
 	return nil
 }
 
-// Raw skips one value, of whatever size, and returns its text.
+// Raw skips one value of any size, and returns its text.
 func (r *Reader) Raw() (string, error) {
 	r.Next()
 	from := r.at
@@ -164,7 +164,7 @@ func (r *Reader) Raw() (string, error) {
 	return r.text[from:r.at], err
 }
 
-// skip passes over a value. It costs nothing but time.
+// skip skips a value without charging the budget.
 func (r *Reader) skip() error {
 	if err := r.ask(); err != nil {
 		return err
@@ -194,7 +194,7 @@ func (r *Reader) skip() error {
 	return err
 }
 
-// Scalar reads null, true, false or a number, and returns it as it is spelled.
+// Scalar reads null, true, false or a number, and returns its text.
 func (r *Reader) Scalar() (string, error) {
 	if err := r.spend(); err != nil {
 		return "", err
@@ -226,7 +226,7 @@ func (r *Reader) scalar() (string, error) {
 
 func digit(c byte) bool { return c >= '0' && c <= '9' }
 
-// number passes over -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
+// number skips -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
 func (r *Reader) number() error {
 	if r.text[r.at] == '-' {
 		r.at++
@@ -263,8 +263,8 @@ func (r *Reader) digits() error {
 	return nil
 }
 
-// shared is the length from which a string stays a part of the text: shorter ones are copied, so that they do not keep
-// all of it.
+// shared is the length in bytes from which a string stays a part of the text. Shorter ones are copied, so that they
+// do not keep the whole text in memory.
 const shared = 16 << 10
 
 // String reads a string.
@@ -288,7 +288,7 @@ func (r *Reader) String() (string, error) {
 	return r.text[from : r.at-1], nil
 }
 
-// quoted passes over a string and says whether it is spelled as it is.
+// quoted skips a string, and reports whether it has no escapes.
 func (r *Reader) quoted() (plain bool, err error) {
 	if r.Next() != '"' {
 		return false, r.fault("a string")
@@ -316,7 +316,7 @@ func (r *Reader) quoted() (plain bool, err error) {
 	return false, r.fault("the end of a string")
 }
 
-// escape passes over an escape up to its last byte.
+// escape skips an escape up to its last byte.
 func (r *Reader) escape() error {
 	if r.at++; r.at >= len(r.text) {
 		return r.fault("an escape")

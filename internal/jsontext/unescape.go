@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// unescape replaces the escapes of a string, which have been checked. Half a surrogate pair becomes U+FFFD.
+// unescape replaces the escapes of a string, which must be valid. Half a surrogate pair becomes U+FFFD.
 func unescape(s string) string {
 	var out strings.Builder
 	out.Grow(len(s))
@@ -34,7 +34,7 @@ func unescape(s string) string {
 	}
 }
 
-// short is what an escape of one letter stands for.
+// short returns the character of a one-letter escape.
 func short(c byte) byte {
 	switch c {
 	case 'b':
@@ -51,7 +51,7 @@ func short(c byte) byte {
 	return c
 }
 
-// unit is the number of \uXXXX at the beginning of s, or 0.
+// unit returns the number of \uXXXX at the beginning of s, or 0.
 func unit(s string) (r rune) {
 	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
 		return 0
@@ -62,7 +62,7 @@ func unit(s string) (r rune) {
 	return r
 }
 
-// nibble is the value of a hexadecimal digit, or -1.
+// nibble returns the value of a hexadecimal digit, or -1.
 func nibble(c byte) int {
 	switch {
 	case digit(c):

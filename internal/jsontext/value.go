@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Value is one JSON value: Null, Bool, Number, String, List or *Object. nil is none.
+// Value is a JSON value: Null, Bool, Number, String, List or *Object. nil stands for no value.
 type Value interface{ json() }
 
 type (
@@ -19,8 +19,8 @@ type (
 	List   []Value
 )
 
-// Object has members in the order in which they came. One that came twice has its last value, at its first place. The
-// zero value is empty; so is nil, for methods that change nothing.
+// Object has members in the order in which they came. A key that came twice has its last value at its first place.
+// The zero value is empty; nil is an empty object for methods that change nothing.
 type Object struct {
 	keys   []string
 	values []Value
@@ -34,7 +34,7 @@ func (String) json()  {}
 func (List) json()    {}
 func (*Object) json() {}
 
-// smallObject is the size up to which a linear search is faster than a map.
+// smallObject is the number of members up to which a linear search is faster than a map.
 const smallObject = 8
 
 func (o *Object) find(key string) int {
@@ -55,7 +55,7 @@ func (o *Object) find(key string) int {
 	return -1
 }
 
-// Len counts the members.
+// Len returns the number of members.
 func (o *Object) Len() int {
 	if o == nil {
 		return 0
@@ -63,10 +63,10 @@ func (o *Object) Len() int {
 	return len(o.keys)
 }
 
-// Has says whether there is a member of that name, be it null.
+// Has reports whether there is a member with that key, null included.
 func (o *Object) Has(key string) bool { return o.find(key) >= 0 }
 
-// Get returns a member; nil where there is none.
+// Get returns the value of a member; nil if there is none.
 func (o *Object) Get(key string) Value {
 	if i := o.find(key); i >= 0 {
 		return o.values[i]
@@ -74,13 +74,13 @@ func (o *Object) Get(key string) Value {
 	return nil
 }
 
-// Text is a member that is a string; "" where there is none.
+// Text returns the value of a string member; "" if there is none.
 func (o *Object) Text(key string) string {
 	s, _ := o.Get(key).(String)
 	return string(s)
 }
 
-// Object is a member that is an object; nil where there is none.
+// Object returns the value of an object member; nil if there is none.
 func (o *Object) Object(key string) *Object {
 	inner, _ := o.Get(key).(*Object)
 	return inner
@@ -104,7 +104,7 @@ func (o *Object) Set(key string, v Value) {
 	}
 }
 
-// With is a copy with another value, or one more.
+// With returns a copy of o with a member set.
 func (o *Object) With(key string, v Value) *Object {
 	c := &Object{}
 	for k, old := range o.All() {
@@ -114,7 +114,7 @@ func (o *Object) With(key string, v Value) *Object {
 	return c
 }
 
-// All walks the members in their order.
+// All yields the members in their order.
 func (o *Object) All() iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
 		if o == nil {
@@ -128,13 +128,13 @@ func (o *Object) All() iter.Seq2[string, Value] {
 	}
 }
 
-// Given says that a value is there and not null.
+// Given reports whether v is a value other than null.
 func Given(v Value) bool {
 	_, null := v.(Null)
 	return v != nil && !null
 }
 
-// maxValueDepth bounds the nesting of a text that is one value, maxDigits an integer: Python's int takes no longer one.
+// Limits of Parse: maxValueDepth bounds the nesting, maxDigits an integer's length, as Python's int does.
 const (
 	maxValueDepth = 1000
 	maxDigits     = 4300
@@ -142,7 +142,8 @@ const (
 
 var errNumber = errors.New("an integer that is too long")
 
-// Parse reads a text that is one value. Its errors are the budget's, or say at which byte the text is no such value.
+// Parse parses a text that is one value. Its errors come from the budget, or name the byte at which the text is
+// wrong.
 func Parse(text string, b *Budget) (Value, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("JSON: it is not UTF-8")
@@ -165,7 +166,7 @@ func Parse(text string, b *Budget) (Value, error) {
 	return v, nil
 }
 
-// Value reads the value that comes next.
+// Value reads the next value.
 func (r *Reader) Value() (Value, error) {
 	switch r.Next() {
 	case '"':

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// picture is what a screen shows of a text.
+// picture is a text as rows of a screen.
 type picture struct {
 	rows   []string
 	widths []int // of the rows, in columns
@@ -17,8 +17,8 @@ type picture struct {
 // Styles are the escape sequences around typed text and around hints; both may be empty.
 type Styles struct{ Bold, Dim, Normal string }
 
-// Draw returns what a screen of so many columns and rows has to be sent to show the text as it is now, in place of what
-// it shows of it. It fills no last column, behind which terminals differ.
+// Draw returns the escape sequences that replace the text on a screen of width columns and height rows by its present
+// state. It leaves the last column empty, since terminals differ about what follows it.
 func (e *Editor) Draw(width, height int, s Styles) string {
 	width, height = max(width, 4), max(height, 2)
 	now := e.layout(width-1, e.hint)
@@ -57,14 +57,14 @@ func (e *Editor) Draw(width, height int, s Styles) string {
 	return b.String()
 }
 
-// Leave returns what moves the cursor behind the text, to the beginning of a line.
+// Leave returns the escape sequences that move the cursor below the text, to the beginning of a line.
 func (e *Editor) Leave(width, height int, s Styles) string {
 	e.at, e.hint = len(e.text), ""
 	return e.Draw(width, height, s) + "\r\n"
 }
 
-// rise is how many rows of a screen of so many columns the cursor is below the first one. A terminal that became
-// narrower has broken rows.
+// rise returns the number of rows between the first row and the cursor on a screen of width columns. A terminal that
+// became narrower has wrapped rows.
 func (p *picture) rise(width int) int {
 	n := max(p.column-1, 0) / width // behind a full row, most terminals keep it
 	for _, w := range p.widths[:min(p.row, len(p.widths))] {
@@ -73,7 +73,7 @@ func (p *picture) rise(width int) int {
 	return n
 }
 
-// crop leaves rows out that a screen has no room for, far from the cursor.
+// crop removes rows far from the cursor for which a screen has no room.
 func (p *picture) crop(height int) {
 	if len(p.rows) <= height {
 		return
@@ -82,7 +82,7 @@ func (p *picture) crop(height int) {
 	p.rows, p.widths, p.row = p.rows[from:from+height], p.widths[from:from+height], p.row-from
 }
 
-// hintRows is how many of the last rows are a hint.
+// hintRows returns how many of the last rows belong to the hint.
 func (p *picture) hintRows(hint string, most int) int {
 	if hint == "" {
 		return 0
@@ -92,7 +92,7 @@ func (p *picture) hintRows(hint string, most int) int {
 	return min(len(h.rows), len(p.rows)-p.row-1)
 }
 
-// layout breaks the text into rows of at most so many columns.
+// layout breaks the text into rows of at most most columns.
 func (e *Editor) layout(most int, hint string) (p picture) {
 	line := e.Prompt
 	seen := 0
@@ -138,7 +138,7 @@ func (p *picture) add(line string, most int) {
 	p.rows, p.widths = append(p.rows, row.String()), append(p.widths, width)
 }
 
-// columns is how many columns of a screen a character takes (Unicode Standard Annex 11, wide and fullwidth).
+// columns returns the number of columns of a character (Unicode Standard Annex 11, wide and fullwidth).
 func columns(r rune) int {
 	switch {
 	case r == '\t':

@@ -6,10 +6,10 @@ import (
 	"unicode"
 )
 
-// Outcome says what typing has come to.
+// Outcome is the state of a text after some typing.
 type Outcome int
 
-// Outcomes. After all but Typing, Text is what there was, and Begin starts anew.
+// Outcomes. After all but Typing, Text returns the text, and Begin starts a new one.
 const (
 	Typing      Outcome = iota
 	Entered             // the text is complete
@@ -17,7 +17,7 @@ const (
 	Ended               // Ctrl-D, where there was no text
 )
 
-// mostText bounds a text, in characters: what is pasted beyond it is left out.
+// mostText bounds a text, in characters. Pasted text beyond it is dropped.
 const mostText = 1 << 20
 
 // Editor is a text that is being typed. The zero value has no history and completes nothing.
@@ -42,17 +42,17 @@ type Editor struct {
 	shown    picture
 }
 
-// Begin starts a new text; what was typed ahead is kept.
+// Begin starts a new text. Bytes that were typed ahead are kept.
 func (e *Editor) Begin(prompt, more string) {
 	e.Prompt, e.More = prompt, more
 	e.text, e.at, e.touched, e.hint, e.sought = nil, 0, false, "", ""
 	e.chosen, e.draft, e.shown = len(e.history), nil, picture{}
 }
 
-// Text is what there is so far.
+// Text returns the text so far.
 func (e *Editor) Text() string { return string(e.text) }
 
-// Touched says that anything but Ctrl-C was typed since Begin.
+// Touched reports whether anything but Ctrl-C was typed since Begin.
 func (e *Editor) Touched() bool { return e.touched }
 
 // Remember adds a text to the history.
@@ -63,7 +63,7 @@ func (e *Editor) Remember(text string) {
 	e.chosen = len(e.history)
 }
 
-// Type takes bytes as they come from a terminal, up to what ends the text; the others wait. Type with none goes on with
+// Type takes bytes from a terminal, up to the end of the text; later bytes wait. A call with no bytes continues with
 // those.
 func (e *Editor) Type(typed []byte) Outcome {
 	e.pending = append(e.pending, typed...)
@@ -112,7 +112,7 @@ func (e *Editor) press(k key) Outcome {
 	return Typing
 }
 
-// command is what a key does that is no character.
+// command returns the function of a key that is no character.
 func (e *Editor) command(k key) func() {
 	return map[key]func(){
 		left: func() { e.at = e.before() }, ctrlB: func() { e.at = e.before() },
@@ -130,7 +130,7 @@ func (e *Editor) command(k key) func() {
 	}[k]
 }
 
-// paste adds what a terminal says was not typed. Its ends of lines are those of the text.
+// paste adds a key of pasted text. Line ends of the paste are line ends of the text.
 func (e *Editor) paste(k key) {
 	e.touched = true
 	switch {
@@ -164,7 +164,7 @@ func (e *Editor) kill(from, to int) {
 
 func (e *Editor) set(text []rune) { e.text, e.at = slices.Clone(text), len(text) }
 
-// before is where the cursor goes to the left: marks belong to the character before them.
+// before returns the position left of the cursor: combining marks belong to the character before them.
 func (e *Editor) before() int {
 	at := max(e.at-1, 0)
 	for at > 0 && columns(e.text[at]) == 0 {
@@ -219,7 +219,7 @@ func (e *Editor) lineEnd() int {
 	return at
 }
 
-// vertical goes to the line before or after, or to an older or newer text.
+// vertical moves to the previous or next line, or to an older or newer text of the history.
 func (e *Editor) vertical(step int) {
 	begin, lineEnd := e.lineBegin(), e.lineEnd()
 	switch {
@@ -236,7 +236,7 @@ func (e *Editor) vertical(step int) {
 	}
 }
 
-// recall shows a text of the history; behind its last one is what was typed.
+// recall shows a text of the history; the index after the last one is the text that was typed.
 func (e *Editor) recall(i int) {
 	if i < 0 || i > len(e.history) {
 		return
@@ -252,7 +252,7 @@ func (e *Editor) recall(i int) {
 	}
 }
 
-// seek goes to the next older text of the history that contains what was typed.
+// seek finds the next older text of the history that contains the typed one.
 func (e *Editor) seek() {
 	if e.sought == "" {
 		e.sought = e.Text()
@@ -266,7 +266,7 @@ func (e *Editor) seek() {
 	e.hint = "nothing older has " + strings.ReplaceAll(e.sought, "\n", " ")
 }
 
-// complete adds what all that the text may become have in common, or shows them.
+// complete adds the common beginning of all completions, or shows them.
 func (e *Editor) complete() {
 	if e.Complete == nil || e.at != len(e.text) {
 		return

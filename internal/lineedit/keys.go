@@ -1,5 +1,5 @@
-// Package lineedit is a line editor for terminals without the terminal: bytes that a person types go in, the text and
-// what a screen has to show of it come out.
+// Package lineedit is a line editor without the terminal: it takes the bytes that a person types, and returns the
+// text and the escape sequences that show it.
 //
 // It knows the usual keys, a history, completion, and pasted text of several lines (bracketed paste), which stays one
 // text. Raw mode, signals and time are for its caller.
@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// key is what was typed: a character, or one of those below.
+// key is a typed character, or one of the keys below.
 type key rune
 
-// Keys beside characters, behind the last character that there is.
+// Keys that are no characters, beyond the last Unicode character.
 const (
 	up key = unicode.MaxRune + 1 + iota
 	down
@@ -30,23 +30,23 @@ const (
 	unknown
 )
 
-// Control characters that mean something.
+// Control characters that are commands.
 const (
 	ctrlA, ctrlB, ctrlC, ctrlD, ctrlE, ctrlF, ctrlH   = 1, 2, 3, 4, 5, 6, 8
 	tab, newline, ctrlK, ctrlL, enter, ctrlN, ctrlP   = 9, 10, 11, 12, 13, 14, 16
 	ctrlR, ctrlU, ctrlW, ctrlY, escape, space, rubout = 18, 21, 23, 25, 27, 32, 127
 )
 
-// The sequences that switch bracketed paste on and off (xterm, control sequences).
+// Sequences that begin and end bracketed paste (xterm, control sequences).
 const (
 	PasteOn  = "\x1b[?2004h"
 	PasteOff = "\x1b[?2004l"
 )
 
-// longestSequence is more than any key has bytes: what is longer is none.
+// longestSequence exceeds the length of any key's sequence, in bytes; longer ones are no keys.
 const longestSequence = 32
 
-// next takes a key off what was typed. If the bytes end within one, n is 0.
+// next returns the first key of typed and its length in bytes. If the bytes end within a key, n is 0.
 func next(typed []byte) (k key, n int) {
 	switch {
 	case len(typed) == 0:
@@ -63,7 +63,7 @@ func next(typed []byte) (k key, n int) {
 	return key(r), n
 }
 
-// sequence reads a key that begins with ESC: CSI, SS3, or a character with Alt.
+// sequence returns a key that begins with ESC: CSI, SS3, or a character with Alt.
 func sequence(typed []byte) (key, int) {
 	if len(typed) < 2 {
 		return 0, 0
@@ -88,7 +88,7 @@ func sequence(typed []byte) (key, int) {
 	return 0, 0
 }
 
-// named is the key of a sequence with these parameters and last byte.
+// named returns the key of a sequence with these parameters and this last byte.
 func named(parameters string, last byte) key {
 	letters := map[byte]key{'A': up, 'B': down, 'C': right, 'D': left, 'H': home, 'F': end}
 	numbers := map[string]key{"1": home, "3": remove, "4": end, "7": home, "8": end, "200": pasteBegin, "201": pasteEnd}

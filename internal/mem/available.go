@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// Available returns how many bytes can be taken without swapping: what the system says (MemAvailable of
-// /proc/meminfo), and no more than the process's control groups leave it. Where nothing is said it is a careful guess.
+// Available returns the number of bytes that can be allocated without swapping: the system's estimate (MemAvailable
+// of /proc/meminfo), and at most what the limits of the process's control groups leave. On systems without either it
+// is 4 GiB.
 func Available() int64 { return available(os.DirFS("/")) }
 
 func available(root fs.FS) int64 {
@@ -24,12 +25,12 @@ func available(root fs.FS) int64 {
 	return min(system<<10, groups(root))
 }
 
-// controls say what a version of control groups calls its files.
+// controls names the files of a version of control groups.
 type controls struct {
 	mount, limit, used, reclaimable string
 }
 
-// version1 and version2 of control groups (Linux, admin-guide: cgroup-v1/memory and cgroup-v2).
+// version1 and version2 return the files of control groups (Linux, admin-guide: cgroup-v1/memory and cgroup-v2).
 func version1() controls {
 	return controls{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
 }
@@ -38,8 +39,8 @@ func version2() controls {
 	return controls{"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"}
 }
 
-// groups is what the groups of the process have left: of each, and of those above it, what its limit leaves. Files
-// that nobody uses are in what is used, and are given back when memory is wanted.
+// groups returns the bytes that the limits of the process's control groups, and of their parents, leave. Inactive
+// files count as used there, but are given back when memory is wanted, so they are added.
 func groups(root fs.FS) int64 {
 	text, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -61,7 +62,7 @@ func groups(root fs.FS) int64 {
 	return left
 }
 
-// left goes up from a group to the root of what is mounted. In a container only a part of the path may be there.
+// left returns the least that a group and its parents leave. In a container only a part of the path may be mounted.
 func (c controls) left(root fs.FS, group string) int64 {
 	left := int64(math.MaxInt64)
 	for at := path.Clean("/" + group); ; at = path.Dir(at) {
@@ -78,7 +79,7 @@ func (c controls) left(root fs.FS, group string) int64 {
 	}
 }
 
-// number reads a file that holds one; "max" is none.
+// number reads a file with one number; "max" counts as none.
 func number(root fs.FS, name string) (int64, bool) {
 	text, err := fs.ReadFile(root, name)
 	if err != nil {
@@ -88,7 +89,7 @@ func number(root fs.FS, name string) (int64, bool) {
 	return n, err == nil
 }
 
-// field reads the number behind a name that begins a line.
+// field reads the number after a name at the beginning of a line.
 func field(root fs.FS, name, begin string) (int64, bool) {
 	f, err := root.Open(name)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package mem gives memory outside the Go heap: for weights, KV caches, activations and staging slabs.
+// Package mem allocates memory outside the Go heap: for weights, KV caches, activations and staging slabs.
 //
-// The garbage collector neither scans nor counts it, pages are taken from the system at first touch and zero
-// until then, and large areas are backed by huge pages where the system has them. Whoever allocates frees.
+// The garbage collector neither scans nor counts it, pages are taken from the system at first touch and zero until
+// then, and large areas are backed by huge pages where the system has them. The caller of Alloc must call Free.
 package mem
 
 import (
@@ -9,10 +9,11 @@ import (
 	"sync/atomic"
 )
 
-// Align is what the address of an area is a multiple of, at least.
+// Align is the least alignment of an area's address, in bytes.
 const Align = 4096
 
-// Alloc maps n zero bytes. For n = 0 it gives an empty area that may be freed too.
+// Alloc maps n zero bytes. For n = 0 it returns an empty area, which may be freed too. It fails if the system has no
+// memory.
 func Alloc(n int64) ([]byte, error) {
 	if n == 0 {
 		return nil, nil
@@ -23,12 +24,12 @@ func Alloc(n int64) ([]byte, error) {
 	return alloc(int(n))
 }
 
-// populateBytes is how much memory is taken from the system at a time.
+// populateBytes is the step in which Populate takes memory from the system, in bytes.
 const populateBytes = 32 << 20
 
-// Populate takes an area's pages from the system before anyone touches them, until stop says otherwise: a page at a
-// time costs more, most of all if two threads meet at one. Others may use the area meanwhile. It is an advantage
-// only: where the system cannot, it does nothing.
+// Populate takes an area's pages from the system before their first use, until stop is set: page faults cost more,
+// most of all if two threads fault at one page. Others may use the area meanwhile. On systems without support it does
+// nothing.
 func Populate(area []byte, stop *atomic.Bool) {
 	for len(area) > 0 && !stop.Load() {
 		n := min(len(area), populateBytes)
@@ -39,7 +40,7 @@ func Populate(area []byte, stop *atomic.Bool) {
 	}
 }
 
-// Free unmaps an area that Alloc gave, whole. Nobody may touch it afterwards.
+// Free unmaps an area as Alloc returned it. Nothing may touch the area afterwards.
 func Free(area []byte) error {
 	if cap(area) == 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hugePage is the size from which a huge page can pay: that of one on amd64 and arm64.
+// hugePage is the size of a huge page on amd64 and arm64, in bytes: smaller areas get none.
 const hugePage = 2 << 20
 
 func alloc(n int) ([]byte, error) {
@@ -21,7 +21,7 @@ func alloc(n int) ([]byte, error) {
 	return area, nil
 }
 
-// populate writes nothing: what is there stays. Linux 5.14 brought it.
+// populate faults pages in for writing without changing their content (since Linux 5.14).
 func populate(area []byte) error { return unix.Madvise(area, unix.MADV_POPULATE_WRITE) }
 
 func free(area []byte) error { return unix.Munmap(area) }

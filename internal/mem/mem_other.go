@@ -4,7 +4,7 @@ package mem
 
 import "errors"
 
-// Systems that nobody has measured yet use the Go heap: correct, but counted and collected.
+// alloc uses the Go heap on systems that have not been measured yet: correct, but counted and collected.
 func alloc(n int) ([]byte, error) { return make([]byte, n), nil }
 
 func populate([]byte) error { return errors.ErrUnsupported }

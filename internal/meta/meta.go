@@ -45,7 +45,7 @@ func (m *Map) Get(key string) (any, bool) {
 	return v, ok
 }
 
-// Has says whether the file has key.
+// Has reports whether the file has key.
 func (m *Map) Has(key string) bool {
 	_, ok := m.values[key]
 	return ok

@@ -1,4 +1,4 @@
-// Package nearest finds the word that was probably meant by one that is not known.
+// Package nearest finds the known word that a misspelt one probably means.
 package nearest
 
 import (
@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Word says which name was probably meant, or which there are.
+// Word returns advice for an unknown name: the nearest known one, or the list of all.
 func Word(name string, known []string) string {
 	best, least := "", max(2, len(name)/3)+1
 	for _, k := range known {
@@ -20,7 +20,7 @@ func Word(name string, known []string) string {
 	return "there are " + strings.Join(known, ", ")
 }
 
-// edits is how many letters have to be put in, taken out or replaced to make b of a (Levenshtein).
+// edits returns the Levenshtein distance of a and b, in bytes.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

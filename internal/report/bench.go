@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/trace"
 )
 
-// Bench is what a bench measured. Its JSON names are part of the interface.
+// Bench is the result of a bench. Its JSON names are part of the interface.
 // Wide: they are the fields of the JSON that is printed.
 type Bench struct {
 	Model         string  `json:"model"`
@@ -27,20 +27,23 @@ type Bench struct {
 	MultiplyOps   float64 `json:"multiply_ops"`   // per second, likewise; 0: not known
 	MultiplyBest  float64 `json:"multiply_best"`
 	ActorsShare   float64 `json:"actors_share"` // of a step
-	// Beside says that a device computed beside the program and does not say when: how its time went is not known.
+	// Beside reports a device that computed beside the program and does not tell times: how its time divides is not
+	// known.
 	Beside bool `json:"beside,omitempty"`
-	// Copied is what the plan has copied to the device for each token, in bytes; Bus what copies reach a second.
+	// Copied is the plan's number of bytes copied to the device for each token; Bus is the speed of copies in bytes
+	// per second.
 	Copied float64 `json:"copied_bytes_per_token,omitempty"`
 	Bus    float64 `json:"bus_bytes_per_second,omitempty"`
-	// Expected is what the plan expects of decoding at the first point, in tokens a second, where weights stream: in the
-	// long run, as the runs that count are made.
+	// Expected is the plan's prediction for decoding at the first point, in tokens per second, if weights stream: in
+	// the long run, as the counted runs are.
 	Expected float64 `json:"expected_decode,omitempty"`
-	// ExpectedCold is the same of the first tokens from cold, with hardly anything before them; 0: there is no difference.
+	// ExpectedCold is the same for the first tokens after loading, with hardly anything before them; 0 if there is no
+	// difference.
 	ExpectedCold float64 `json:"expected_cold_decode,omitempty"`
 	Points       []Point `json:"points"`
 }
 
-// Point is one length of prompt on a cache of Depth positions.
+// Point is a prompt length on a cache of Depth positions.
 type Point struct {
 	Depth    int   `json:"depth"`
 	Prompt   int   `json:"prompt"`
@@ -48,18 +51,18 @@ type Point struct {
 	Prefill  Phase `json:"prefill"`
 	Decode   Phase `json:"decode"`
 	Step     Phase `json:"step"` // decoding by the median of a run's steps: a stall of a busy machine hits few of them
-	// Cold is the run before those that count, where weights stream: slots that they share are filled in it.
+	// Cold is the run before those that count, if weights stream; it fills the shared slots.
 	Cold *Speeds `json:"cold,omitempty"`
 }
 
-// Speeds are a run's tokens per second, of all sequences together; Step is 0 where a peer does not say.
+// Speeds are tokens per second of a run, of all sequences together. Step is 0 if a peer does not report it.
 type Speeds struct {
 	Prefill float64 `json:"prefill"`
 	Decode  float64 `json:"decode"`
 	Step    float64 `json:"step"`
 }
 
-// Compare fills in the rates of runs; those of peers were made in turns with ours.
+// Compare fills in the rates of runs. Runs of peers must have been made in turns with ours.
 func (p *Point) Compare(ours []Speeds, names []string, theirs [][]Speeds) {
 	for _, r := range []struct {
 		phase *Phase
@@ -87,7 +90,7 @@ func each(runs []Speeds, of func(Speeds) float64) []float64 {
 	return out
 }
 
-// Phase is one half of a point.
+// Phase is the prefill or the decoding of a point.
 type Phase struct {
 	Rate     Spread    `json:"rate"` // tokens per second, of all sequences together
 	Segments []Segment `json:"segments,omitempty"`
@@ -97,7 +100,7 @@ type Phase struct {
 	runs []run
 }
 
-// Segment is where the time of a step goes, for one kind.
+// Segment is the part of a step's time that one kind of segments took.
 type Segment struct {
 	Name        string  `json:"name"`
 	Seconds     float64 `json:"seconds"`       // of a step, in all layers
@@ -110,21 +113,21 @@ type Segment struct {
 	kind ir.SegmentKind
 }
 
-// Gap is what a device waited for before a step and in it, though there was work for it.
+// Gap is time that a device waited, by cause, before or during a step although there was work.
 type Gap struct {
 	Cause   string  `json:"cause"`
 	Seconds float64 `json:"seconds"` // of a step
 	Share   float64 `json:"share"`   // likewise
 }
 
-// Peer is another engine that was measured in turns with ours.
+// Peer is the result of another engine, measured in turns with ours.
 type Peer struct {
 	Name  string `json:"name"`
 	Rate  Spread `json:"rate"`
 	Ratio Spread `json:"ratio"` // ours to theirs, run by run
 }
 
-// Work is what steps of one kind did: for how long, and what it must have taken.
+// Work is the time of steps of one kind, and their least traffic.
 type Work struct {
 	Steps float64
 	Time  [ir.SegmentKinds]time.Duration // by kind of segment
@@ -132,7 +135,7 @@ type Work struct {
 	Gaps  [trace.Causes]time.Duration
 }
 
-// kinds are the names of segments, in the order of their numbers.
+// kinds returns the names of the kinds of segments, in the order of their numbers.
 func kinds() (names []string) {
 	for kind := ir.SegEmbed; int(kind) < ir.SegmentKinds; kind++ {
 		names = append(names, kind.String())

@@ -6,21 +6,22 @@ import (
 	"github.com/sluice-ai/sluice/internal/trace/stall"
 )
 
-// Look is what passes at the ceilings reached at one time, per second. Without Multiply it is not known.
+// Look is one measurement of the ceilings, in several passes: bytes and operations per second. Multiply may be empty,
+// if it is not known.
 type Look struct{ Read, Multiply []float64 }
 
-// run is what one run did after a look.
+// run is the work of a run, and the index of the look before it.
 type run struct {
 	work Work
 	look int
 }
 
-// Ran adds what a run did between the look of that number and the next.
+// Ran adds the work of a run between a look, given by its index, and the next.
 func (p *Phase) Ran(w Work, look int) { p.runs = append(p.runs, run{w, look}) }
 
-// Relate sets the ceilings, the medians of all passes, the segments of all phases, and what share of the ceilings they
-// reach: run by run of what was seen before and after it, and of these shares the median. What disturbs a machine for a
-// while disturbs both.
+// Relate sets the ceilings (medians of all passes), the segments of all phases, and their shares of the ceilings: for
+// each run relative to the looks before and after it, then the median over runs. A disturbance of the machine then
+// slows both a run and its looks.
 func (b *Bench) Relate(looks []Look) {
 	var all Look
 	for _, l := range looks {
@@ -39,7 +40,7 @@ func (b *Bench) Relate(looks []Look) {
 	}
 }
 
-// relate sets the segments.
+// relate sets the segments of a phase.
 func (p *Phase) relate(looks []Look) {
 	var all Work
 	for i := range p.runs {
@@ -67,7 +68,7 @@ func (p *Phase) relate(looks []Look) {
 	}
 }
 
-// ceiling is the mean of what looks saw, 0 if they saw nothing.
+// ceiling returns the mean of the looks' medians, 0 if there is none.
 func ceiling(looks []Look, of func(Look) []float64) float64 {
 	var sum, n float64
 	for _, l := range looks {
@@ -90,7 +91,7 @@ func (w *Work) add(more *Work) {
 	}
 }
 
-// held is what was waited for though there was work.
+// held returns the time that a device waited although there was work.
 func (w *Work) held() stall.Time {
 	t := stall.Time{Idle: w.Gaps}
 	for _, c := range []trace.Cause{trace.NoWork, trace.Loading, trace.Credit} {
@@ -99,7 +100,7 @@ func (w *Work) held() stall.Time {
 	return t
 }
 
-// all is the time of segments and gaps.
+// all returns the time of segments and gaps.
 func (w *Work) all() (seconds float64) {
 	for _, t := range w.Time {
 		seconds += t.Seconds()
@@ -108,7 +109,7 @@ func (w *Work) all() (seconds float64) {
 	return seconds + held.Waited().Seconds()
 }
 
-// gaps names them, the longest first.
+// gaps returns the gaps, the longest first.
 func (w *Work) gaps() (out []Gap) {
 	held := w.held()
 	for _, c := range held.Causes() {
@@ -118,7 +119,7 @@ func (w *Work) gaps() (out []Gap) {
 	return out
 }
 
-// segments says where the time went, and how fast it was read and multiplied.
+// segments returns the time of each kind of segments, and its rates of reading and multiplying.
 func (w *Work) segments() (out []Segment) {
 	all := w.all()
 	for i, name := range kinds() {

@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// Load is what some steps computed, in sums over them.
+// Load describes steps by sums over them.
 type Load struct {
 	Steps, Rows, Wanted float64
 	Sequences           float64 // that have rows
@@ -14,11 +14,13 @@ type Load struct {
 	Seen                float64 // positions that rows attend to
 }
 
-// Traffic is what they read from memory at least, and multiply: a multiplication and an addition are two operations.
+// Traffic is the least number of bytes that steps read from memory, and their operations: a multiplication and an
+// addition count as two.
 type Traffic struct{ Bytes, Ops float64 }
 
-// Cost counts the traffic of a load by kind of segment: weights once a step, the cache once a sequence. Which experts
-// rows choose is not known; they are taken to choose evenly. positionBytes is the cache of a position, in all layers.
+// Cost returns the traffic of a load by kind of segment: weights count once a step, the cache once a sequence.
+// Experts are assumed to be chosen evenly, since the choice is not known. positionBytes is the size of a position in
+// the cache of all layers.
 func Cost(p *ir.Bound, positionBytes float64, l Load) (cost [ir.SegmentKinds]Traffic) {
 	var cached float64 // values of a position
 	for _, k := range p.KV {
@@ -76,8 +78,9 @@ func (c *coster) attend(a *ir.AttendArgs) Traffic {
 	}
 }
 
-// state counts it read and written once a step of each sequence. For each element and row a convolution adds a product,
-// a scan decays it, adds to it and reads it, and a delta rule reads it once more.
+// state returns the traffic of a recurrent state, which is read and written once for each sequence of a step. For
+// each element and row, a convolution takes one product, a scan a decay, an update and a read, and a delta rule
+// another read.
 func (c *coster) state(n *ir.Node) Traffic {
 	values, each := float64(c.p.States[n.State].Values), 5.0
 	switch n.Op {
@@ -89,7 +92,7 @@ func (c *coster) state(n *ir.Node) Traffic {
 	return Traffic{Bytes: 2 * 4 * values * c.load.Sequences, Ops: each * values * c.rows}
 }
 
-// experts counts as many of E experts as rows that choose k each can be expected to touch: E·(1−(1−k/E)ⁿ).
+// experts returns the traffic of the experts that n rows, each choosing k of E, touch on average: E·(1−(1−k/E)ⁿ).
 func (c *coster) experts(e *ir.ExpertsArgs) (t Traffic) {
 	for _, r := range e.Matrices() {
 		chosen := float64(e.Used) / float64(max(c.p.Weights[r].Experts, 1))

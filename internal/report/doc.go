@@ -1,3 +1,3 @@
-// Package report turns measurements into what people read: medians and spreads, shares of ceilings, tables and a
-// picture. It measures nothing; the clock and the engine are cmd/sluice's.
+// Package report formats measurements: medians and spreads, shares of ceilings, tables and a picture. It measures
+// nothing; cmd/sluice has the clock and the engine.
 package report

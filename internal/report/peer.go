@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// Placeholders are what a peer's command can name in braces.
+// Placeholders are the values for the words in braces of a peer's command.
 type Placeholders struct {
 	Model                                string
 	Threads, Prompt, Tokens, Depth, Seqs int
 }
 
-// placeholder matches what looks like one, known or not. JSON among a command's words does not.
+// placeholder matches a word in braces, known or not. It does not match JSON in a command.
 var placeholder = regexp.MustCompile(`\{[a-z]+\}`)
 
-// fill replaces one placeholder.
+// fill returns the value of one placeholder; an unknown one is an error.
 func (v *Placeholders) fill(name string) (string, error) {
 	switch name {
 	case "{model}":
@@ -42,8 +42,8 @@ func (v *Placeholders) fill(name string) (string, error) {
 	return "", fmt.Errorf("%s is not filled in: want {model}, {threads}, {prompt}, {tokens}, {depth} or {seqs}", name)
 }
 
-// Command fills in a template such as "llama-bench -m {model} -p {prompt}", whose words are separated by blanks. What
-// stands before ": " is not part of the command, but names it; without that the name is the program's.
+// Command fills in a template such as "llama-bench -m {model} -p {prompt}", whose words are separated by blanks. Text
+// before ": " names the command; without it the name is the program's.
 func Command(template string, v Placeholders) (name string, words []string, err error) {
 	name, command, named := strings.Cut(template, ": ")
 	if !named {
@@ -68,9 +68,9 @@ func Command(template string, v Placeholders) (name string, words []string, err 
 	return name, words, nil
 }
 
-// ParsePeer finds tokens per second in what a peer printed: llama-bench's list of tests, of which the last of each kind
-// counts; or, as its last line, an object with prefill_tps, decode_tps and perhaps decode_step_tps, each a number or an
-// object with a median. Where it was asked to generate nothing, it need not say how fast.
+// ParsePeer finds tokens per second in a peer's output: llama-bench's list of tests, of which the last of each kind
+// counts; or, as its last line, an object with prefill_tps, decode_tps and perhaps decode_step_tps, each a number or
+// an object with a median. If generates is false, decode_tps may be missing.
 func ParsePeer(output []byte, generates bool) (Speeds, error) {
 	text := bytes.TrimSpace(output)
 	last := text[bytes.LastIndexByte(text, '\n')+1:]
@@ -117,7 +117,7 @@ func parseLine(text []byte) (Speeds, error) {
 	return Speeds{float64(result.Prefill), float64(result.Decode), float64(result.Step)}, nil
 }
 
-// rate is a number, or the median of an object that has one.
+// rate decodes from a number, or from an object with a median.
 type rate float64
 
 func (r *rate) UnmarshalJSON(text []byte) error {

@@ -2,7 +2,7 @@ package report
 
 import "slices"
 
-// Spread is a figure over several runs.
+// Spread is the median of several runs with their extremes.
 type Spread struct {
 	Median float64   `json:"median"`
 	Min    float64   `json:"min"`
@@ -10,15 +10,15 @@ type Spread struct {
 	Runs   []float64 `json:"runs"` // in the order they ran
 }
 
-// SpreadOf describes runs, of which there is at least one.
+// SpreadOf returns the spread of runs, of which there must be at least one.
 func SpreadOf(runs []float64) Spread {
 	sorted := slices.Sorted(slices.Values(runs))
 	n := len(sorted)
 	return Spread{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Min: sorted[0], Max: sorted[n-1], Runs: runs}
 }
 
-// Ratio compares runs that were made in turns: pair by pair, so that what disturbs a minute disturbs both sides of
-// its ratio.
+// Ratio returns the spread of the ratios of runs that were made in turns, pair by pair, so that a disturbance affects
+// both sides of a ratio.
 func Ratio(ours, theirs []float64) Spread {
 	ratios := make([]float64, min(len(ours), len(theirs)))
 	for i := range ratios {

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/trace/stall"
 )
 
-// Stalls is an account of a device's time as data. Its JSON names are part of the interface.
+// Stalls is an account of a device's time for JSON, whose names are part of the interface.
 type Stalls struct {
 	Device    string  `json:"device"`
 	From      float64 `json:"from_seconds"`
@@ -22,7 +22,7 @@ type Stalls struct {
 	Worst  []StallStep  `json:"worst"`
 }
 
-// Spent is computing and waiting.
+// Spent is time of computing, and idle time by cause.
 type Spent struct {
 	Computing float64            `json:"computing_seconds"`
 	Idle      map[string]float64 `json:"idle_seconds"` // by cause, without those that there were not
@@ -35,13 +35,13 @@ type StallKind struct {
 	Spent
 }
 
-// StallLayer is the time of a layer; -1: of what belongs to none.
+// StallLayer is the time of a layer; layer -1 is time that belongs to none.
 type StallLayer struct {
 	Layer int `json:"layer"`
 	Spent
 }
 
-// StallStep is a step that was held up.
+// StallStep is one of the steps with the longest waits.
 type StallStep struct {
 	Step uint64  `json:"step"`
 	Kind string  `json:"kind"`
@@ -51,7 +51,7 @@ type StallStep struct {
 	Pieces []StallPiece `json:"pieces"`
 }
 
-// StallPiece is a stretch of a step.
+// StallPiece is a stretch of a step in which one thing happened.
 type StallPiece struct {
 	From  float64 `json:"from_seconds"`
 	To    float64 `json:"to_seconds"`
@@ -60,7 +60,7 @@ type StallPiece struct {
 	Layer int     `json:"layer"` // -1: none
 }
 
-// StallsOf turns an account into data.
+// StallsOf converts an account for JSON.
 func StallsOf(a *stall.Account) Stalls {
 	s := Stalls{Device: a.Track, From: a.From.Seconds(), To: a.To.Seconds(), Explained: a.Explained(),
 		Spent: spent(&a.Time)}
@@ -94,7 +94,7 @@ func spent(t *stall.Time) Spent {
 	return s
 }
 
-// StallText shows an account in so many columns.
+// StallText formats an account for a terminal of that many columns.
 func StallText(a *stall.Account, columns int) string {
 	var b strings.Builder
 	steps := a.Kinds[stall.Prefill].Steps + a.Kinds[stall.Decode].Steps
@@ -119,10 +119,10 @@ func StallText(a *stall.Account, columns int) string {
 	return b.String()
 }
 
-// spoken is a cause as people write it.
+// spoken returns a cause with blanks for underscores.
 func spoken(c trace.Cause) string { return strings.ReplaceAll(c.String(), "_", " ") }
 
-// short is a duration with three digits or so.
+// short formats a duration with about three digits.
 func short(d time.Duration) string {
 	switch {
 	case d >= time.Second:
@@ -133,7 +133,7 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%.1f µs", float64(d)/float64(time.Microsecond))
 }
 
-// most names the longest waits.
+// most formats the longest waits.
 func most(t *stall.Time) string {
 	var names []string
 	for _, c := range t.Causes() {
@@ -160,10 +160,10 @@ func stallKinds(b *strings.Builder, a *stall.Account) {
 	}
 }
 
-// shownLayers is how many layers are worth a line.
+// shownLayers bounds the layers that are listed.
 const shownLayers = 8
 
-// stallLayers shows those that waited longest.
+// stallLayers lists the layers with the longest waits.
 func stallLayers(b *strings.Builder, a *stall.Account) {
 	var waited []stall.Layer
 	computing, n := time.Duration(0), 0
@@ -193,10 +193,10 @@ func stallLayers(b *strings.Builder, a *stall.Account) {
 	}
 }
 
-// letters stand for causes on a timeline, on which computing is a block.
+// letters are the signs of causes on a timeline, in the causes' order; computing is a block.
 const letters = "?.lrpuxksgcCwmh>"
 
-// worstStep draws a step as a line of time: each column shows what took most of it.
+// worstStep draws a step as a timeline: each column shows what took most of its time.
 func worstStep(b *strings.Builder, s *stall.Step, columns int) {
 	wall := s.To - s.From
 	fmt.Fprintf(b, "\n  step %d, %s, at %s: %s, held up for %s\n  ", s.Number, s.Kind, short(s.From), short(wall), short(s.Held()))
@@ -235,7 +235,7 @@ func worstStep(b *strings.Builder, s *stall.Step, columns int) {
 	fmt.Fprintf(b, "\n  waited for %s\n", longest(s))
 }
 
-// longest names the longest waits of a step, and where they were.
+// longest formats the longest waits of a step with their places.
 func longest(s *stall.Step) string {
 	var waits []stall.Piece
 	for _, p := range s.Pieces {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// The picture: two panels of tokens per second by point, prefill and decode, and below them a bar for each phase,
-// split by where its time goes. Sizes are in pixels.
+// Sizes of the picture in pixels. It has two panels of tokens per second by point, for prefill and decoding, and
+// below them a bar for each phase, divided by where its time goes.
 const (
 	panelWidth, panelHeight = 420, 220
 	marginLeft, marginTop   = 70, 80
@@ -19,17 +19,17 @@ const (
 	pictureWidth            = 2*marginLeft + 2*panelWidth + gap
 )
 
-// colours tell series and segments apart, also for people who see red and green alike.
+// colours distinguish series and segments, also for people who cannot tell red from green.
 var colours = [...]string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f"}
 
 func colour(i int) string { return colours[max(i, 0)%len(colours)] }
 
-// kindColour is the same for a kind of segment in all pictures.
+// kindColour returns the colour of a kind of segments, the same in all pictures.
 func kindColour(name string) string {
 	return colour(slices.Index([]string{"embed", "mix", "ffn", "head", "route", "experts", "pool"}, name))
 }
 
-// kinds are the names of the segments that the results have, in the order of their numbers.
+// kinds returns the names of the segments that the results have, in the order of their numbers.
 func (b *Bench) kinds() []string {
 	return slices.DeleteFunc(kinds(), func(name string) bool {
 		return !slices.ContainsFunc(b.Points, func(p Point) bool {
@@ -69,7 +69,7 @@ func (b *Bench) SVG(w io.Writer) error {
 	return err
 }
 
-// series is a line: values by point.
+// series is a line of a panel: a value for each point.
 type series struct {
 	name   string
 	values []Spread
@@ -82,7 +82,7 @@ func names(all []series) (out []string) {
 	return out
 }
 
-// series are ours and the peers' rates in one half of the points.
+// series returns our rates and the peers' in one phase of the points.
 func (b *Bench) series(half int) []series {
 	all := []series{{name: "sluice"}}
 	for i := range b.Points {
@@ -98,7 +98,7 @@ func (b *Bench) series(half int) []series {
 	return all
 }
 
-// manyPrompts says that points differ by more than depth.
+// manyPrompts reports whether points differ by more than depth.
 func (b *Bench) manyPrompts() bool {
 	for i := range b.Points {
 		if b.Points[i].Prompt != b.Points[0].Prompt {
@@ -126,7 +126,7 @@ func (b *Bench) labels() (out []string) {
 	return out
 }
 
-// picture is SVG being written.
+// picture is an SVG text that is being written.
 type picture struct{ strings.Builder }
 
 func (p *picture) f(format string, a ...any) { fmt.Fprintf(p, format+"\n", a...) }
@@ -135,7 +135,7 @@ func (p *picture) text(x, y int, anchor, style, text string) {
 	p.f(`<text x="%d" y="%d" text-anchor="%s" %s>%s</text>`, x, y, anchor, style, html.EscapeString(text))
 }
 
-// panel draws lines over labels that stand at equal distances, with a whisker from the least to the most of each value.
+// panel draws lines over labels at equal distances, with a whisker from the minimum to the maximum of each value.
 func (p *picture) panel(left, top int, title string, labels []string, lines []series) {
 	most := 0.0
 	for _, l := range lines {
@@ -167,7 +167,7 @@ func (p *picture) panel(left, top int, title string, labels []string, lines []se
 	}
 }
 
-// nice is a round number at or above x.
+// nice returns a round number at or above x.
 func nice(x float64) float64 {
 	if x <= 0 {
 		return 1
@@ -181,7 +181,7 @@ func nice(x float64) float64 {
 	return 10 * unit
 }
 
-// legend names colours in a row.
+// legend draws the names of colours in a row.
 func (p *picture) legend(x, y int, names []string, colour func(i int) string) {
 	for i, name := range names {
 		p.f(`<rect x="%d" y="%d" width="12" height="12" fill="%s"/>`, x, y-10, colour(i))
@@ -190,7 +190,7 @@ func (p *picture) legend(x, y int, names []string, colour func(i int) string) {
 	}
 }
 
-// bar splits a step's time; segments say what share of their ceiling they reach, as far as there is room.
+// bar draws the division of a step's time; segments have their share of the ceiling, if there is room.
 func (p *picture) bar(y int, label string, segments []Segment) {
 	const left = marginLeft + 130
 	const width = pictureWidth - left - marginLeft

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// table is rows of cells under a head. The first column is text, the others are numbers.
+// table is rows of cells below a head. The first column is text, the others are numbers.
 type table struct {
 	head []string
 	rows [][]string
@@ -28,7 +28,7 @@ func (b *Bench) Text(w io.Writer) error {
 	return err
 }
 
-// align writes columns of equal width, numbers to the right.
+// align appends the table with columns of equal width, numbers to the right.
 func (t *table) align(out *strings.Builder) {
 	lines := append([][]string{t.head}, t.rows...)
 	widths := make([]int, len(t.head))
@@ -46,7 +46,7 @@ func (t *table) align(out *strings.Builder) {
 	}
 }
 
-// Markdown writes the same as Markdown.
+// Markdown writes the results as Markdown.
 func (b *Bench) Markdown(w io.Writer) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s\n", strings.Join(b.about(), "  \n"))
@@ -60,7 +60,7 @@ func (b *Bench) Markdown(w io.Writer) error {
 	return err
 }
 
-// about is what holds for all of it, in lines.
+// about returns lines about the machine, the model and the settings.
 func (b *Bench) about() []string {
 	lines := []string{
 		b.Model + ": " + b.setting(),
@@ -83,7 +83,7 @@ func (b *Bench) about() []string {
 	)
 }
 
-// expected relates what was measured where weights stream to what the plan expects of it.
+// expected compares measured and predicted speed, if weights stream.
 func (b *Bench) expected() (lines []string) {
 	if b.Expected == 0 || len(b.Points) == 0 {
 		return nil
@@ -103,7 +103,7 @@ func (b *Bench) expected() (lines []string) {
 	return lines
 }
 
-// setting is what the figures depend on besides model and machine.
+// setting describes what the figures depend on besides model and machine.
 func (b *Bench) setting() string {
 	s := fmt.Sprintf("%s, %s, %s, cache %s", count(b.Threads, "thread"), count(b.Seqs, "sequence"), b.Device, b.Cache)
 	if b.NoRepack {
@@ -119,7 +119,7 @@ func count(n int, noun string) string {
 	return fmt.Sprint(n, " ", noun)
 }
 
-// program is which sluice it was, where that is known.
+// program returns the version of sluice, if it is known.
 func (b *Bench) program() string {
 	if b.Commit == "" {
 		return ""
@@ -141,7 +141,7 @@ func (b *Bench) multiply() string {
 	return fmt.Sprintf(", multiplying %.0f GOP/s (at best %.0f)", b.MultiplyOps/1e9, b.MultiplyBest/1e9)
 }
 
-// tables are the rates, and the ratios and the segments if there are any.
+// tables returns the tables of rates, ratios and segments.
 func (b *Bench) tables() []*table {
 	rates := &table{head: []string{"", "depth", "tokens", "tokens/s", "min", "max"}}
 	ratios := &table{head: []string{"", "depth", "tokens", "ours", "theirs", "ratio", "min", "max", "peer"}}
@@ -170,14 +170,14 @@ func (b *Bench) tables() []*table {
 	})
 }
 
-// half is a phase with what was asked of it.
+// half is a phase with its name and number of tokens.
 type half struct {
 	*Phase
 	name   string
 	tokens int
 }
 
-// halves are the phases: of a model that generates nothing, the first.
+// halves returns the phases; for a model that generates nothing, the first only.
 func (p *Point) halves() []half {
 	if p.Generate == 0 {
 		return []half{{&p.Prefill, "embed", p.Prompt}}
@@ -185,7 +185,7 @@ func (p *Point) halves() []half {
 	return []half{{&p.Prefill, "prefill", p.Prompt}, {&p.Decode, "decode", p.Generate}}
 }
 
-// rates are the halves and the steps of the second one.
+// rates returns the phases, and the steps of the second one.
 func (p *Point) rates() []half {
 	if p.Generate == 0 {
 		return p.halves()
@@ -197,7 +197,7 @@ func figures(s Spread) []string {
 	return []string{tokensRate(s.Median), tokensRate(s.Min), tokensRate(s.Max)}
 }
 
-// tokensRate is tokens a second: of models that stream the tenths are all there is.
+// tokensRate formats tokens per second; slow rates have another digit.
 func tokensRate(x float64) string {
 	if x < 10 {
 		return fmt.Sprintf("%.2f", x)

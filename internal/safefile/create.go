@@ -9,16 +9,16 @@ import (
 	"path/filepath"
 )
 
-// ErrTaken says that something has the name already, and that nobody asked to replace it.
+// ErrTaken says that the name is taken, and that the caller did not ask to replace it.
 var ErrTaken = errors.New("is there already")
 
-// Unfit says why a name is no place for a new file.
+// Unfit says why a new file cannot have a name.
 type Unfit string
 
 func (u Unfit) Error() string { return string(u) }
 
-// File is being written, and has no name until Commit. It may also be a pipe or a terminal, which gets what is written
-// at once.
+// File is a file that is being written, and has no name until Commit. It may also be a pipe or a terminal, which gets
+// written data at once.
 type File struct {
 	*os.File
 	Stream bool // it is a pipe or a device of characters
@@ -27,8 +27,8 @@ type File struct {
 	replace      bool
 }
 
-// Create begins a file that Commit puts at path, with perm less what the process's mask takes away. Something that is
-// there now is an error, ErrTaken, unless replace; what comes there until Commit likewise. Errors do not name the file.
+// Create begins a file that Commit puts at path, with perm less the process's umask. If the name is taken now, or by
+// the time of Commit, the error is ErrTaken unless replace is set. Errors do not name the file.
 func Create(path string, perm fs.FileMode, replace bool) (*File, error) {
 	return create(path, perm, replace, unnamed)
 }
@@ -55,7 +55,7 @@ func create(path string, perm fs.FileMode, replace bool,
 	return begin(path, perm, replace, unnamed)
 }
 
-// Scratch begins a file beside path, readable by its owner, that nobody is to keep: it goes with Close, or with the
+// Scratch begins a temporary file beside path, readable by its owner alone. It vanishes with Close, or with the
 // process.
 func Scratch(path string) (*File, error) { return begin(path, 0o600, false, unnamed) }
 
@@ -72,13 +72,13 @@ func begin(path string, perm fs.FileMode, replace bool,
 	return f, nil
 }
 
-// Free says whether a file may be put at path: ErrTaken, if one is there already.
+// Free fails with ErrTaken if there is a file at path.
 func Free(path string) error {
 	_, err := look(path)
 	return err
 }
 
-// look returns the mode of what is at path, and whether a file may take its place.
+// look returns the mode of the file at path, and an error unless a new file may replace it.
 func look(path string) (fs.FileMode, error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -94,7 +94,7 @@ func look(path string) (fs.FileMode, error) {
 	return info.Mode(), ErrTaken
 }
 
-// Write puts a whole file at path, as Create and Commit do.
+// Write writes a whole file at path, as Create and Commit do.
 func Write(path string, data []byte, perm fs.FileMode, replace bool) error {
 	f, err := Create(path, perm, replace)
 	if err != nil {
@@ -107,7 +107,7 @@ func Write(path string, data []byte, perm fs.FileMode, replace bool) error {
 	return f.Commit()
 }
 
-// Commit makes sure that what was written stays, and gives it its name. Close is still to be called.
+// Commit syncs the file and gives it its name. Close must still be called.
 func (f *File) Commit() error {
 	if f.Stream {
 		return nil
@@ -138,7 +138,7 @@ func (f *File) Commit() error {
 	return nil
 }
 
-// Meanwhile is a name by which this process may open what was written so far.
+// Meanwhile returns a name by which this process may open the data written so far.
 func (f *File) Meanwhile() string {
 	if f.beside != "" {
 		return f.beside
@@ -146,7 +146,7 @@ func (f *File) Meanwhile() string {
 	return self(f.File)
 }
 
-// Close lets the file go, and with it what was not committed.
+// Close closes the file, and discards it if it was not committed.
 func (f *File) Close() error {
 	if f.beside != "" {
 		_ = os.Remove(f.beside) // the next run will
@@ -154,7 +154,7 @@ func (f *File) Close() error {
 	return f.File.Close()
 }
 
-// Publish gives a complete file its name. One that is taken is an error, ErrTaken, unless replace.
+// Publish renames a complete file. If the name is taken, the error is ErrTaken unless replace is set.
 func Publish(from, to string, replace bool) error {
 	rename := renameNew
 	if replace {
@@ -173,7 +173,7 @@ func taken(err error) error {
 	return bare(err)
 }
 
-// linkNew renames where the system cannot do so without replacing.
+// linkNew renames on systems that cannot rename without replacing.
 func linkNew(from, to string) error {
 	if err := os.Link(from, to); err != nil {
 		return err
@@ -181,12 +181,12 @@ func linkNew(from, to string) error {
 	return os.Remove(from)
 }
 
-// waiting is the name of a file that has to have one before it is complete.
+// waiting returns the temporary name of a file, for systems where an incomplete file must have one.
 func waiting(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".sluice")
 }
 
-// claim makes a locked file with the name of one that waits.
+// claim creates and locks a file under a temporary name.
 func claim(path string, perm fs.FileMode) (*os.File, string, error) {
 	name := waiting(path)
 	var err error
@@ -213,7 +213,7 @@ func isAt(f *os.File, name string) bool {
 	return err == nil && err2 == nil && os.SameFile(info, there)
 }
 
-// removeStale removes what a run has left that was killed. A file that another run holds is an error.
+// removeStale removes the temporary file of a killed run. A file that another run holds is an error.
 func removeStale(name string) error {
 	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -232,7 +232,7 @@ func removeStale(name string) error {
 // ErrBusy says that another run holds the file.
 var ErrBusy = errors.New("is being written by another run: wait for it")
 
-// syncFolder makes a new name stay.
+// syncFolder syncs the folder of path, so that a new name survives a crash.
 func syncFolder(path string) error {
 	d, err := os.Open(filepath.Dir(path))
 	if err != nil {

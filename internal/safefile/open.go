@@ -1,9 +1,9 @@
-// Package safefile opens and creates files by names that a person gave, or that somebody else may have prepared.
+// Package safefile opens and creates files under names that a person gave, or that somebody else may have prepared.
 //
-// What is read is opened without waiting, is a regular file, and is not longer than its reader has room for. What is
-// written grows without a name, or under one that is known and locked, and takes its place when it is complete: a name
-// that is taken stays whose it is unless the caller says otherwise, links in its place are not followed, and a process
-// that is killed leaves nothing, or what the next one removes.
+// A file to be read is opened without waiting, must be a regular file, and must not be longer than its reader has
+// room for. A file to be written grows without a name, or under one that is known and locked, and gets its name when
+// it is complete: a taken name is left alone unless the caller says otherwise, links in its place are not followed,
+// and a killed process leaves nothing, or a file that the next one removes.
 package safefile
 
 import (
@@ -15,11 +15,11 @@ import (
 	"os"
 )
 
-// ErrKind says that what has a name is no file that can be read.
+// ErrKind says that a name belongs to no regular file.
 var ErrKind = errors.New("want a regular file")
 
-// Open opens a regular file to read. Of a FIFO it does not wait for the other end: that, devices and sockets are
-// refused, and nothing is read from them. Errors do not name the file.
+// Open opens a regular file for reading. FIFOs, devices and sockets are refused without waiting or reading. Errors do
+// not name the file.
 func Open(path string) (*os.File, fs.FileInfo, error) { return open(path, os.O_RDONLY, 0) }
 
 func open(path string, flags int, perm fs.FileMode) (*os.File, fs.FileInfo, error) {
@@ -38,7 +38,7 @@ func open(path string, flags int, perm fs.FileMode) (*os.File, fs.FileInfo, erro
 	return f, info, nil
 }
 
-// socket says that a path, which cannot be opened, is that of a socket.
+// socket returns the error of a path that cannot be opened, if it is that of a socket.
 func socket(path string) error {
 	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
 		return fmt.Errorf("is %s, %w", kind(info.Mode()), ErrKind)
@@ -46,7 +46,7 @@ func socket(path string) error {
 	return nil
 }
 
-// ReadAll reads all of r, which may be endless, if that is no more than most bytes.
+// ReadAll reads all of r, which may be endless. More than most bytes are an error.
 func ReadAll(r io.Reader, most int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err != nil {
@@ -58,13 +58,14 @@ func ReadAll(r io.Reader, most int64) ([]byte, error) {
 	return data, nil
 }
 
-// Append opens a regular file of its owner's, or makes it, to write at its end.
+// Append opens or creates a regular file, readable by its owner, for writing at its end.
 func Append(path string) (*os.File, error) {
 	f, _, err := open(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|noFollow, 0o600)
 	return f, err
 }
 
-// Grow opens a file that several runs, one after the other, write to, or makes it. It is locked until it is closed.
+// Grow opens or creates a file that several runs write to, one after the other. It stays locked until it is closed;
+// while another run holds it, the error is ErrBusy.
 func Grow(path string) (*os.File, error) {
 	f, info, err := open(path, os.O_RDWR|os.O_CREATE|noFollow, 0o666)
 	if err != nil {
@@ -96,7 +97,7 @@ func kind(mode fs.FileMode) string {
 	return "a device"
 }
 
-// bare is an error without the name of the file, which callers put in front.
+// bare returns an error without the file's name, which callers add.
 func bare(err error) error {
 	var p *fs.PathError
 	var l *os.LinkError

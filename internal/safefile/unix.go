@@ -18,7 +18,7 @@ const (
 	noFollow = unix.O_NOFOLLOW
 )
 
-// lock keeps other runs away from a file until it is closed. File systems without locks do not.
+// lock locks a file against other runs until it is closed. On file systems without locks it does nothing.
 func lock(f *os.File) error {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
 		return ErrBusy
@@ -26,7 +26,7 @@ func lock(f *os.File) error {
 	return nil
 }
 
-// names is how many names a file has.
+// names returns the number of hard links of a file.
 func names(info fs.FileInfo) int {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(s.Nlink)
@@ -34,8 +34,8 @@ func names(info fs.FileInfo) int {
 	return 1
 }
 
-// descriptor says which open file of this process a path stands for. Opened again, a file that the shell appends to
-// would be written from its beginning.
+// descriptor returns the descriptor of this process that a path such as /dev/stdout names. Opened again by its name,
+// a file that the shell appends to would be written from its beginning.
 func descriptor(path string) (int, bool) {
 	switch path {
 	case "/dev/stdout":

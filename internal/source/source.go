@@ -1,7 +1,7 @@
-// Package source says where the bytes of a model lie: in a file, or in memory.
+// Package source describes where the bytes of a model lie: in a file, or in memory.
 //
-// File formats hand out Sources; what reads weights (the ring of storage/uring) takes them. Neither needs to
-// know the other. A Source is a description and owns nothing: no descriptor, no mapping.
+// File formats return Sources; what reads weights (the ring of storage/uring) takes them. Neither needs to know the
+// other. A Source is a description and owns nothing: no descriptor, no mapping.
 package source
 
 import (
@@ -11,7 +11,7 @@ import (
 	"os"
 )
 
-// Source is a run of bytes that stays the same while a model is in use.
+// Source is a run of bytes that does not change while a model is in use.
 type Source struct {
 	Name string // for messages
 	Path string // of the file; empty if the bytes are in Data
@@ -23,7 +23,7 @@ type Source struct {
 	Copies []Source // of the same bytes elsewhere, without copies of their own: a reader takes whichever comes sooner
 }
 
-// Copy is the source itself for 0, then its copies.
+// Copy returns the source itself for i = 0, and its copies for 1 and more.
 func (s *Source) Copy(i int) Source {
 	if i == 0 {
 		return *s
@@ -31,10 +31,11 @@ func (s *Source) Copy(i int) Source {
 	return s.Copies[i-1]
 }
 
-// ErrChanged says that a file is not what it was when it was opened.
+// ErrChanged says that a file has changed since it was opened.
 var ErrChanged = errors.New("restore it and start again")
 
-// Check says whether a file, as it is now, is the one that was opened. What was written to it shows in its time.
+// Check fails with ErrChanged if a file, as it is now, is not the one that was opened. A write shows in the file's
+// time.
 func (s *Source) Check(now fs.FileInfo) error {
 	switch {
 	case now.Size() != s.Size:

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// mostLine is the longest line of a file of cases.
+// mostLine bounds a line of a file of cases, in bytes.
 const mostLine = 1 << 24
 
-// Cases yields the values of a file of JSON lines, which lies at a path below the reference folder.
+// Cases yields the values of a file of JSON lines; path is relative to the reference folder.
 func Cases[T any](t testing.TB, path ...string) iter.Seq[T] {
 	t.Helper()
 	name := filepath.Join(append([]string{Dir(t)}, path...)...)

@@ -7,27 +7,27 @@ import (
 	"testing"
 )
 
-// Answer is what llama.cpp answered a prompt with, always with the likeliest token.
+// Answer is a recorded answer of llama.cpp to a prompt, always with the likeliest token.
 type Answer struct {
 	Name    string
 	Prompt  []int32 `json:"prompt_tokens"`
 	Tokens  []int32
 	Margins []float64 // of each token's logit to that of the next best
-	// Exact are the same margins in exact arithmetic, cpu/ref's, fed the same tokens; negative where another token is
-	// better. Nil for models whose activations nobody rounds.
+	// Exact holds the same margins in exact arithmetic, cpu/ref's, given the same tokens; negative if another token
+	// is better. It is nil for models whose activations are not rounded.
 	Exact []float64 `json:"-"`
 }
 
-// By how much the recorder, and the oracle, have to prefer a token to be sure of it.
+// Margins from which the recorder, and the oracle, are sure of a token.
 const (
 	sureRecorded = 0.15
 	sureExact    = 0.35
 )
 
-// ExactFile holds the margins of Answer.Exact, by model and answer, from the module's root.
+// ExactFile is the path of the margins of Answer.Exact, by model and answer, from the module's root.
 const ExactFile = "internal/testref/testdata/exact.json"
 
-// Answers are the recorded ones of a model.
+// Answers returns the recorded answers of a model.
 func Answers(t testing.TB, model string) []Answer {
 	t.Helper()
 	var recorded struct{ Greedy []Answer }
@@ -41,12 +41,12 @@ func Answers(t testing.TB, model string) []Answer {
 	return recorded.Greedy
 }
 
-// Sure says whether an engine that rounds activations as llama.cpp does on a processor, 256 at once for K-quants, has
-// to answer a token.
+// Sure reports whether an engine must agree on token i that rounds activations as llama.cpp does on a processor (256
+// at once for K-quants).
 func (a *Answer) Sure(i int) bool { return a.Margins[i] >= sureRecorded }
 
-// SureIfExact says whether one has to that rounds them less, and so is nearer to exact arithmetic than the recorder: of
-// what both are sure of. See docs/adr/0033.
+// SureIfExact reports whether an engine with finer rounding must agree on token i: both the recorder and exact
+// arithmetic are sure of it. See docs/adr/0033.
 func (a *Answer) SureIfExact(i int) bool {
 	return a.Sure(i) && (a.Exact == nil || a.Exact[i] >= sureExact)
 }

@@ -1,5 +1,5 @@
-// Package testref finds the reference data (models, fixtures, vocabularies, templates) that tests compare against, and
-// says what becomes of a test whose data or tools are not here.
+// Package testref finds the reference data (models, fixtures, vocabularies, templates) that tests compare against,
+// and skips or fails tests whose data or tools are missing.
 //
 // The data lies beside a developer's checkout and in CI, not on a user's machine; only tests import this package.
 package testref
@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Dir returns the reference folder: SLUICE_SHARED, else ../shared beside the module root. Without it the
-// test is Missing it.
+// Dir returns the reference folder: SLUICE_SHARED, else ../shared beside the module root. Without the folder it calls
+// Missing.
 func Dir(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("SLUICE_SHARED")
@@ -26,9 +26,9 @@ func Dir(t testing.TB) string {
 	return dir
 }
 
-// Missing ends a test for which something is not here, and says what: a skip on a developer's machine, a failure under
-// CI=true, so that nothing goes untested unseen. What .ci/run tried to install in vain it names in SLUICE_WITHOUT, a
-// list of words, and says so at its end: that is a skip there, too.
+// Missing ends a test that lacks something, and names it: by a skip on a developer's machine, by a failure under
+// CI=true, so that missing tests are noticed. Tools that .ci/run could not install are listed in SLUICE_WITHOUT, and
+// repeated at its end; tests without them are skipped there, too.
 func Missing(t testing.TB, what, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("CI") == "true" && !slices.Contains(strings.Fields(os.Getenv("SLUICE_WITHOUT")), what) {
@@ -37,7 +37,7 @@ func Missing(t testing.TB, what, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// root walks up from the test's working directory to the folder with go.mod.
+// root returns the folder with go.mod, above the test's working directory.
 func root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()

@@ -8,10 +8,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// base names the vocabulary that another one is a zstd patch on.
+// base maps a vocabulary to the one on which it is a zstd patch.
 var base = map[string]string{"refact": "starcoder", "phi-3": "llama-spm"}
 
-// Vocab is the GGUF file of a vocabulary, which the reference folder has packed.
+// Vocab returns the GGUF file of a vocabulary, unpacked from the reference folder.
 func Vocab(t testing.TB, name string) []byte {
 	t.Helper()
 	file := name + ".gguf.zst"

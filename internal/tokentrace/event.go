@@ -1,6 +1,6 @@
 package tokentrace
 
-// Model is the first record of a trace: what of a model matters to those who place its weights.
+// Model is the first record of a trace: the sizes of a model that decide where its weights lie.
 type Model struct {
 	Name    string
 	Vocab   int
@@ -9,7 +9,7 @@ type Model struct {
 	Layers  []Layer // with experts, in program order
 }
 
-// Layer is one with experts.
+// Layer is a layer with experts.
 type Layer struct {
 	Experts, Used int
 	Bytes         int64 // of an expert
@@ -19,7 +19,7 @@ type Layer struct {
 type Event interface{ kind() byte }
 
 type (
-	// Open is a request that arrived.
+	// Open is the arrival of a request.
 	Open struct {
 		Sequence uint64
 		Time     uint64 // microseconds since the trace began
@@ -28,34 +28,35 @@ type (
 		Text     string // of the prompt; empty where only ids were recorded
 		Client   uint64 // whose it is: clients are numbered as they come; 0 in traces before version 3
 	}
-	// Step is what was computed at once.
+	// Step is a step that was computed.
 	Step struct {
 		Time   uint64
 		Spans  []Span
 		Tokens []int32 // of its rows, -1 where it is not known; none in traces of version 1
 		Budget Budget  // zero in traces before version 3
 	}
-	// Budget is what the clock had told by when a step was formed: all else that decides it is in the trace.
+	// Budget holds the inputs of a step's formation that come from the clock; all other inputs are in the trace.
 	Budget struct{ Rows, Alone, Fixed int }
-	// Span is consecutive rows of one sequence in a step.
+	// Span is a run of consecutive rows of one sequence in a step.
 	Span struct {
 		Sequence       uint64
 		Position, Rows int
 	}
-	// Foreseen is what the router of a layer made of the stream before the last step's rows were there: as the layer
-	// before it took it in, or, late, left it. By row and expert, margins above the cut, at least MarginFloor.
+	// Foreseen is a prediction of a layer's experts for the rows of the last step, made by the layer's router from an
+	// earlier residual stream: the input of the layer before it or, if Late is set, that layer's output. Margins are
+	// by row and expert, above the cut, at least MarginFloor.
 	Foreseen struct {
 		Layer   int
 		Late    bool
 		Margins []int8
 	}
-	// Chosen is the experts that the rows of the last step went to in a layer: for each row as many as it may use,
-	// ascending, -1 where there are fewer.
+	// Chosen lists the experts that the rows of the last step use in a layer: for each row as many as it may use,
+	// ascending, -1 if there are fewer.
 	Chosen struct {
 		Layer   int
 		Experts []int32
 	}
-	// Drawn is the token that a sequence got from the last step.
+	// Drawn is the token that a sequence drew after the last step.
 	Drawn struct {
 		Sequence uint64
 		Token    int32
@@ -85,8 +86,8 @@ func (*End) kind() byte    { return kindEnd }
 
 func (*Foreseen) kind() byte { return kindForeseen }
 
-// MarginFloor is the least of margins, which most of them are: they are not written. Rows of which something was
-// foreseen are few.
+// MarginFloor is the least margin. Most margins have this value, so they are not written. mostForeseen bounds the
+// rows of a prediction.
 const (
 	MarginFloor  = -24
 	mostForeseen = 64

@@ -27,7 +27,7 @@ const (
 	mostID   = math.MaxInt32
 )
 
-// NewReader reads the first record.
+// NewReader returns a reader of a trace, whose first record it reads.
 func NewReader(r io.Reader) (*Reader, error) {
 	t := &Reader{in: bufio.NewReaderSize(r, 1<<16), at: int64(len(magic))}
 	begin := make([]byte, len(magic))
@@ -61,7 +61,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 	return t, t.end(kindModel)
 }
 
-// Next is the next event, or io.EOF at the end. It belongs to the caller.
+// Next returns the next event, or io.EOF at the end. The event belongs to the caller.
 func (t *Reader) Next() (Event, error) {
 	kind, err := t.record()
 	if err != nil {
@@ -140,7 +140,7 @@ func (t *Reader) foreseen() *Foreseen {
 	return e
 }
 
-// layer is one that the model has; else there is a fault.
+// layer reads the index of a layer, which the model must have.
 func (t *Reader) layer() int {
 	l := int(t.number(mostID))
 	if l >= len(t.Model.Layers) {
@@ -150,7 +150,7 @@ func (t *Reader) layer() int {
 	return l
 }
 
-// byte is above 0 and no larger than a margin can be above the floor.
+// byte reads a margin's distance from MarginFloor, which is above 0.
 func (t *Reader) byte() byte {
 	if len(t.left) == 0 || t.left[0] == 0 || int(t.left[0])+MarginFloor > math.MaxInt8 {
 		t.fault("a margin is missing, or out of range")
@@ -177,7 +177,7 @@ func (t *Reader) chosen() *Chosen {
 	return e
 }
 
-// record reads the next record, and no more than is there.
+// record reads the next record, at most as long as the rest of the trace.
 func (t *Reader) record() (kind byte, err error) {
 	kind, err = t.in.ReadByte()
 	if err != nil {
@@ -203,7 +203,7 @@ func (t *Reader) record() (kind byte, err error) {
 	return kind, nil
 }
 
-// end reports what was wrong with a record, or left over.
+// end returns the error of a record, or one for bytes left over.
 func (t *Reader) end(kind byte) error {
 	if len(t.left) > 0 {
 		t.fault("%d bytes are left over", len(t.left))
@@ -215,7 +215,7 @@ func (t *Reader) end(kind byte) error {
 	return nil
 }
 
-// fault remembers what was wrong first, and reads no more.
+// fault records the first error; after it nothing more is read.
 func (t *Reader) fault(format string, args ...any) {
 	if t.wrong == "" {
 		t.wrong = fmt.Sprintf(format, args...)
@@ -237,7 +237,7 @@ func (t *Reader) number(most uint64) uint64 {
 	return n
 }
 
-// count is how many of something follow: no more than there are bytes.
+// count reads a number of items, at most the number of bytes left.
 func (t *Reader) count() int { return int(t.number(uint64(len(t.left)))) }
 
 func (t *Reader) text() string {

@@ -13,7 +13,7 @@ const (
 	version = 3
 )
 
-// Writer writes a trace. Its methods keep nothing that they are given. The first error sticks.
+// Writer writes a trace. Its methods keep none of their arguments. After an error all methods return it.
 type Writer struct {
 	out     *bufio.Writer
 	experts []int  // by layer
@@ -92,7 +92,7 @@ func (t *Writer) Write(e Event) error {
 	return t.err
 }
 
-// foreseen writes of each row the experts that are above the floor.
+// foreseen appends, for each row, the experts with margins above the floor.
 func (t *Writer) foreseen(e *Foreseen) {
 	experts := t.experts[e.Layer]
 	t.number(uint64(e.Layer))
@@ -118,7 +118,7 @@ func (t *Writer) foreseen(e *Foreseen) {
 	}
 }
 
-// Flush passes on all that was written.
+// Flush writes buffered records to the underlying writer.
 func (t *Writer) Flush() error {
 	if t.err == nil {
 		t.err = t.out.Flush()
@@ -133,7 +133,7 @@ func (t *Writer) text(s string) {
 	t.body = append(t.body, s...)
 }
 
-// record writes the body: its kind, its length, itself.
+// record writes the buffered body as a record: kind, length, body.
 func (t *Writer) record(kind byte) {
 	if t.err != nil {
 		return

@@ -2,7 +2,7 @@ package trace
 
 import "time"
 
-// Kind is what a span was spent on.
+// Kind is the kind of work of a span.
 type Kind uint8
 
 const (
@@ -36,7 +36,7 @@ func (k Kind) String() string {
 		"embed", "mix", "ffn", "route", "experts", "head", "pool", "idle", "disk"}[k]
 }
 
-// ParseKind is the kind of this name, if there is one.
+// ParseKind returns the kind of a name, and whether there is one.
 func ParseKind(name string) (Kind, bool) {
 	for k := range kinds {
 		if k.String() == name {
@@ -46,7 +46,7 @@ func ParseKind(name string) (Kind, bool) {
 	return 0, false
 }
 
-// ParseCause is the cause of this name, if there is one.
+// ParseCause returns the cause of a name, and whether there is one.
 func ParseCause(name string) (Cause, bool) {
 	for c := range Causes {
 		if c.String() == name {
@@ -59,7 +59,7 @@ func ParseCause(name string) (Cause, bool) {
 // MarshalText implements encoding.TextMarshaler.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// Cause is why a device has nothing to compute.
+// Cause is the reason why a device has nothing to compute.
 type Cause uint8
 
 const (
@@ -94,7 +94,7 @@ func (c Cause) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (c Cause) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// Of is what a span was for. Nothing is for none.
+// Of is the subject of a span: a step, a segment or a group of weights. Nothing returns an empty one.
 type Of struct {
 	Step    uint64 // its number; 0: none
 	Segment int    // its index in the model's program; -1: none
@@ -102,16 +102,16 @@ type Of struct {
 	Group   int    // of weights: its index among the model's groups; -1: none
 }
 
-// Nothing is what a span was for that belongs to no step and no weights.
+// Nothing returns the subject of a span that belongs to no step and no weights.
 func Nothing() Of { return Of{Segment: -1, Layer: -1, Group: -1} }
 
-// OfStep is for a step as a whole.
+// OfStep returns a step as a subject.
 func OfStep(number uint64) Of { return Of{Step: number, Segment: -1, Layer: -1, Group: -1} }
 
-// OfSegment is for a segment of a step.
+// OfSegment returns a segment of a step as a subject.
 func OfSegment(step uint64, segment, layer int) Of { return Of{step, segment, layer, -1} }
 
-// Span is one stretch of work, or of waiting for some.
+// Span is a stretch of work, or of waiting for some.
 type Span struct {
 	Track string // who worked
 	Kind  Kind
@@ -122,7 +122,7 @@ type Span struct {
 	Work time.Duration
 }
 
-// End is when the span ended, from the ring's origin.
+// End returns the time at which the span ended, from the ring's origin.
 func (s *Span) End() time.Duration { return s.At + s.Work }
 
 // A span's kind, cause and what it was for fit into two words.

@@ -1,8 +1,8 @@
-// Package trace keeps the last spans of a process in a fixed ring: what an actor handled, a device computed or a disk
-// read, for how long, and how long that had waited before.
+// Package trace keeps the last spans of a process in a fixed ring: messages that an actor handled, segments that a
+// device computed, reads of a disk, each with its duration and the wait before it.
 //
-// It is always on: to record a span takes no lock, allocates nothing and never waits. It knows no actor and no model;
-// what to do with spans, and how to write them down, is its readers' business.
+// It is always on: recording a span takes no lock, allocates nothing and never waits. The package knows no actor and
+// no model; readers of spans decide what to do with them and how to write them down.
 package trace
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Ring holds the last spans of all its tracks. Any goroutine may write or read.
+// Ring holds the last spans of all its tracks. It is safe for concurrent use.
 type Ring struct {
 	origin time.Time
 	next   atomic.Uint64
@@ -20,7 +20,7 @@ type Ring struct {
 	cells  []cell
 }
 
-// cell holds span n of the ring when its turn is 2n+2. While it is written the turn is odd.
+// cell holds span n of the ring when its turn is 2n+2. The turn is odd while the cell is written.
 type cell struct {
 	turn  atomic.Uint64
 	track atomic.Pointer[Track]
@@ -31,22 +31,22 @@ type cell struct {
 	work  atomic.Int64
 }
 
-// New returns a ring of so many spans, whose times count from origin.
+// New returns a ring of size spans, whose times count from origin.
 func New(size int, origin time.Time) *Ring { return &Ring{origin: origin, cells: make([]cell, size)} }
 
-// Origin is the time from which spans count.
+// Origin returns the time from which spans count.
 func (r *Ring) Origin() time.Time { return r.origin }
 
-// Lost returns how many spans were not kept because the ring went round while one was being written.
+// Lost returns the number of spans that were dropped because the ring went round while one was being written.
 func (r *Ring) Lost() uint64 { return r.lost.Load() }
 
-// Tapped says whether somebody takes spans as they come, who may want them to be as exact as they can be.
+// Tapped reports whether a Tap is open, whose reader may want exact spans.
 func (r *Ring) Tapped() bool { return r.taps.Load() > 0 }
 
 // Tapped is Ring.Tapped.
 func (t *Track) Tapped() bool { return t.ring.Tapped() }
 
-// Track is one who works: it writes spans, and knows the sums of all that it ever wrote.
+// Track is a source of spans, such as an actor. It keeps the sums of all its spans.
 type Track struct {
 	ring  *Ring
 	name  string
@@ -58,7 +58,7 @@ type Track struct {
 // Track returns a new track of the ring.
 func (r *Ring) Track(name string) *Track { return &Track{ring: r, name: name} }
 
-// Record writes a span.
+// Record writes a span of work from began to ended that was asked for at asked.
 func (t *Track) Record(kind Kind, of Of, asked, began, ended time.Time) {
 	t.record(kind, Unknown, of, asked, began, ended)
 }
@@ -104,14 +104,14 @@ func (t *Track) Total() Total {
 // Work returns the sum of the work of all spans of a kind so far.
 func (t *Track) Work(kind Kind) time.Duration { return time.Duration(t.work[kind].Load()) }
 
-// Snapshot appends the spans in the ring to spans, in the order in which they ended. What is overwritten meanwhile is
-// left out.
+// Snapshot appends the spans in the ring to spans, in the order in which they ended. Spans that are overwritten
+// meanwhile are left out.
 func (r *Ring) Snapshot(spans []Span) []Span {
 	end := r.next.Load()
 	return r.read(spans, end-min(end, uint64(len(r.cells))), end)
 }
 
-// read appends those of the spans from one number to another that are whole.
+// read appends the complete spans from number from up to end.
 func (r *Ring) read(spans []Span, from, end uint64) []Span {
 	size := uint64(len(r.cells))
 	spans = slices.Grow(spans, int(end-from))
@@ -132,23 +132,23 @@ func (r *Ring) read(spans []Span, from, end uint64) []Span {
 	return spans
 }
 
-// Tap takes a ring's spans as they come.
+// Tap reads a ring's spans as they come.
 type Tap struct {
 	ring   *Ring
 	next   uint64
 	missed uint64
 }
 
-// Tap returns one that begins here. It is open until it is closed.
+// Tap returns a tap that begins at the present span. Close must be called.
 func (r *Ring) Tap() *Tap {
 	r.taps.Add(1)
 	return &Tap{ring: r, next: r.next.Load()}
 }
 
-// Close says that nobody drains it any more.
+// Close ends the tap.
 func (t *Tap) Close() { t.ring.taps.Add(-1) }
 
-// Drain appends the spans that ended since it was called last. Who waits for longer than the ring takes to go round
+// Drain appends the spans that ended since its last call. A caller that waits longer than the ring takes to go round
 // misses some.
 func (t *Tap) Drain(spans []Span) []Span {
 	size, end := uint64(len(t.ring.cells)), t.ring.next.Load()
@@ -165,5 +165,5 @@ func (t *Tap) Drain(spans []Span) []Span {
 	return spans
 }
 
-// Missed returns how many spans were not taken.
+// Missed returns the number of spans that Drain missed.
 func (t *Tap) Missed() uint64 { return t.missed }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Wait keeps account of the time in which a device has nothing to compute: one wait at a time, each piece of it a span
-// of kind Idle with its cause. The device's actor writes it, without a lock or an allocation; anybody may read it.
+// Wait accounts for the time in which a device has nothing to compute: one wait at a time, each piece of it a span of
+// kind Idle with its cause. The device's actor writes it, without a lock or an allocation; any goroutine may read it.
 type Wait struct {
 	track  *Track
 	totals [Causes]atomic.Int64 // nanoseconds
@@ -24,47 +24,47 @@ type Wait struct {
 	why   atomic.Uint32
 }
 
-// Wait returns an account of waits whose spans belong to a track.
+// Waits returns an account of waits whose spans belong to a track.
 func (t *Track) Waits() *Wait {
 	w := &Wait{track: t}
 	w.begun.Store(-1)
 	return w
 }
 
-// Stretch is a wait that is over.
+// Stretch is a wait that has ended.
 type Stretch struct {
 	From, To time.Time
 	Cause    Cause
 	Of       Of
 }
 
-// Aside returns an account that belongs to no track: it keeps its waits until they are taken, for somebody who has yet
-// to find out what a device did meanwhile.
+// Aside returns an account that belongs to no track. It keeps its waits until they are forgotten, for a caller that
+// has yet to find out what a device did meanwhile.
 func Aside() *Wait {
 	w := New(1, time.Time{}).Track("").Waits()
 	w.aside = true
 	return w
 }
 
-// Kept are the waits of an account aside that were not forgotten, in order.
+// Kept returns the waits of an account aside that were not forgotten, in order.
 func (w *Wait) Kept() []Stretch { return w.kept }
 
-// Forget lets go what ended before.
+// Forget drops kept waits that ended by a time.
 func (w *Wait) Forget(before time.Time) {
 	w.kept = slices.DeleteFunc(w.kept, func(s Stretch) bool { return !s.To.After(before) })
 }
 
-// Over writes down a wait that is over, beside the open one.
+// Over records a wait that has ended, beside the open one.
 func (w *Wait) Over(s Stretch) {
 	if s.To.After(s.From) {
 		w.change(func() { w.write(s) })
 	}
 }
 
-// Name is that of the track.
+// Name returns the name of the track.
 func (w *Wait) Name() string { return w.track.name }
 
-// Begin says that the device is idle from here, because. A wait that is open ends there.
+// Begin begins a wait with its cause and subject. An open wait ends then.
 func (w *Wait) Begin(at time.Time, cause Cause, of Of) {
 	w.change(func() {
 		w.close(at, w.cause)
@@ -72,7 +72,7 @@ func (w *Wait) Begin(at time.Time, cause Cause, of Of) {
 	})
 }
 
-// Until says what the open wait was for up to here, where that is known only now. It goes on.
+// Until records the cause of the open wait up to a time, if that is known only now. The wait goes on.
 func (w *Wait) Until(at time.Time, cause Cause) {
 	if w.open && at.After(w.since) {
 		w.change(func() {
@@ -82,7 +82,7 @@ func (w *Wait) Until(at time.Time, cause Cause) {
 	}
 }
 
-// End says that the device goes on now. If it did not wait nothing happens.
+// End ends the open wait, if there is one: the device computes again.
 func (w *Wait) End(at time.Time) {
 	if w.open {
 		w.change(func() {
@@ -92,10 +92,10 @@ func (w *Wait) End(at time.Time) {
 	}
 }
 
-// Open returns whether the device waits, and why.
+// Open reports whether the device waits, and why.
 func (w *Wait) Open() (Cause, bool) { return w.cause, w.open }
 
-// close writes down what was waited for up to here.
+// close records the open wait up to a time.
 func (w *Wait) close(at time.Time, cause Cause) {
 	if w.open && at.After(w.since) {
 		w.write(Stretch{w.since, at, cause, w.of})
@@ -111,7 +111,7 @@ func (w *Wait) write(s Stretch) {
 	w.totals[s.Cause].Add(int64(s.To.Sub(s.From)))
 }
 
-// change makes a change that readers see whole.
+// change runs do so that readers see its changes all at once.
 func (w *Wait) change(do func()) {
 	w.turn.Add(1)
 	do()
@@ -124,8 +124,8 @@ func (w *Wait) change(do func()) {
 	w.turn.Add(1)
 }
 
-// Total returns for how long the device waited so far because of each cause, and since when it waits now and why:
-// since is less than 0 if it does not. What it waits now is not in the sums.
+// Total returns the time waited so far by cause, when the open wait began, from the ring's origin, and its cause.
+// since is negative if no wait is open. The open wait is not in the sums.
 func (w *Wait) Total() (totals [Causes]time.Duration, since time.Duration, cause Cause) {
 	for {
 		turn := w.turn.Load()
