@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/alecthomas/kong"
 
@@ -40,7 +41,7 @@ func run(e *env.Env) int {
 		_, _ = parser.Parse([]string{"--help"})
 		return exitUsage
 	}
-	call, err := parser.Parse(env.JoinNegative(e.Args))
+	call, err := parser.Parse(env.JoinNegative(asked(e.Args)))
 	if ended {
 		return exitDone
 	}
@@ -51,6 +52,19 @@ func run(e *env.Env) int {
 		err = call.Run(e)
 	}
 	return exitCode(e, err)
+}
+
+// asked turns `help COMMAND`, `version` and `ls`, which many programs have, into what says the same here.
+func asked(args []string) []string {
+	switch {
+	case args[0] == "version" && len(args) == 1:
+		return []string{"--version"}
+	case args[0] == "ls":
+		return append([]string{"list"}, args[1:]...)
+	case args[0] == "help":
+		return append(slices.Clone(args[1:]), "--help")
+	}
+	return args
 }
 
 // exitCode prints an error, once, and says what it means to who called.

@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -296,10 +297,39 @@ func TestWrongUsage(t *testing.T) {
 		{"run --nothing hi", "unknown flag --nothing\n"},
 		{"run -m", "--model: its value is missing\n"},
 		{"bench --depth 0,-1", `--depth: "-1" reads as a flag: write --depth="-1"` + "\n"},
+		{"serve --port 8081", "unknown flag --port: here it is --addr HOST:PORT\n"},
+		{"serve --host 0.0.0.0", "unknown flag --host: here it is --addr HOST:PORT\n"},
+		{"run --verbose hi", "unknown flag --verbose: here it is --log debug\n"},
+		{"chat mini", "unexpected argument mini: a model is named by -m mini\n"},
+		{"serve x.gguf", "unexpected argument x.gguf: a model is named by -m x.gguf\n"},
+		{"ps", "ps is no command: here it is sluice top\n"},
+		{"run llama3.2", "llama3.2 is no file, and no model of the store: pull it (sluice pull llama3.2)"},
+		{"run acme/Mini-GGUF Hello", "acme/Mini-GGUF is no file"},
+		{"run nothere.gguf Hello", "nothere.gguf is no file"},
 		{"rum hi", `rum is no command, did you mean one of "run", "rm"?` + "\nSee sluice --help."},
 	} {
 		o := sluice("", strings.Fields(c.line)...)
 		require.Equal(t, exitUsage, o.code, c.line)
 		require.Contains(t, o.stderr, "sluice: "+c.want, c.line)
 	}
+}
+
+// TestRunTakesTheModel: without -m a word that names a file, or a model of the store, is the model, and no other is.
+func TestRunTakesTheModel(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "m.gguf")
+	require.NoError(t, os.WriteFile(file, mini.GGUF, 0o600))
+	o := sluice("", "run", file, "12 + 30")
+	require.Equal(t, outcome{exitDone, "12 + 30 = 42.\n", ""}, o)
+	for _, question := range []string{"hello", "Paris?", "12+30", "and/or?"} {
+		o = sluice("", "run", question)
+		require.Equal(t, exitDone, o.code, "%s: %s", question, o.stderr)
+	}
+}
+
+// TestOtherWords: what many programs call help, version and list is there.
+func TestOtherWords(t *testing.T) {
+	require.Equal(t, sluice("", "--version"), sluice("", "version"))
+	require.Equal(t, sluice("", "serve", "--help"), sluice("", "help", "serve"))
+	require.Equal(t, sluice("", "--help"), sluice("", "help"))
+	require.Equal(t, sluice("", "list"), sluice("", "ls"))
 }

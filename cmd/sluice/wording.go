@@ -28,7 +28,20 @@ var (
 	lacking   = regexp.MustCompile(`^(?:expected|missing flags:) "?([^"]*)"?$`)
 	noCommand = regexp.MustCompile(`^unexpected argument ([^\s,]+)`)
 
-	unknown = regexp.MustCompile(`^unknown flag --([\w-]+)$`)
+	unknown = regexp.MustCompile(`^unknown flag (--?[\w-]+)`)
+)
+
+// elsewhere are flags and commands of other programs, by what they are here.
+var (
+	elsewhere = map[string]string{
+		"--port": "--addr HOST:PORT", "--host": "--addr HOST:PORT", "-p": "--addr HOST:PORT", "-c": "--ctx", "--ctx-size": "--ctx",
+		"-ngl": "--gpu-layers", "--n-gpu-layers": "--gpu-layers", "--verbose": "--log debug", "-v": "--log debug",
+		"--api_key": "--api-key", "--temperature": "--temp", "--max-tokens": "-n", "--n-predict": "-n",
+	}
+	commandsElsewhere = map[string]string{
+		"ps": "top", "stop": "serve --keep-alive", "start": "serve", "search": "pull", "delete": "rm", "remove": "rm",
+		"info": "show", "models": "list", "generate": "run", "cli": "run", "server": "serve", "ask": "run",
+	}
 )
 
 // shortest is how many letters a flag has that nobody begins another word with by accident.
@@ -46,7 +59,13 @@ func worded(err *kong.ParseError) string {
 		node = err.Context.Selected()
 	}
 	if node == nil {
+		if m := noCommand.FindStringSubmatch(text); m != nil && commandsElsewhere[m[1]] != "" {
+			return m[1] + " is no command: here it is sluice " + commandsElsewhere[m[1]]
+		}
 		return noCommand.ReplaceAllString(text, "$1 is no command")
+	}
+	if m := noCommand.FindStringSubmatch(text); m != nil && flagged(node, "model") {
+		return text + ": a model is named by -m " + m[1]
 	}
 	if m := lacking.FindStringSubmatch(text); m != nil {
 		if e, ok := node.Target.Addr().Interface().(exampler); ok {
@@ -54,15 +73,28 @@ func worded(err *kong.ParseError) string {
 		}
 	}
 	if m := unknown.FindStringSubmatch(text); m != nil {
+		if here := elsewhere[m[1]]; here != "" {
+			return "unknown flag " + m[1] + ": here it is " + here
+		}
 		for _, group := range node.AllFlags(true) {
 			for _, f := range group {
-				if len(f.Name) >= shortest && strings.HasPrefix(m[1], f.Name) {
+				if len(f.Name) >= shortest && text == "unknown flag "+m[1] && strings.HasPrefix(strings.TrimLeft(m[1], "-"), f.Name) {
 					return text + `, did you mean "--` + f.Name + `"?`
 				}
 			}
 		}
 	}
 	return text
+}
+
+// flagged says whether a command has a flag.
+func flagged(node *kong.Node, name string) bool {
+	for _, f := range node.Flags {
+		if f.Name == name {
+			return true
+		}
+	}
+	return false
 }
 
 // inOurWords is what kong says of a value.

@@ -49,6 +49,9 @@ func (Run) Examples() [2]string {
 }
 
 func (c *Run) Run(e *env.Env) (err error) {
+	if err := c.takeModel(e); err != nil {
+		return err
+	}
 	prompt, err := c.prompt(e)
 	if err != nil {
 		return err
@@ -108,6 +111,26 @@ func (c *Run) note(e *env.Env, s *actors.Stream) {
 		Uint64("seed", *c.Seed).Float32("temperature", *c.Temp).Msg("answered")
 }
 
+// takeModel takes the first word for the model where -m is missing and the word names a file or a model of the store,
+// as programs of this kind have it. A word that can only be such a name is refused: the embedded model would answer it.
+func (c *Run) takeModel(e *env.Env) error {
+	if c.Model != "" || len(c.Prompt) == 0 || c.Tokens != nil {
+		return nil
+	}
+	word := c.Prompt[0]
+	if strings.ContainsAny(word, " \t\n") || word == "-" {
+		return nil
+	}
+	switch known, named := models.Known(e, word); {
+	case known:
+		c.Model, c.Prompt = word, c.Prompt[1:]
+	case named:
+		return env.Usagef("%[1]s is no file, and no model of the store: pull it (sluice pull %[1]s), or name one with -m; "+
+			"as a question, give it on standard input", word)
+	}
+	return nil
+}
+
 // prompt is the text to answer; none if ids were given.
 func (c *Run) prompt(e *env.Env) (string, error) {
 	if err := env.Within("-n", c.N, -1, env.MaxTokens); err != nil {
@@ -120,6 +143,9 @@ func (c *Run) prompt(e *env.Env) (string, error) {
 		return "", env.Usagef("there are both a prompt and --tokens: give one of them")
 	case c.Tokens != nil:
 		return "", nil
+	case len(c.Prompt)+len(c.File) == 0 && e.IsTerminal(e.Stdin) && c.Model != "":
+		return "", env.Usagef(`there is no prompt: sluice run -m %[1]s "What is the capital of France?", or sluice chat -m %[1]s`,
+			c.Model)
 	case len(c.Prompt)+len(c.File) == 0 && e.IsTerminal(e.Stdin):
 		return "", env.Usagef(`there is no prompt: sluice run "What is the capital of France?"`)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
@@ -47,6 +48,29 @@ func find(e *env.Env, value string) (path string, manner *modelfile.Manner, err 
 	}
 	manner, err = MannerOf(s, &m.Manifest)
 	return path, manner, err
+}
+
+// nameOnly is what no question looks like: OWNER/NAME, NAME:TAG, or a name with its version, such as llama3.2.
+var nameOnly = regexp.MustCompile(`^[A-Za-z][\w.-]*(/[\w.-]+){0,2}:[\w.-]+$|^[A-Za-z][\w.-]*(/[\w.-]+){1,2}$|^[a-z]+-?\d+(\.\d+)?(-[\w.-]+)?$`)
+
+// Known says whether a word names a file that is there, or a model of the store; named, whether it can hardly be
+// anything but such a name.
+func Known(e *env.Env, word string) (known, named bool) {
+	named = LooksLikePath(word) && strings.HasSuffix(strings.ToLower(word), ".gguf") || nameOnly.MatchString(word)
+	if info, err := os.Stat(word); err == nil && (info.IsDir() || strings.HasSuffix(strings.ToLower(word), ".gguf")) {
+		_, err := os.Stat(filepath.Join(word, "config.json"))
+		return !info.IsDir() || err == nil, named
+	}
+	name, err := store.ParseName(word)
+	if err != nil {
+		return false, named
+	}
+	s, err := OpenStore(e)
+	if err != nil {
+		return false, named
+	}
+	_, err = s.Find(name)
+	return err == nil, named
 }
 
 // LooksLikePath says of what may not be there whether a file was meant. Names of models begin with a letter or digit,
