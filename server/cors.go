@@ -44,8 +44,8 @@ func (a *access) local(origin string) bool {
 	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// page reports whether a page of another origin may use a route. Without a key, only pages of origins that --cors admits
-// may use private routes.
+// page reports whether a page of another origin may use a route. Without a key, only pages of origins that --cors
+// admits may use private routes.
 func (a *access) page(origin string, private bool) bool {
 	return a.shared(origin) || a.local(origin) && (!private || len(a.keys) > 0)
 }

@@ -1,2 +1,2 @@
-// Package embed makes the vector of a text from those of its rows.
+// Package embed pools the rows of a text into its vector.
 package embed

@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// Pooler takes the rows of one text in order. The zero value of the other fields is ready.
+// Pooler pools the rows of one text, which come in order. The zero value of its unexported fields is ready for use.
 type Pooler struct {
 	Kind ir.Pooling
 	rows int
@@ -14,7 +14,7 @@ type Pooler struct {
 	kept []float32
 }
 
-// Push adds a row.
+// Push adds a row, of the model's width.
 func (p *Pooler) Push(row []float32) {
 	p.rows++
 	switch p.Kind {
@@ -34,7 +34,7 @@ func (p *Pooler) Push(row []float32) {
 	}
 }
 
-// Vector is the text's, after all its rows; nil if there were none.
+// Vector returns the text's vector after all its rows; nil if there were none.
 func (p *Pooler) Vector() []float32 {
 	if p.Kind != ir.PoolMean {
 		return p.kept
@@ -46,7 +46,7 @@ func (p *Pooler) Vector() []float32 {
 	return mean
 }
 
-// Normalize gives x the length 1, in place; zeros stay.
+// Normalize scales x to length 1, in place; a vector of zeros stays.
 func Normalize(x []float32) {
 	square := 0.0
 	for _, v := range x {

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// adjusts says whether anything changes single logits.
+// adjusts reports whether any parameter changes single logits.
 func (p *Params) adjusts() bool {
 	return len(p.Bias) > 0 || len(p.IgnoreEOG) > 0 || p.penalises() || p.DRY.on()
 }
@@ -36,7 +36,8 @@ func (s *Sampler) adjust(logits []float32, p *Params, history []int32) []float32
 	return s.logits
 }
 
-// mask bans the tokens that are not allowed. It goes by words, for most allow all of their tokens, or none.
+// mask bans the tokens that are not allowed. It tests 64 tokens at once, since most words allow all of their tokens,
+// or none.
 func mask(row []float32, allowed []uint64) {
 	ban := float32(math.Inf(-1))
 	for start := 0; start < len(row); start += 64 {
@@ -54,14 +55,14 @@ func mask(row []float32, allowed []uint64) {
 	}
 }
 
-// allows says whether a mask has the token.
+// allows reports whether a mask allows a token.
 func allows(allowed []uint64, id int32) bool {
 	word := int(id) / 64
 	return word < len(allowed) && allowed[word]>>(id%64)&1 == 1
 }
 
-// penalise lowers the logits of the tokens in the window. The repeat penalty multiplies those of 0 or less,
-// because dividing would raise them.
+// penalise lowers the logits of the tokens in the window. The repeat penalty multiplies logits of 0 or less, because
+// dividing would raise them.
 func (s *Sampler) penalise(p *Params, window []int32) {
 	s.startTally()
 	for _, id := range window {
@@ -86,7 +87,7 @@ func (s *Sampler) penalise(p *Params, window []int32) {
 	s.endTally()
 }
 
-// startTally readies one counter for each token, all zero.
+// startTally clears one counter for each token.
 func (s *Sampler) startTally() {
 	if s.tally == nil {
 		s.tally = make([]int32, s.vocab)
@@ -102,7 +103,7 @@ func (s *Sampler) endTally() {
 
 func (s *Sampler) known(id int32) bool { return id >= 0 && int(id) < s.vocab }
 
-// tail is the last n of history, all with n = -1.
+// tail returns the last n tokens of history, all of them for n = -1.
 func tail(history []int32, n int) []int32 {
 	if n < 0 {
 		return history

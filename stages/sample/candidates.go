@@ -12,7 +12,7 @@ type candidate struct {
 	p     float64 // a probability after softmax, a weight after weigh
 }
 
-// better orders candidates: likeliest first, lower id first of equal ones.
+// better orders candidates: the likeliest first, among equal ones the lower id first.
 func better(a, b candidate) int {
 	switch {
 	case a.logit > b.logit:
@@ -23,14 +23,15 @@ func better(a, b candidate) int {
 	return int(a.id) - int(b.id)
 }
 
-// candidates is what the chain has left: in order of id, or best first. It is never empty after fill.
+// candidates are the tokens that the chain has left: ordered by id, or best first. After fill there is always at
+// least one.
 type candidates struct {
 	list   []candidate
 	sorted bool // best first
 }
 
-// sigmaFloor is the least logit that top-n-sigma keeps: the largest less n standard deviations of all that are
-// not −Inf. Source: Tang et al., arXiv:2411.07641.
+// sigmaFloor returns the least logit that top-n-sigma keeps: the largest, less n standard deviations of all logits
+// that are not −Inf. Source: Tang et al., arXiv:2411.07641.
 func sigmaFloor(row []float32, n float64) float64 {
 	if n <= 0 {
 		return math.Inf(-1)
@@ -52,8 +53,8 @@ func sigmaFloor(row []float32, n float64) float64 {
 	return top - float64(n*math.Sqrt(squares/count))
 }
 
-// fill takes the logits of a row that are at least floor and above −Inf: the k best of them, best first, or with
-// k of 0 or less all, in order of id.
+// fill takes the logits of a row that are at least floor and above −Inf: the k best of them, best first, or for k ≤ 0
+// all of them, in order of id.
 func (c *candidates) fill(row []float32, floor float64, k int) {
 	c.list, c.sorted = c.list[:0], false
 	if k <= 0 || k > len(row)/4 {
@@ -93,7 +94,7 @@ func (c *candidates) sort() {
 	}
 }
 
-// best is the likeliest candidate.
+// best returns the likeliest candidate.
 func (c *candidates) best() candidate {
 	if c.sorted {
 		return c.list[0]
@@ -107,7 +108,7 @@ func (c *candidates) best() candidate {
 	return best
 }
 
-// softmax sets the probabilities and returns their norm: log p = logit - norm.
+// softmax sets the probabilities and returns their norm: log p = logit − norm.
 func (c *candidates) softmax() (norm float64) {
 	c.weigh(1)
 	sum := c.total()
@@ -117,7 +118,7 @@ func (c *candidates) softmax() (norm float64) {
 	return c.best().logit + log(sum)
 }
 
-// weigh sets each p to exp(logit/temp), but for a common factor. Temperature 0 leaves the best alone.
+// weigh sets each p to exp(logit/temp), up to a common factor. Temperature 0 leaves the best candidate alone.
 func (c *candidates) weigh(temp float64) {
 	best := c.best()
 	if temp <= 0 {
@@ -137,7 +138,7 @@ func (c *candidates) total() (sum float64) {
 	return sum
 }
 
-// entropy is that of the probabilities, in nats. norm is softmax's.
+// entropy returns the entropy of the probabilities, in nats. norm is the result of softmax.
 func (c *candidates) entropy(norm float64) (h float64) {
 	for _, x := range c.list {
 		h += float64(x.p * (norm - x.logit))
@@ -206,7 +207,8 @@ func (c *candidates) topP(p float64, keep int) {
 	c.sorted = true
 }
 
-// reach cuts the list where the sum of its first n, which are sorted, reaches p, and says whether it does.
+// reach cuts the list where the sum of its first n candidates, which are sorted, reaches p, and reports whether it
+// does.
 func (c *candidates) reach(n int, p float64, keep int) bool {
 	sum := 0.0
 	for i := range c.list[:n] {
@@ -269,8 +271,8 @@ func (c *candidates) surprising(mu float64) {
 	c.list = slices.DeleteFunc(c.list, func(x candidate) bool { return x.p < floor && x.id != best.id })
 }
 
-// temperature is Temp, or by how uncertain the model is: between Temp-DynTempRange with no entropy and
-// Temp+DynTempRange with the most there can be.
+// temperature returns Temp, or a value that depends on the model's uncertainty: from Temp−DynTempRange at entropy 0
+// to Temp+DynTempRange at the largest possible entropy.
 func (c *candidates) temperature(p *Params) float64 {
 	temp, span := float64(p.Temp), float64(p.DynTempRange)
 	if span <= 0 || len(c.list) < 2 {

@@ -2,8 +2,9 @@ package sample
 
 import "github.com/sluice-ai/sluice/internal/backend"
 
-// Draw says how a device that draws itself chooses the token at a position, which is the number of tokens before it.
-// What only the host can do (masks, penalties, biases, log-probabilities, rarer samplers) makes it a draw of the host.
+// Draw returns the draw of the token at a position, which is the number of tokens before it, for a device that draws
+// itself. Features of the host alone (masks, penalties, biases, log-probabilities, rarer samplers) make it a draw of
+// the host.
 func (p *Params) Draw(position int) backend.Draw {
 	if p.LogProbs >= 0 || p.Masked || p.adjusts() {
 		return backend.Draw{Host: true}

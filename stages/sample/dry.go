@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Breakers is a set of token sequences at which DRY starts anew. It is immutable: requests may share it.
+// Breakers is a set of token sequences that restart DRY. It is immutable: requests may share it.
 type Breakers struct {
 	tails map[int32][][]int32 // by first token: what follows it
 }
@@ -62,7 +62,7 @@ func (b *Breakers) add(head int32, tail []int32) {
 	}
 }
 
-// at is the length of the longest sequence that starts at text[0], 0 if none does.
+// at returns the length of the longest sequence that starts at text[0], 0 if none does.
 func (b *Breakers) at(text []int32) (longest int) {
 	if b == nil {
 		return 0
@@ -75,7 +75,7 @@ func (b *Breakers) at(text []int32) (longest int) {
 	return longest
 }
 
-// alone says whether id by itself is a breaker.
+// alone reports whether id by itself is a breaker.
 func (b *Breakers) alone(id int32) bool { return b != nil && b.at([]int32{id}) > 0 }
 
 func (d *DRY) on() bool { return d.Multiplier != 0 && d.Base >= 1 && d.PenaltyLastN != 0 }
@@ -117,7 +117,8 @@ func (s *Sampler) dry(d *DRY, window []int32) {
 	s.endTally()
 }
 
-// penalty of a token that continues a repetition of length tokens. The power is kept below the largest float32.
+// penalty returns the penalty of a token that continues a repetition of length tokens. The power is kept below the
+// largest float32.
 func (d *DRY) penalty(length int) float64 {
 	const most = 88.7228391 // the logarithm of the largest float32
 	exponent := float64(length - d.AllowedLength)

@@ -6,10 +6,10 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// The library's exp and log use fused multiply-add where a processor has it, and so may a compiler: results would
-// depend on the machine. These round after each operation (that is what float64(a*b) says in Go) everywhere.
+// Exponentials and logarithms that give the same bits on every machine. The library's use fused multiply-add where a
+// processor has it, and so may a compiler; these round after each operation, which float64(a*b) demands in Go.
 
-// exp is eˣ for x ≤ 0, within 2⁻⁴⁵ of it relatively; below -708 it is 0.
+// exp returns eˣ for x ≤ 0, with a relative error of at most 2⁻⁴⁵; below -708 it returns 0.
 func exp(x float64) float64 {
 	const (
 		ln2Hi = 6.93147180369123816490e-01 // 32 bits of ln 2, so that k·ln2Hi is exact
@@ -37,7 +37,7 @@ func exp(x float64) float64 {
 	return (even + float64(odd*r)) * math.Float64frombits(uint64(1023+int64(k))<<52) // ·2ᵏ
 }
 
-// log is the natural logarithm, for x of 0 or more and finite.
+// log returns the natural logarithm of x, which must be finite and at least 0.
 func log(x float64) float64 {
 	if x <= 0 {
 		return math.Inf(-1)
@@ -55,7 +55,7 @@ func log(x float64) float64 {
 	return float64(float64(e)*math.Ln2) + float64(2*s*sum)
 }
 
-// pow is xʸ for x in [0, 1] and y of 0 or more.
+// pow returns xʸ for x in [0, 1] and y ≥ 0.
 func pow(x, y float64) float64 {
 	if y == 0 {
 		return 1
@@ -63,14 +63,14 @@ func pow(x, y float64) float64 {
 	return exp(y * log(x))
 }
 
-// The draws of one position.
+// Indices of the random numbers of one position.
 const (
 	drawToken uint64 = iota
 	drawXTC
 )
 
-// draws are the random numbers of a position.
+// draws yields the random numbers of a position.
 type draws struct{ seed, position uint64 }
 
-// uniform is in [0, 1).
+// uniform returns a number in [0, 1).
 func (d draws) uniform(index uint64) float64 { return backend.Uniform(d.seed, d.position, index) }

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// Params says how to choose. Defaults gives llama.cpp's values; the comments say what turns a sampler off. Params
-// and what it points to are only read, so that requests may share them.
+// Params are the parameters of sampling. Defaults returns llama.cpp's values; the comments of fields say which value
+// turns a sampler off. Params and what it points to are only read, so that requests may share them.
 // Wide: samplers have so many parameters, and a request may set each.
 type Params struct {
 	Seed uint64
@@ -59,7 +59,7 @@ type DRY struct {
 	Breakers      *Breakers // repetitions are not followed across these; nil: none
 }
 
-// Defaults are llama.cpp's. It breaks DRY at "\n", ":", "\"" and "*", for which see TextBreakers.
+// Defaults returns llama.cpp's defaults, in which DRY breaks at "\n", ":", "\"" and "*" (see TextBreakers).
 func Defaults() Params {
 	return Params{
 		Temp: 0.8, DynTempExponent: 1,
@@ -70,7 +70,8 @@ func Defaults() Params {
 	}
 }
 
-// Check finds every field that is out of its range. The bounds keep logits finite through the whole chain.
+// Check returns an error that lists every field out of its range. The bounds keep logits finite through the whole
+// chain.
 func (p *Params) Check(vocab int) error {
 	var faults []error
 	number := func(name string, x, lo, hi float32) {

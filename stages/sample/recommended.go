@@ -2,8 +2,8 @@ package sample
 
 import "github.com/sluice-ai/sluice/internal/meta"
 
-// Recommended returns the sampling that the model's makers recommend in its metadata (general.sampling.*), where they
-// do, on top of the usual defaults. A seed is 0 where nobody asks for one.
+// Recommended returns the defaults with the sampling parameters that a model's metadata recommends
+// (general.sampling.*). The seed is 0 if it recommends none.
 func Recommended(m *meta.Map) Params {
 	p := Defaults()
 	float := func(key string, to *float32) {

@@ -5,18 +5,19 @@ import (
 	"math"
 )
 
-// State is what a sequence carries from token to token besides its tokens. The zero value starts a sequence.
+// State is the state that a sequence carries from token to token besides its tokens. The zero value starts a
+// sequence.
 type State struct {
 	Drift float64 // mirostat's bound on surprise, less its start of 2·Tau, in bits
 }
 
-// Result is a chosen token.
+// Result is a chosen token with its log-probability.
 type Result struct {
 	ID    int32
 	State State // for the next token
 
-	// By the model's own distribution: the softmax of the logits as they came, before bias, penalties and
-	// temperature, as llama.cpp's server reports it. Set if Params.LogProbs asks for it.
+	// LogProb is a log-probability of the model's own distribution: the softmax of the logits before bias, penalties
+	// and temperature, as llama.cpp's server reports it. It is set if Params.LogProbs asks for it.
 	LogProb float32
 	Top     []TokenProb // likeliest first, without those of probability 0; the receiver's to keep
 }
@@ -27,8 +28,9 @@ type TokenProb struct {
 	LogProb float32
 }
 
-// Sampler holds scratch memory for one vocabulary; everything else travels with the call. One goroutine at a
-// time may use it. Once it has seen a size of history it allocates nothing, log-probabilities apart.
+// Sampler holds scratch memory for one vocabulary; all other state is in arguments and results. It is for one
+// goroutine at a time. After its first call with a size of history it allocates nothing, except for
+// log-probabilities.
 type Sampler struct {
 	vocab      int
 	logits     []float32 // the row after bias and penalties; only if there are any
@@ -38,16 +40,17 @@ type Sampler struct {
 	candidates candidates
 }
 
-// NewSampler makes a sampler for rows of that many logits. Memory is taken when it is first needed.
+// NewSampler makes a sampler for rows of vocab logits. Memory is taken when it is first needed.
 func NewSampler(vocab int) *Sampler { return &Sampler{vocab: vocab} }
 
-// Sample chooses the token that follows history, which is the whole sequence: prompt and generated tokens.
-// logits, one for each token of the vocabulary, are not modified. p has passed Check.
+// Sample chooses the token that follows history, which is the whole sequence: prompt and generated tokens. logits has
+// one entry for each token of the vocabulary and is not modified. p must have passed Check. A row with NaN, +Inf or
+// only −Inf is an error.
 func (s *Sampler) Sample(logits []float32, p *Params, history []int32, st State) (Result, error) {
 	return s.SampleAmong(nil, logits, p, history, st)
 }
 
-// SampleAmong does so among the tokens that are allowed: a bit for each, none for those beyond the end. nil allows all.
+// SampleAmong is Sample among allowed tokens: a bit for each, 0 for tokens beyond the end. nil allows all.
 func (s *Sampler) SampleAmong(
 	allowed []uint64, logits []float32, p *Params, history []int32, st State,
 ) (Result, error) {
@@ -99,9 +102,9 @@ func (s *Sampler) chain(row []float32, p *Params, d draws) int32 {
 	return c.pick(d.uniform(drawToken)).id
 }
 
-// mirostat chooses among the tokens whose surprise, −log₂ p, is at most µ = 2·Tau + drift, and moves µ towards
-// the surprise wanted. Source: Basu et al., arXiv:2007.14966, algorithm 2; as llama.cpp, with temperature first
-// and the surprise taken after truncation.
+// mirostat chooses among the tokens whose surprise, −log₂ p, is at most µ = 2·Tau + drift, and moves µ towards the
+// target surprise. Source: Basu et al., arXiv:2007.14966, algorithm 2; as in llama.cpp, temperature comes first and
+// the surprise is taken after truncation.
 func (s *Sampler) mirostat(row []float32, p *Params, drift float64, d draws) (int32, float64) {
 	c := &s.candidates
 	c.fill(row, math.Inf(-1), 0)
@@ -113,7 +116,8 @@ func (s *Sampler) mirostat(row []float32, p *Params, drift float64, d draws) (in
 	return x.id, drift - float64(float64(p.Eta)*(surprise-tau))
 }
 
-// likeliest finds the largest logit, the lower id of equal ones. NaN, +Inf and a row of only −Inf are errors.
+// likeliest returns the token with the largest logit, the lower id of equal ones. NaN, +Inf and a row of only −Inf
+// are errors.
 func likeliest(logits []float32) (int32, error) {
 	best, top := -1, float32(math.Inf(-1))
 	for i, x := range logits {

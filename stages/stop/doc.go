@@ -1,3 +1,3 @@
-// Package stop finds stop strings in text that arrives in pieces, so that none of them is ever emitted, not even
-// its beginning. Stop tokens are not its business: the caller compares ids.
+// Package stop finds stop strings in text that arrives in pieces, and never emits any part of one. It does not handle
+// stop tokens: callers compare ids.
 package stop

@@ -1,10 +1,10 @@
 package stop
 
-// Matcher watches one stream of text. It is an Aho–Corasick automaton (Aho and Corasick, CACM 1975): each byte
-// costs amortised constant time whatever the stops and the text. The zero value and a nil list stop nowhere.
+// Matcher searches one stream of text for stops. It is an Aho–Corasick automaton (Aho and Corasick, CACM 1975): each
+// byte costs amortised constant time whatever the stops and the text. The zero value and a nil list stop nowhere.
 //
-// The stop that is complete first wins, so that the outcome does not depend on how the text is cut into pieces;
-// of those that are complete at the same byte the longest, so that no part of a stop is emitted.
+// The stop that is complete first wins, so that the outcome does not depend on how the text is cut into pieces; if
+// several are complete at the same byte, the longest wins, so that no part of a stop is emitted.
 type Matcher struct {
 	nodes   []node
 	first   [256]int32 // the root's children by byte
@@ -15,7 +15,7 @@ type Matcher struct {
 	stopped bool
 }
 
-// node is a beginning of a stop. Node 0 is the empty one, the root.
+// node is a prefix of a stop. Node 0 is the empty prefix, the root.
 type node struct {
 	char  byte
 	child int32 // first child, and from there by next; the root's are in first
@@ -25,8 +25,8 @@ type node struct {
 	match int32 // length of the longest stop that it ends in, 0 for none
 }
 
-// New makes a matcher for the stops; empty ones are ignored. If they and the text are UTF-8 and each piece ends
-// with a whole character, so does all that Push returns. Memory is linear in their total length.
+// New makes a matcher for the stops; empty ones are ignored. If stops and text are UTF-8 and each piece ends with a
+// whole character, so does all that Push returns. Memory is linear in the total length of the stops.
 func New(stops []string) *Matcher {
 	m := &Matcher{nodes: make([]node, 1)}
 	for _, s := range stops {
@@ -40,7 +40,7 @@ func New(stops []string) *Matcher {
 	return m
 }
 
-// grow returns at's child for a byte, which it adds if it is missing.
+// grow returns the child of node at for a byte, which it adds if it is missing.
 func (m *Matcher) grow(at int32, char byte) int32 {
 	if to := m.child(at, char); to != 0 {
 		return to
@@ -54,7 +54,7 @@ func (m *Matcher) grow(at int32, char byte) int32 {
 	return to
 }
 
-// child is 0 if there is none: the root is nobody's child.
+// child returns the child of a node for a byte; 0 if there is none, since the root is no child.
 func (m *Matcher) child(at int32, char byte) int32 {
 	if at == 0 {
 		return m.first[char]
@@ -66,7 +66,7 @@ func (m *Matcher) child(at int32, char byte) int32 {
 	return to
 }
 
-// link sets fail and match, nodes of lesser depth first.
+// link sets fail and match of all nodes, shallow nodes first.
 func (m *Matcher) link() {
 	queue := []int32{0}
 	for len(queue) > 0 {
@@ -84,7 +84,7 @@ func (m *Matcher) link() {
 	}
 }
 
-// step follows the text by one byte.
+// step returns the node after one more byte of the text.
 func (m *Matcher) step(at int32, char byte) int32 {
 	for {
 		if to := m.child(at, char); to != 0 || at == 0 {
@@ -94,9 +94,9 @@ func (m *Matcher) step(at int32, char byte) int32 {
 	}
 }
 
-// Push takes the next piece of text and returns what can be emitted: all before a stop that is now complete, or
-// else all that cannot be the beginning of one. After a stop it returns nothing more. emit is valid until the next
-// call, and while piece is.
+// Push takes the next piece of text and returns the text that can be emitted: all before a stop that is now complete,
+// or else all that cannot be the beginning of one. After a stop it returns nothing more. emit is valid until the next
+// call, and as long as piece is not changed.
 func (m *Matcher) Push(piece []byte) (emit []byte, stopped bool) {
 	if m.stopped {
 		return nil, true
@@ -119,7 +119,7 @@ func (m *Matcher) Push(piece []byte) (emit []byte, stopped bool) {
 	return m.send(len(m.text) - int(m.nodes[m.at].depth)), false
 }
 
-// Found is the stop that ended the text; "" if none did.
+// Found returns the stop that ended the text; "" if none did.
 func (m *Matcher) Found() string {
 	if !m.stopped {
 		return ""
@@ -127,7 +127,8 @@ func (m *Matcher) Found() string {
 	return string(m.text[len(m.text)-m.found:])
 }
 
-// Flush ends the text and returns what was held back, nothing after a stop. The matcher can then watch another.
+// Flush ends the text and returns the text that was held back, nothing after a stop. The matcher can then search
+// another text.
 func (m *Matcher) Flush() []byte {
 	var held []byte
 	if !m.stopped {
@@ -137,7 +138,7 @@ func (m *Matcher) Flush() []byte {
 	return held
 }
 
-// send gives out the held text up to a position.
+// send returns the held text up to a position.
 func (m *Matcher) send(end int) []byte {
 	start := m.sent
 	m.sent = end

@@ -1,7 +1,7 @@
 package token
 
-// attr says what a token is, as a set: llama.cpp turns some ordinary tokens into control tokens by their text,
-// and they stay ordinary as well.
+// attr is a set of a token's properties: llama.cpp turns some ordinary tokens into control tokens by their text, and
+// they stay ordinary as well.
 type attr uint16
 
 const (

@@ -6,20 +6,20 @@ import (
 	"unicode/utf8"
 )
 
-// maxWord is the most bytes that are merged as one word: merging takes some 50 bytes of memory for each. Text of
-// people has shorter ones, and where no token reaches across, longer ones are cut in two without a change.
+// maxWord bounds the bytes that are merged as one word, which takes some 50 bytes of memory each. Words of natural
+// text are shorter; a longer word is cut in two without a change of the result if no token crosses the cut.
 const maxWord = 512 << 10
 
-// keptScratch is the most working memory that is kept from one call to the next, in bytes.
+// keptScratch bounds the working memory that is kept between calls, in bytes.
 const keptScratch = 4 << 20
 
-// askEvery is how many bytes may pass between two questions whether to go on.
+// askEvery is the number of bytes between two calls of Options.Stop.
 const askEvery = 64 << 10
 
-// ErrStopped is returned where Options.Stop said so.
+// ErrStopped is returned when Options.Stop asked for it.
 var ErrStopped = errors.New("encoding was stopped")
 
-// TooLong is the error of a text that has more tokens than Options.Most. It is found without encoding the text.
+// TooLong is the error for a text that has more tokens than Options.Most. It is found without encoding the text.
 type TooLong struct {
 	Bytes int // of the text
 	Least int // tokens that it has at least; what lies behind them was not looked at
@@ -29,16 +29,16 @@ func (e *TooLong) Error() string {
 	return fmt.Sprintf("a text of %d bytes has more than %d tokens", e.Bytes, e.Least-1)
 }
 
-// WordTooLong is the error of a word that cannot be merged in bounded memory.
+// WordTooLong is the error for a word that cannot be merged in bounded memory.
 type WordTooLong struct{ Bytes int }
 
 func (e *WordTooLong) Error() string {
 	return fmt.Sprintf("a word of %d bytes, without a space or anything else that parts words: at most %d can be encoded", e.Bytes, maxWord)
 }
 
-// fits checks that a text may have no more than most tokens: from each place the longest token is taken as if every
-// place before it could be reached as well, so that no way to cut the text has fewer. The time is that of the text up
-// to where most tokens cannot reach.
+// fits fails with a TooLong if a text must have more than most tokens. At each position it takes the longest token,
+// as if every position before could be reached as well, so its count is a lower bound for any way to cut the text. It
+// stops where the bound exceeds most.
 func (v *Vocab) fits(text string, most int, stop func() bool) error {
 	if most <= 0 || len(text) <= most || v.swallows || !utf8.ValidString(text) {
 		return nil // or it is not the vocabulary's pieces that cover it
@@ -73,7 +73,7 @@ func (v *Vocab) fits(text string, most int, stop func() bool) error {
 	return nil
 }
 
-// leaves says that a byte may be left out: there is no token for it alone.
+// leaves reports whether a byte without a token of its own is left out.
 func (b *bpe) leaves(x byte) bool {
 	if b.chars {
 		return b.fallback[x] == none
@@ -81,7 +81,7 @@ func (b *bpe) leaves(x byte) bool {
 	return b.bytes[x] == none
 }
 
-// whole finds all tokens by their bytes. It is made when it is first needed: few texts are long enough.
+// whole returns a trie of all tokens by their bytes. It is built at the first use, since few texts are long enough.
 func (v *Vocab) whole() *trie {
 	v.pieceOnce.Do(func() {
 		keys := make([]trieKey, 0, len(v.text))
@@ -95,7 +95,7 @@ func (v *Vocab) whole() *trie {
 	return &v.pieceTrie
 }
 
-// reach is the length of the longest key that text begins with.
+// reach returns the length of the longest key at the beginning of text.
 func (t *trie) reach(text string) (longest int) {
 	for node, i := int32(0), 0; i < len(text); {
 		if node = t.step(node, text[i]); node < 0 {
@@ -109,8 +109,8 @@ func (t *trie) reach(text string) (longest int) {
 	return longest
 }
 
-// admits says why a stretch of text cannot be merged as one word: it is too long, or whoever waits has gone, which is
-// asked from time to time; asked is where the last time was.
+// admits returns the error of a stretch of text that cannot be merged as one word: it is too long, or Stop ends the
+// call. asked is the position of the last call of Stop.
 func (s *scratch) admits(from, end int, asked *int) error {
 	if end-from > maxWord {
 		return &WordTooLong{end - from}
@@ -123,7 +123,7 @@ func (s *scratch) admits(from, end int, asked *int) error {
 	return nil
 }
 
-// large says that the working memory has grown beyond what is worth keeping.
+// large reports whether the working memory is too large to be kept.
 func (s *scratch) large() bool {
 	const symbolBytes, pairBytes, intBytes, fragmentBytes, choiceBytes = 20, 20, 8, 24, 16
 	return cap(s.chain.symbols)*symbolBytes+cap(s.chain.pairs)*pairBytes+(cap(s.cuts[0])+cap(s.cuts[1]))*intBytes+

@@ -2,7 +2,7 @@ package token
 
 import "unicode/utf8"
 
-// bpe merges bytes (or characters) of words by rank.
+// bpe merges the bytes (or characters) of words by rank.
 type bpe struct {
 	table      *classes
 	rules      []rule
@@ -17,7 +17,7 @@ type bpe struct {
 	gemma4     bool             // with chars: a run of newlines that is a token is taken as it is, BOS is always added
 }
 
-// merge is what a pair becomes.
+// merge is the result of merging a pair, with its rank.
 type merge struct {
 	rank int32
 	id   ID

@@ -2,14 +2,15 @@ package token
 
 import "sort"
 
-// isCasedLetter is the list of letters in the expression of DeepSeek LLM: those with case, of an older Unicode.
+// isCasedLetter reports whether the expression of DeepSeek LLM lists r among letters: those with case, of an older
+// Unicode.
 func isCasedLetter(r rune) bool {
 	spans := &casedLetters
 	i := sort.Search(len(spans), func(i int) bool { return spans[i][1] >= r })
 	return i < len(spans) && spans[i][0] <= r
 }
 
-// casedLetters are first and last characters, ascending.
+// casedLetters are ranges: first and last characters, ascending.
 var casedLetters = [...][2]rune{
 	{'A', 'Z'}, {'a', 'z'},
 	{0x00B5, 0x00B5}, {0x00C0, 0x00D6}, {0x00D8, 0x00F6}, {0x00F8, 0x01BA}, {0x01BC, 0x01BF}, {0x01C4, 0x0293},

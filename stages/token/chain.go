@@ -1,8 +1,8 @@
 package token
 
 // chain merges neighbouring symbols of a text, best pair first, until no pair is left. Both BPE kinds use it; they
-// differ in what a pair is worth (joiner). With n symbols there are fewer than 3n pairs, each enters and leaves
-// a binary heap once, in which there are never 2n: O(n log n) whatever the text.
+// differ in the rank of a pair (joiner). With n symbols there are fewer than 3n pairs, each of which enters and
+// leaves a binary heap once; the heap holds fewer than 2n: O(n log n) for any text.
 type chain struct {
 	symbols []symbol
 	pairs   []pair // binary heap, best on top
@@ -24,17 +24,18 @@ type pair struct {
 	id          ID    // what the merge gives
 }
 
-// joiner says whether two neighbours may merge, at which rank, and into what.
+// joiner returns whether two neighbours may merge, at which rank, and into which symbol.
 type joiner interface {
 	join(text string, left, right *symbol) (rank int32, id ID, ok bool)
 }
 
-// reset makes room for a text of so many bytes. Growing bit by bit, a long one would leave as much garbage again.
+// reset makes room for a text of that many bytes. Growing step by step, a long text would leave as much garbage
+// again.
 func (c *chain) reset(bytes int) {
 	c.symbols, c.pairs = room(c.symbols, bytes), room(c.pairs, 2*bytes)
 }
 
-// room is an empty list with room for n; what is there already serves short ones.
+// room returns an empty list with room for n entries; short texts reuse list.
 func room[T any](list []T, n int) []T {
 	if cap(list) < n {
 		return make([]T, 0, max(n, min(2*cap(list), shortWord)))
@@ -42,7 +43,7 @@ func room[T any](list []T, n int) []T {
 	return list[:0]
 }
 
-// shortWord is a length that no word of people's has: up to there lists grow as they do.
+// shortWord exceeds the length of words in natural text, in bytes. Up to there lists grow as needed.
 const shortWord = 4096
 
 // add appends a symbol.
@@ -54,7 +55,7 @@ func (c *chain) add(start, end int, id ID) {
 	c.symbols = append(c.symbols, symbol{start: int32(start), end: int32(end), id: id, prev: n - 1, next: -1})
 }
 
-// merge merges all it can; what remains is the chain from symbol 0 on.
+// merge merges all that it can; the remaining symbols are the chain from symbol 0 on.
 func (c *chain) merge(text string, j joiner) {
 	for i := 1; i < len(c.symbols); i++ {
 		c.offer(text, j, int32(i-1), int32(i))

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/meta"
 )
 
-// charsMap replaces character sequences, as SentencePiece's precompiled_charsmap says: a double-array trie (Yata et
-// al., darts-clone) that leads to offsets in a list of replacements. The file may hold anything; each step checks.
+// charsMap replaces character sequences by SentencePiece's precompiled_charsmap: a double-array trie (Yata et al.,
+// darts-clone) that leads to offsets in a list of replacements. The file is not trusted; each step is checked.
 type charsMap struct {
 	units        []uint32
 	replacements string // each ended by a zero byte
@@ -18,10 +18,11 @@ type charsMap struct {
 
 const charsMapKey = prefix + "precompiled_charsmap"
 
-// longestSequence bounds a walk, which a damaged table may send round in circles. Real ones have some 20 bytes.
+// longestSequence bounds a walk in bytes, since a damaged table may lead in circles. Real sequences have some 20
+// bytes.
 const longestSequence = 256
 
-// errCharsMap is what a walk meets in a broken map.
+// errCharsMap is the error of a walk in a damaged map.
 var errCharsMap = errors.New(charsMapKey + ": a transition leads out of the table: the file is damaged")
 
 func readCharsMap(m *meta.Map) (charsMap, error) {
@@ -48,7 +49,8 @@ func readCharsMap(m *meta.Map) (charsMap, error) {
 	return c, nil
 }
 
-// longest finds the longest sequence at the start of text that is replaced, and by what. n is 0 if there is none.
+// longest returns the longest sequence at the start of text that has a replacement, by its length n, and the
+// replacement. n is 0 if there is none.
 func (c *charsMap) longest(text string) (replacement string, n int, err error) {
 	if len(c.units) == 0 {
 		return "", 0, nil
@@ -83,5 +85,5 @@ func (c *charsMap) longest(text string) (replacement string, n int, err error) {
 	return replacement, n, nil
 }
 
-// offset is the distance from a node to its children, of which bit 9 says whether it is counted in 256s.
+// offset returns the distance from a node to its children; its bit 9 says whether the distance counts in 256s.
 func offset(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6) }

@@ -2,8 +2,8 @@ package token
 
 import "unicode"
 
-// class is the set of what a character is, as far as splitting rules ask. Every character has at least one bit, so
-// that the complement of a set is a set.
+// class is the set of a character's classes that splitting rules use. Every character has at least one bit, so that
+// the complement of a set is a set.
 type class uint8
 
 const (
@@ -17,7 +17,8 @@ const (
 	other                         // the rest
 )
 
-// classes answers class questions for planes 0 and 1 from a table, and for the few others from package unicode.
+// classes is a table of the classes of planes 0 and 1; the few characters of other planes are looked up in package
+// unicode.
 type classes [0x20000]class
 
 func newClasses() *classes {
@@ -39,7 +40,7 @@ func newClasses() *classes {
 	return t
 }
 
-// invisibles are \p{C} without unassigned characters.
+// invisibles returns the tables of \p{C} without unassigned characters.
 func invisibles() []*unicode.RangeTable {
 	return []*unicode.RangeTable{unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs}
 }
@@ -72,7 +73,7 @@ func (t *classes) of(r rune) class {
 	return other
 }
 
-// utf8Len is the length that a first byte announces; a continuation byte counts as one character.
+// utf8Len returns the length that a first byte announces; a continuation byte counts as one character.
 func utf8Len(b byte) int {
 	switch {
 	case b < 0xC0:
@@ -85,14 +86,14 @@ func utf8Len(b byte) int {
 	return 4
 }
 
-// chars is a text with its classes: what splitting rules look at.
+// chars is a text with its classes, the input of splitting rules.
 type chars struct {
 	text  string // as sanitize returns it
 	table *classes
 	looks *int // counts the characters looked at, for tests
 }
 
-// at returns the character at i and where the next one begins; at the end, the class 0.
+// at returns the character at i, its class and the position after it; at the end, class 0.
 func (t chars) at(i int) (r rune, c class, next int) {
 	if t.looks != nil {
 		*t.looks++

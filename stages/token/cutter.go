@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// fragment is a stretch of text, or a special token found in it.
+// fragment is a stretch of text, or a special token that was found in it.
 type fragment struct {
 	start, end int
 	id         ID // none for text
 }
 
-// cutter finds special tokens in text: longer ones first wherever they stand, then from left to right, as
-// llama.cpp does. (It searches the text once for each token, which thousands of them make slow; here one walk finds
-// which lengths occur at all, and only those are searched.)
+// cutter finds special tokens in text as llama.cpp does: longer ones first wherever they stand, then from left to
+// right. (llama.cpp searches the text once for each token, which is slow with thousands of them; here one walk finds
+// which lengths occur, and only those are searched.)
 type cutter struct {
 	tokens  trie
 	starts  [256]bool // bytes that a token begins with
@@ -35,7 +35,7 @@ func newCutter(text []string, attrs []attr, chosen func(attr) bool) cutter {
 	return c
 }
 
-// fragments cuts text, unless it is stopped. The slice is valid until s is used again for another text.
+// fragments cuts text, unless it is stopped. The slice is valid until s is used for another text.
 func (c *cutter) fragments(text string, s *scratch) []fragment {
 	if text == "" {
 		return nil

@@ -2,9 +2,9 @@ package token
 
 import "unicode/utf8"
 
-// Decode appends the bytes that ids stand for; with special, control tokens as their text, else they are left out.
-// It undoes Encode exactly: where Encode put a space before text (at the start and after special tokens), Decode
-// takes it away, and nothing else. The result may end inside a character, if ids do.
+// Decode appends the bytes of ids; control tokens appear as their text if special is set, else not at all. It undoes
+// Encode exactly: where Encode added a space before text (at the start and after special tokens), Decode removes it,
+// and changes nothing else. The result may end inside a character, if ids do.
 func (v *Vocab) Decode(dst []byte, ids []ID, special bool) []byte {
 	d := decoder{vocab: v, special: special, fresh: true}
 	for _, id := range ids {
@@ -42,25 +42,25 @@ func (d *decoder) piece(id ID) []byte {
 	return p
 }
 
-// Stream decodes ids as they come, in whole characters. It is for one goroutine.
+// Stream decodes ids as they come into whole characters. It is for one goroutine.
 type Stream struct {
 	decoder
 	buf  []byte // what was returned last, then what waits
 	sent int    // how much of buf was returned
 }
 
-// Stream begins a text: what Push and Flush return, put together, is what Decode returns for the same ids.
+// Stream begins a text. The results of Push and Flush, joined, equal Decode's for the same ids.
 func (v *Vocab) Stream(special bool) *Stream {
 	return &Stream{decoder: decoder{vocab: v, special: special, fresh: true}}
 }
 
-// Resume is Stream for ids that go on from a text which another decoding began: a leading space belongs to it.
+// Resume is Stream for ids that continue a text which another decoding began: a leading space belongs to the text.
 func (v *Vocab) Resume(special bool) *Stream {
 	return &Stream{decoder: decoder{vocab: v, special: special}}
 }
 
-// Push takes the next id and returns the bytes that are certain now: whole characters, and bytes that cannot be
-// part of one. They are valid until the next call.
+// Push takes the next id and returns the bytes that are certain now: whole characters, and bytes that cannot be part
+// of one. They are valid until the next call.
 func (s *Stream) Push(id ID) []byte {
 	n := copy(s.buf, s.buf[s.sent:])
 	s.buf = append(s.buf[:n], s.piece(id)...)
@@ -68,15 +68,15 @@ func (s *Stream) Push(id ID) []byte {
 	return s.buf[:s.sent:s.sent]
 }
 
-// Flush ends the text: it returns what still waits, the beginning of a character that never came. The bytes are
-// valid until the next call.
+// Flush ends the text and returns the rest: the beginning of a character that never came. The bytes are valid until
+// the next call.
 func (s *Stream) Flush() []byte {
 	rest := s.buf[s.sent:]
 	s.buf, s.sent = s.buf[:0], 0
 	return rest
 }
 
-// unfinished counts the bytes at the end of b that may yet become a character.
+// unfinished returns the number of bytes at the end of b that may yet become a character.
 func unfinished(b []byte) int {
 	for i := len(b) - 1; i >= 0 && i > len(b)-utf8.UTFMax; i-- {
 		if utf8.RuneStart(b[i]) {

@@ -1,17 +1,18 @@
 package token
 
-// Snippet is a text from beside the one that is to be filled in, such as another file of a project.
+// Snippet is a text that accompanies one with a gap, such as another file of the project.
 type Snippet struct{ Name, Text string }
 
-// FillsIn says whether the vocabulary has the tokens that mark a gap in a text: its model was trained to fill it in.
+// FillsIn reports whether the vocabulary has the tokens that mark a gap in a text: its model was trained to fill
+// gaps.
 func (v *Vocab) FillsIn() bool {
 	s := &v.special
 	return s.fimPrefix != none && s.fimSuffix != none && s.fimMiddle != none
 }
 
-// Fill encodes a text with a gap, for a vocabulary that FillsIn: beside it stand snippets, then come what is before the
-// gap, what is after it, and the token that the model goes on from. All of them are plain text, whatever o says. The
-// order is that of llama.cpp's server; snippets are files of a project where there are tokens for those.
+// Fill encodes a text with a gap, for a vocabulary that FillsIn: the snippets, the text before the gap, the text
+// after it, and the token after which the model continues. All texts are plain, whatever o says. The order is that of
+// llama.cpp's server; snippets become files of a project if there are tokens for those. It fails as Encode does.
 func (v *Vocab) Fill(beside []Snippet, before, after string, o Options) ([]ID, error) {
 	f := filler{v: v, o: Options{Most: o.Most, Stop: o.Stop}}
 	if o.AddSpecial && v.addBOS {
@@ -43,7 +44,7 @@ func (v *Vocab) Fill(beside []Snippet, before, after string, o Options) ([]ID, e
 	return f.ids, f.err
 }
 
-// filler appends to ids until the first error.
+// filler appends to ids until the first error, which it keeps.
 type filler struct {
 	v   *Vocab
 	o   Options

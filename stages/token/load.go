@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/meta"
 )
 
-// prefix of all the keys that this package reads.
+// prefix begins all the keys that this package reads.
 const prefix = "tokenizer.ggml."
 
 func load(m *meta.Map) (*Vocab, error) {
@@ -58,7 +58,7 @@ func load(m *meta.Map) (*Vocab, error) {
 	return v, nil
 }
 
-// readTokens reads the texts and types.
+// readTokens reads the tokens' texts and types.
 func (v *Vocab) readTokens(m *meta.Map) error {
 	texts, err := m.Strings(prefix + "tokens")
 	if err != nil {
@@ -170,7 +170,7 @@ func (v *Vocab) readAdds(m *meta.Map) error {
 	return nil
 }
 
-// byteOf reads a byte token's text, <0xNN>.
+// byteOf returns the byte of a byte token's text, <0xNN>.
 func byteOf(text string) (byte, bool) {
 	if len(text) != 6 || !strings.HasPrefix(text, "<0x") || text[5] != '>' {
 		return 0, false

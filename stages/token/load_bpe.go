@@ -65,13 +65,13 @@ func (v *Vocab) buildBPE(b *bpe, merges []string) error {
 	return nil
 }
 
-// symbols gives the texts that merges name their ids: those of tokens, or ids past the vocabulary.
+// symbols assigns ids to the texts that merges name: those of tokens, or ids past the vocabulary.
 type symbols struct {
 	vocab *Vocab
 	extra map[string]ID
 }
 
-// id returns the id for a text as the file spells it; none if it is a control token's.
+// id returns the id of a text as the file spells it; none if it belongs to a control token.
 func (s *symbols) id(text []byte) ID {
 	if id, ok := s.vocab.lookup[string(text)]; ok {
 		if s.vocab.attr[id]&(control|unknown) != 0 {
@@ -106,8 +106,8 @@ func (b *bpe) piece(a attr, text string, raw []byte, ok bool) []byte {
 	return nil
 }
 
-// spellBytes finds the symbols of single bytes, and what becomes of symbols that are no token: with a byte-level
-// alphabet llama.cpp looks up the UTF-8 bytes of the printable form, which only finds ASCII.
+// spellBytes finds the symbols of single bytes, and the ids of symbols that are no token: with a byte-level alphabet
+// llama.cpp looks up the UTF-8 bytes of the printable form, which finds ASCII only.
 func (b *bpe) spellBytes(s *symbols, letters *alphabet) {
 	for i := range b.bytes {
 		b.bytes[i], b.fallback[i] = none, none
@@ -136,8 +136,8 @@ func (b *bpe) spellBytes(s *symbols, letters *alphabet) {
 	}
 }
 
-// indexMerges turns "left right" into ids. Of equal pairs the first counts. A merge of or into a control token is left
-// out, so that text cannot form one.
+// indexMerges converts "left right" to ids. Of equal pairs the first counts. A merge of or into a control token is
+// left out, so that text cannot form one.
 func (b *bpe) indexMerges(merges []string, s *symbols) {
 	b.merges = make(map[uint64]merge, len(merges))
 	var buf []byte
@@ -164,7 +164,7 @@ func (b *bpe) indexMerges(merges []string, s *symbols) {
 	}
 }
 
-// alphabet maps the characters that byte-level vocabularies spell bytes with to those bytes: printable Latin-1 as
+// alphabet maps the characters by which byte-level vocabularies spell bytes to those bytes: printable Latin-1 as
 // itself, the other 68 bytes in order from U+0100. Characters that are not used map to -1.
 type alphabet [0x144]int16
 
@@ -185,7 +185,7 @@ func newAlphabet() *alphabet {
 	return a
 }
 
-// decode appends the bytes that text spells; false if it has a character outside the alphabet.
+// decode appends the bytes that text spells; it returns false if text has a character outside the alphabet.
 func (a *alphabet) decode(dst []byte, text string) ([]byte, bool) {
 	for _, r := range text {
 		if int(r) >= len(a) || a[r] < 0 {
@@ -196,7 +196,7 @@ func (a *alphabet) decode(dst []byte, text string) ([]byte, bool) {
 	return dst, true
 }
 
-// addPiece appends what a token stands for; tokens come in order.
+// addPiece appends the bytes of the next token; tokens come in order.
 func (v *Vocab) addPiece(id ID, piece []byte) error {
 	const limit = 1 << 31
 	if len(v.pieces.bytes)+len(piece) > limit {

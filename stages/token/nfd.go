@@ -1,7 +1,7 @@
 package token
 
-// firstOfNFD groups characters by the first character of their canonical decomposition, which stands before them;
-// groups are separated by spaces. Hangul syllables are left to arithmetic. Source: UnicodeData.txt, Unicode 14.0.
+// firstOfNFD groups characters by the first character of their canonical decomposition, which comes first in the
+// group; groups are separated by spaces. Hangul syllables are computed. Source: UnicodeData.txt, Unicode 14.0.
 const firstOfNFD = "" +
 	";\u037e <\u226e =\u2260 >\u226f A\u00c0\u00c1\u00c2\u00c3\u00c4\u00c5\u0100\u0102\u0104\u01cd\u01de\u01e0\u01fa" +
 	"\u0200\u0202\u0226\u1e00\u1ea0\u1ea2\u1ea4\u1ea6\u1ea8\u1eaa\u1eac\u1eae\u1eb0\u1eb2\u1eb4\u1eb6\u212b B\u1e02" +

@@ -1,17 +1,17 @@
 package token
 
-// The pre-tokenizers that GGUF's tokenizer.ggml.pre names. Each is a list of rules; the expressions that they stand
-// for are the makers' as llama.cpp reads them (its llama-vocab.cpp), which is what models are run with. Tests
+// Pre-tokenizers by the names of GGUF's tokenizer.ggml.pre. Each is a list of rules. The regular expressions in the
+// comments are the makers' as llama.cpp reads them (its llama-vocab.cpp), since models are run that way. Tests
 // compare every list with those expressions.
 
-// preTokenizer says how one name's text is cut, and what else the name decides.
+// preTokenizer is the rules of a name, and the name's other properties.
 type preTokenizer struct {
 	rules      []rule
 	wholeWords bool // a word that is a token is not merged from bytes
 	addBOS     bool // the default without tokenizer.ggml.add_bos_token
 }
 
-// preTokenizers maps names to what they mean. It is made for each vocabulary, used and dropped.
+// preTokenizers maps names to pre-tokenizers. It is built for each vocabulary, used and dropped.
 func preTokenizers() map[string]preTokenizer {
 	table := make(map[string]preTokenizer, 100)
 	for _, g := range []struct {
@@ -70,8 +70,8 @@ func gpt2Rules() []rule {
 		afterBlank(run(notSpaceLetterNumber)), spacesButLast)}
 }
 
-// modern is the shape that most makers took from GPT-4: a word with any one character before it, digits,
-// other characters with what may follow them, lines, and white space of which one character stays with the next word.
+// modern is the shape that most makers took from GPT-4: a word with any one character before it, digits, other
+// characters with what may follow them, lines, and white space, of which one character stays with the next word.
 func modern(word match, digits match, marks match) rule {
 	return words(word, digits, marks, lines, spacesButLast, spaces)
 }

@@ -1,14 +1,14 @@
 package token
 
-// A rule cuts a piece of text: it appends to dst the end of each part of t.text[from:], the last one included.
-// A pre-tokenizer is a list of rules; each cuts the parts that the one before left.
+// A rule cuts a piece of text: it appends to dst the end of each part of t.text[from:], the last one included. A
+// pre-tokenizer is a list of rules; each cuts the parts that the one before left.
 type rule func(dst []int, t chars, from int) []int
 
-// match returns where a match that begins at i ends, or i if there is none. It never looks before i.
+// match returns the end of a match that begins at i, or i if there is none. It never looks before i.
 type match func(t chars, i int) int
 
-// words is the rule "every match is a part, and so is what lies between two of them": what a regular expression
-// of these alternatives finds, each tried in turn at each character.
+// words makes a rule that cuts at both ends of every match: it finds the matches of a regular expression of these
+// alternatives, each tried in turn at each character.
 func words(alternatives ...match) rule {
 	return func(dst []int, t chars, from int) []int {
 		for i := from; i < len(t.text); {
@@ -53,7 +53,7 @@ func split(rules []rule, t chars, s *scratch) []int {
 	return ends
 }
 
-// The alternatives below carry the regular expression that they stand for; L, M, N, P, S are Unicode categories.
+// Matches with the regular expressions that they implement; L, M, N, P, S are Unicode categories.
 
 // run is [set]+.
 func run(set class) match {
@@ -210,7 +210,7 @@ func shortForms(t chars, i int) int { return shortForm(t.text, i, 0) }
 // anyShortForms is shortForms in upper or lower case.
 func anyShortForms(t chars, i int) int { return shortForm(t.text, i, 0x20) }
 
-// shortForm takes bits to set in both letters before they are compared.
+// shortForm matches a short form at i; bits of fold are set in both letters before they are compared.
 func shortForm(s string, i int, fold byte) int {
 	if i+1 >= len(s) || s[i] != '\'' {
 		return i

@@ -1,6 +1,6 @@
 package token
 
-// Rules that look at upper and lower case, at digits in threes, or at single scripts.
+// Rules that distinguish upper and lower case, cut digits in threes, or treat single scripts.
 
 // casedWord is [^\r\n\p{L}\p{N}]?U*W+|[^\r\n\p{L}\p{N}]?U+W*, where U is a character of set other than a-z and W one
 // other than A-Z: a word begins anew at an ASCII capital after a small letter. Letters beyond ASCII are both.
@@ -17,7 +17,7 @@ func casedWord(set class) match {
 	}
 }
 
-// upperLower is U*W+, with what a regular expression does when it steps back.
+// upperLower matches U*W+, with a regular expression's backtracking.
 func upperLower(t chars, i int, set class) int {
 	end := i     // of U*
 	shared := -1 // end of the last character in it that is a W too
@@ -40,7 +40,7 @@ func upperLower(t chars, i int, set class) int {
 	return i
 }
 
-// upperRun is U+W*, where no W follows the U+.
+// upperRun matches U+W*, where no W follows the U+.
 func upperRun(t chars, i int, set class) int {
 	for {
 		r, c, next := t.at(i)
@@ -109,7 +109,7 @@ func afmoeRules() []rule {
 	return []rule{digitsInThrees, words(runOf(isEastAsian)), deepseek3Rule("\r\n", lines)}
 }
 
-// digitsInThrees cuts \p{N}+ into threes counted from its end. What stands before a number stays with its first digits:
+// digitsInThrees cuts \p{N}+ into threes counted from its end. Text before a number stays with its first digits:
 // llama.cpp does so, and models are run with it.
 func digitsInThrees(dst []int, t chars, from int) []int {
 	for i := from; i < len(t.text); {
@@ -138,8 +138,8 @@ func digitsInThrees(dst []int, t chars, from int) []int {
 	return dst
 }
 
-// isEastAsian lists the ranges of Trinity's expression. The third begins at U+8C48 where U+F900 was meant: they look
-// the same, and llama.cpp has the former.
+// isEastAsian reports whether Trinity's expression lists r. The third range begins at U+8C48 where U+F900 was meant:
+// they look the same, and llama.cpp has the former.
 func isEastAsian(r rune) bool {
 	for _, span := range [...][2]rune{
 		{0x4E00, 0x9FFF}, {0x3400, 0x4DBF}, {0x8C48, 0xFAFF}, {0x3040, 0x30FF}, {0xFF65, 0xFF9F}, {0x2F00, 0x2FDF},
@@ -213,7 +213,7 @@ func letterNotHan(t chars, i int) int {
 	}
 }
 
-// isHan covers the CJK blocks that llama.cpp takes for \p{Han}.
+// isHan reports whether r is in the CJK blocks that llama.cpp takes for \p{Han}.
 func isHan(r rune) bool {
 	return r >= 0x4E00 && r <= 0x9FFF || r >= 0x3400 && r <= 0x4DBF || r >= 0x20000 && r <= 0x2A6DF ||
 		r >= 0x2A700 && r <= 0x2EBEF || r >= 0xF900 && r <= 0xFAFF || r >= 0x2F800 && r <= 0x2FA1F

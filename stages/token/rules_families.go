@@ -113,7 +113,7 @@ func deepseek3Rules() []rule {
 	return []rule{words(upTo(3, number)), words(runOf(isKanaOrHan)), deepseek3Rule("\r\n", lines)}
 }
 
-// deepseek3Rule takes what may follow punctuation, and what ends lines.
+// deepseek3Rule makes a rule from the bytes that may follow punctuation, and the match of line ends.
 func deepseek3Rule(tail string, line match) rule {
 	return words(markedWord, afterOne(letter|punctuation|symbolic, run(letter|mark)),
 		then(afterBlank(run(punctuation|symbolic)), tail), line, spacesButLast, spaces)

@@ -8,13 +8,13 @@ import (
 	"github.com/sluice-ai/sluice/internal/meta"
 )
 
-// specialIDs are the tokens with a role, none where there is none.
+// specialIDs are the ids of the tokens with a role, none for a role without a token.
 type specialIDs struct {
 	bos, eos, eot, eom, unk, sep, pad, mask                   ID
 	fimPrefix, fimSuffix, fimMiddle, fimPad, fimRepo, fimFile ID
 }
 
-// noSpecials has no roles.
+// noSpecials returns specialIDs without any token.
 func noSpecials() specialIDs {
 	return specialIDs{none, none, none, none, none, none, none, none, none, none, none, none, none, none}
 }
@@ -116,7 +116,7 @@ func (v *Vocab) findEOG() {
 	slices.Sort(v.eog)
 }
 
-// spareEOG takes back what only looks like an end. In gpt-oss and Solar "<|end|>" ends a message and not the
+// spareEOG removes tokens that only look like an end. In gpt-oss and Solar "<|end|>" ends a message and not the
 // answer; in Gemma 4 and PaddleOCR "</s>" is text.
 func (v *Vocab) spareEOG(ends map[ID]bool) {
 	ending := func(text string) bool {
@@ -136,7 +136,7 @@ func (v *Vocab) spareEOG(ends map[ID]bool) {
 	}
 }
 
-// findStrips marks the tokens that swallow white space beside them. Files do not say so; llama.cpp knows it by the
+// findStrips marks the tokens that remove white space beside them. Files do not state it; llama.cpp decides by the
 // names of models.
 func (v *Vocab) findStrips(m *meta.Map) {
 	pre, _ := m.String(prefix + "pre")

@@ -52,7 +52,7 @@ func (p *spm) encode(dst []ID, text string, fresh bool, s *scratch) ([]ID, error
 	return dst, nil
 }
 
-// word appends the ids of a stretch of text that no token leaves.
+// word appends the ids of a stretch of text that no token crosses.
 func (p *spm) word(dst []ID, text string, c *chain) []ID {
 	c.reset(len(text))
 	for i := 0; i < len(text); {
@@ -78,8 +78,9 @@ func (p *spm) word(dst []ID, text string, c *chain) []ID {
 	return dst
 }
 
-// glue lists what stands beside what in some token. Elsewhere no token reaches across, and the parts may be merged one
-// by one with the same result as the whole text: short chains are much faster than one long one.
+// glue lists the pairs of characters that are neighbours in some token. Between other pairs no token reaches across,
+// so the parts may be merged one by one with the same result as the whole text: short chains are much faster than one
+// long one.
 type glue struct {
 	before [256]bool      // bytes after which some token goes on with U+2581
 	pairs  [256][4]uint64 // by first byte: the bytes that follow it
@@ -95,8 +96,8 @@ func (g *glue) add(token string) {
 	}
 }
 
-// wordEnd returns the end of the word that begins at i: words end before U+2581, and long ones before any character
-// that no token has after the one before it.
+// wordEnd returns the end of the word that begins at i. A word ends before U+2581, and a long one before any
+// character that no token has after the one before it.
 func (g *glue) wordEnd(text string, i int) int {
 	for from := i; ; {
 		if i++; i >= len(text) {
@@ -147,7 +148,7 @@ func (v *Vocab) planSPM(m *meta.Map) (func() error, error) {
 	}, nil
 }
 
-// ranks numbers scores from the highest on.
+// ranks numbers the scores, the highest first.
 func ranks(scores []float32) []int32 {
 	sorted := slices.Clone(scores)
 	slices.SortFunc(sorted, func(a, b float32) int {
@@ -172,7 +173,7 @@ func ranks(scores []float32) []int32 {
 	return out
 }
 
-// addSentencePieces fills the pieces of the kinds that write spaces as U+2581.
+// addSentencePieces fills the pieces of the kinds that spell spaces as U+2581.
 func (v *Vocab) addSentencePieces() error {
 	for id, text := range v.text {
 		var piece []byte

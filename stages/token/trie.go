@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// trie finds the keys that begin at a place in a text. Children lie behind each other, ordered by label.
+// trie finds the keys that begin at a position in a text. The children of a node are contiguous, ordered by label.
 type trie struct {
 	nodes  []trieNode
 	labels []byte  // label of each edge
@@ -22,7 +22,7 @@ type trieKey struct {
 	id   ID
 }
 
-// newTrie takes keys over. Of equal keys the smallest id counts; an empty key is never found.
+// newTrie makes a trie and takes over keys. Of equal keys the smallest id counts; an empty key is never found.
 func newTrie(keys []trieKey) trie {
 	slices.SortFunc(keys, func(a, b trieKey) int {
 		return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.id, b.id))
@@ -55,7 +55,7 @@ func newTrie(keys []trieKey) trie {
 	return t
 }
 
-// step follows label from node; it returns -1 where no key goes on.
+// step returns the child of node for label; -1 if no key continues so.
 func (t *trie) step(node int32, label byte) int32 {
 	n := &t.nodes[node]
 	lo, hi := n.first, n.first+n.count

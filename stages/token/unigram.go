@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/meta"
 )
 
-// unigram covers text by the tokens whose log-probabilities have the greatest sum (Kudo 2018), after SentencePiece's
+// unigram covers text by the tokens with the greatest sum of log-probabilities (Kudo 2018), after SentencePiece's
 // normalisation.
 type unigram struct {
 	tokens      trie
@@ -23,10 +23,10 @@ type unigram struct {
 	mergeSpaces bool // runs of spaces become one, those at the ends go
 }
 
-// unkPenalty is how much less likely than the least likely token an unknown character is.
+// unkPenalty is the difference of the log-probabilities of the least likely token and an unknown character.
 const unkPenalty = 10
 
-// choice is the best way to reach a place in the text: by which token, from where.
+// choice is the best way to reach a position in the text: its last token, and where that begins.
 type choice struct {
 	score float64
 	id    ID
@@ -59,7 +59,7 @@ func (u *unigram) encode(dst []ID, text string, _ bool, s *scratch) ([]ID, error
 	return u.trace(dst, best), nil
 }
 
-// extend tries every token that begins at i, and says whether one is just the character up to end.
+// extend tries every token that begins at i, and reports whether one of them is exactly the character up to end.
 func (u *unigram) extend(best []choice, clean []byte, i, end int) (whole bool) {
 	for node, j := int32(0), i; j < len(clean); {
 		if node = u.tokens.step(node, clean[j]); node < 0 {
@@ -82,7 +82,7 @@ func (u *unigram) extend(best []choice, clean []byte, i, end int) (whole bool) {
 	return whole
 }
 
-// trace appends the ids of the best way to the end; unknown characters in a row are one token.
+// trace appends the ids of the best way to the end; consecutive unknown characters become one token.
 func (u *unigram) trace(dst []ID, best []choice) []ID {
 	start := len(dst)
 	for i := len(best) - 1; i > 0; i = int(best[i].from) {
@@ -95,7 +95,7 @@ func (u *unigram) trace(dst []ID, best []choice) []ID {
 	return dst
 }
 
-// normalize appends text with its characters replaced and its spaces in order, written as U+2581.
+// normalize appends text with its characters replaced and its spaces normalised, spelled as U+2581.
 func (u *unigram) normalize(dst []byte, text string) ([]byte, error) {
 	inWord, begun := false, false
 	for i := 0; i < len(text); {
@@ -125,8 +125,8 @@ func (u *unigram) normalize(dst []byte, text string) ([]byte, error) {
 	return dst, nil
 }
 
-// next returns what the beginning of text becomes, and how many bytes that is of. A prefix of a user-defined token
-// stays as it is, even if the token does not go on: llama.cpp matches it so.
+// next returns the replacement of the beginning of text, and that beginning's length in bytes. A prefix of a
+// user-defined token stays as it is, even if the token does not continue: llama.cpp matches it so.
 func (u *unigram) next(text string) (part string, n int, err error) {
 	for node := int32(0); n < len(text); n++ {
 		if node = u.userDefined.step(node, text[n]); node < 0 {

@@ -12,10 +12,10 @@ import (
 // ID is a token's index in its vocabulary.
 type ID = int32
 
-// none stands where a vocabulary lacks a special token.
+// none stands for a special token that a vocabulary lacks.
 const none ID = -1
 
-// Vocab is one model's vocabulary with its rules. It does not change after New; any number of goroutines may use it.
+// Vocab is a model's vocabulary with its rules. It does not change after New and is safe for concurrent use.
 // Wide: each is a rule of a vocabulary, or a table.
 type Vocab struct {
 	text    []string // as the file spells it: byte-level tokens in their printable alphabet
@@ -39,13 +39,13 @@ type Vocab struct {
 	pieceTrie trie // all tokens by their bytes
 }
 
-// encoder is what differs between kinds of vocabulary: it appends the ids of text that holds no special token.
-// fresh says that the text is at the start or follows a special token.
+// encoder is the part of Encode that depends on the kind of vocabulary: it appends the ids of text without special
+// tokens. fresh reports that the text is at the start or follows a special token.
 type encoder interface {
 	encode(dst []ID, text string, fresh bool, s *scratch) ([]ID, error)
 }
 
-// Options choose what Encode does beyond plain text.
+// Options control what Encode does beyond plain text.
 type Options struct {
 	AddSpecial   bool // add BOS, EOS and SEP where the model's metadata asks for them
 	ParseSpecial bool // recognise the texts of control tokens; never set it for text from strangers
@@ -54,7 +54,8 @@ type Options struct {
 	Stop func() bool // asked from time to time; true ends it with ErrStopped
 }
 
-// New reads the vocabulary from a model file's metadata. An id out of range counts as not given.
+// New reads the vocabulary from a model file's metadata. A special token's id out of range counts as absent. It fails
+// if a key is missing, of a wrong type or contradictory.
 func New(m *meta.Map) (*Vocab, error) {
 	v, err := load(m)
 	if err != nil {
@@ -63,9 +64,10 @@ func New(m *meta.Map) (*Vocab, error) {
 	return v, nil
 }
 
-// Encode appends the ids of text to dst. Bytes that are not UTF-8 become U+FFFD, except where SentencePiece has tokens
-// for bytes. As in llama.cpp, a byte that a byte-level vocabulary has no token for is left out. Its memory is a small
-// multiple of the text that there is room for, and is let go where that is much.
+// Encode appends the ids of text to dst. Bytes that are not UTF-8 become U+FFFD, except where SentencePiece has
+// tokens for bytes. As in llama.cpp, a byte without a token of a byte-level vocabulary is left out. Working memory is
+// a small multiple of the text's size, and is released if it is large. It fails with ErrStopped, a TooLong or a
+// WordTooLong, or if the text has more than 512 MiB.
 func (v *Vocab) Encode(dst []ID, text string, o Options) ([]ID, error) {
 	if len(text) > math.MaxInt32/4 {
 		return dst, fmt.Errorf("text has %d bytes, at most %d can be encoded: split it", len(text), math.MaxInt32/4)
@@ -111,8 +113,8 @@ func (v *Vocab) Encode(dst []ID, text string, o Options) ([]ID, error) {
 	return dst, nil
 }
 
-// Pair is the second of two texts, as Encode makes them with special tokens, where the first stands before it: a text
-// begins once, and in vocabularies with a separator that are not WordPiece (RoBERTa's) that comes between, too.
+// Pair returns the second of two texts, encoded with special tokens, as it follows the first: without the token that
+// begins a text, and in vocabularies with a separator that are not WordPiece (RoBERTa's) with the separator instead.
 func (v *Vocab) Pair(second []ID) []ID {
 	if v.addBOS && len(second) > 1 && second[0] == v.special.bos {
 		second = second[1:]
@@ -126,11 +128,11 @@ func (v *Vocab) Pair(second []ID) []ID {
 // Size returns the number of tokens.
 func (v *Vocab) Size() int { return len(v.text) }
 
-// has says whether id is in the vocabulary.
+// has reports whether id is in the vocabulary.
 func (v *Vocab) has(id ID) bool { return id >= 0 && int(id) < len(v.text) }
 
-// Piece returns the bytes that a token stands for; a control token stands for its text. Part of a character is
-// possible. An id outside the vocabulary has none. The caller must not change the bytes.
+// Piece returns the bytes of a token, which may be part of a character; for a control token its text. An id outside
+// the vocabulary has no bytes. The caller must not change them.
 func (v *Vocab) Piece(id ID) []byte {
 	if !v.has(id) {
 		return nil
@@ -138,10 +140,10 @@ func (v *Vocab) Piece(id ID) []byte {
 	return v.pieces.at(id)
 }
 
-// IsControl says that a token is not shown in text.
+// IsControl reports whether a token is not shown in text.
 func (v *Vocab) IsControl(id ID) bool { return v.has(id) && v.attr[id]&(control|unknown) != 0 }
 
-// IsEOG says that a token ends generation.
+// IsEOG reports whether a token ends generation.
 func (v *Vocab) IsEOG(id ID) bool {
 	_, ok := slices.BinarySearch(v.eog, id)
 	return ok
@@ -169,13 +171,14 @@ func (v *Vocab) spelling(id ID) string {
 	return v.text[id]
 }
 
-// Lookup finds a token by the text that the file spells it with.
+// Lookup returns the token with a text, in the file's spelling, and whether there is one.
 func (v *Vocab) Lookup(text string) (ID, bool) {
 	id, ok := v.lookup[text]
 	return id, ok
 }
 
-// arena holds the bytes of all tokens behind each other: two words of overhead a token, and nothing to collect.
+// arena holds the bytes of all tokens contiguously: an overhead of two words a token, and no pointers for the garbage
+// collector.
 type arena struct {
 	bytes []byte
 	ends  []uint32 // ends[i] is where token i ends

@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/meta"
 )
 
-// wordPiece is BERT's: text is normalised and cut into words, and each word is covered by the longest tokens from left
-// to right; one that cannot be covered is unknown as a whole.
+// wordPiece is BERT's tokenizer: text is normalised and cut into words, and each word is covered by the longest
+// tokens from left to right; a word that cannot be covered is unknown as a whole.
 type wordPiece struct {
 	table        *classes
 	tokens       trie
@@ -95,8 +95,8 @@ func (w *wordPiece) base(r rune) rune {
 	return r
 }
 
-// isIdeograph says which characters are words of their own: the blocks of BERT's is_chinese_char, with 0x2B920 for
-// 0x2B820 as in the Hugging Face tokenizers.
+// isIdeograph reports whether a character is a word of its own: it is in the blocks of BERT's is_chinese_char, with
+// 0x2B920 for 0x2B820 as in the Hugging Face tokenizers.
 func isIdeograph(r rune) bool {
 	return r >= 0x4E00 && r <= 0x9FFF || r >= 0x3400 && r <= 0x4DBF || r >= 0x20000 && r <= 0x2A6DF ||
 		r >= 0x2A700 && r <= 0x2B81F || r >= 0x2B920 && r <= 0x2CEAF || r >= 0xF900 && r <= 0xFAFF ||
