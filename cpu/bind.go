@@ -90,6 +90,8 @@ func (b *binder) alone(n *ir.Node, wanted bool) runner {
 		return b.scan(n)
 	case ir.Attend:
 		return b.attention(n)
+	case ir.Around:
+		return b.around(n)
 	}
 	return b.plain(n, wanted)
 }
@@ -150,10 +152,10 @@ func (b *binder) op(it *live.Item) rowOp {
 // end adds what the last segment owes its caller: finite logits, or vectors, in the step's memory.
 func (b *binder) end() {
 	if !b.layout.leaves() {
-		return // somebody else computes the head
+		return // somebody else computes the head, or there is none
 	}
 	last := &b.m.segments[len(b.m.segments)-1]
-	out := b.layout.place(b.p.Output)
+	out := b.layout.place(b.p.End())
 	c := &chain{ex: &b.m.execution, wanted: true, grain: 1}
 	if !out.logits {
 		logits := place{logits: true, stride: out.width, width: out.width}
@@ -305,14 +307,15 @@ func (b *binder) rope(n *ir.Node, out, x place) *ropeOp {
 // ropeTable finds the table of the same angles, or makes one.
 func (b *binder) ropeTable(a *ir.RoPEArgs, divisors []float32) *ropeTable {
 	for _, t := range b.ropes {
-		if slices.Equal(t.args.Freq, a.Freq) && t.args.Mscale == a.Mscale && same(t.divisors, divisors) {
+		if slices.Equal(t.args.Freq, a.Freq) && slices.Equal(t.args.Axes, a.Axes) && t.args.Mscale == a.Mscale &&
+			same(t.divisors, divisors) {
 			return t
 		}
 	}
 	rows, pairs := b.m.config.MaxRows, a.Dims/2
 	t := &ropeTable{
 		args: a, divisors: divisors, pairs: pairs,
-		pos: slices.Repeat([]int{-1}, rows), cos: make([]float32, rows*pairs), sin: make([]float32, rows*pairs),
+		at: slices.Repeat([]ir.Place{{-1}}, rows), cos: make([]float32, rows*pairs), sin: make([]float32, rows*pairs),
 	}
 	b.ropes = append(b.ropes, t)
 	return t

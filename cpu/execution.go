@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
 )
 
 // execution is what the phases of a model share: the memory of values and workers, and the running step.
@@ -100,7 +101,13 @@ func (ex *execution) rows(wanted bool) int {
 	if wanted {
 		return len(ex.step.Wanted)
 	}
-	return len(ex.step.Tokens)
+	return ex.step.Rows()
+}
+
+// place is where row r is on its axes.
+func (ex *execution) place(r int) ir.Place {
+	span := &ex.step.Spans[ex.span[r]]
+	return span.Place(r - span.Row)
 }
 
 // load finds the position and the span of every row.

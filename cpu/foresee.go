@@ -80,8 +80,8 @@ func (m *model) Foresees(segment int) (route int, ok bool) {
 func (m *model) foresee(segment int, s *backend.Step, tell func(margins []int8)) {
 	seg := &m.segments[segment]
 	f := seg.next
-	f.margins = f.margins[:len(s.Tokens)*len(f.keys)]
-	for r := range s.Tokens {
+	f.margins = f.margins[:s.Rows()*len(f.keys)]
+	for r := range s.Rows() {
 		if !f.row(m, m.at(&seg.stream, r), f.margins[r*len(f.keys):][:len(f.keys)]) {
 			return
 		}

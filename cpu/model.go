@@ -72,10 +72,12 @@ func (m *model) cross(v ir.Value, s *backend.Step, rows []float32, move func(her
 	if !ok {
 		return fmt.Errorf("value %d crosses no border of what is computed here", v)
 	}
-	if len(rows) != len(s.Tokens)*at.width {
-		return fmt.Errorf("value %d: %d numbers, want %d rows of %d", v, len(rows), len(s.Tokens), at.width)
+	n := s.Height(m.program, v)
+	if len(rows) != n*at.width {
+		return fmt.Errorf("value %d: %d numbers, want %d rows of %d", v, len(rows), n, at.width)
 	}
-	for r := range s.Tokens {
+	m.step, m.logits = s, s.Logits
+	for r := range n {
 		move(m.at(&at, r), rows[r*at.width:][:at.width])
 	}
 	return nil

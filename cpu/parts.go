@@ -76,7 +76,7 @@ func (m *model) needs(g *ir.Group) bool {
 func (m *model) choices(route int, s *backend.Step) []int32 {
 	seg := &m.segments[route]
 	m.chosen = m.chosen[:0]
-	for r := range s.Tokens {
+	for r := range s.Rows() {
 		left := seg.used
 		for e, w := range m.at(&seg.route, r) {
 			if w != 0 {

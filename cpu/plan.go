@@ -67,8 +67,10 @@ type layout struct {
 
 func newLayout(p *ir.Bound, buffers *live.Buffers, c backend.Config, tiled bool) *layout {
 	l := &layout{p: p, buffers: buffers, config: c, tiled: tiled}
-	if b, from := buffers.Of(p.Output); b != nil && from == 0 && b.Width == p.OutputWidth() {
-		l.output = b
+	if l.leaves() {
+		if b, from := buffers.Of(p.End()); from == 0 && b.Width == p.OutputWidth() {
+			l.output = b
+		}
 	}
 	l.size = live.Place(buffers.All, func(b *live.Buffer) int {
 		if b == l.output {
@@ -107,9 +109,12 @@ func (l *layout) place(v ir.Value) place {
 	return place{logits: b == l.output, off: b.Offset + from, stride: b.Width, width: l.p.Widths[v]}
 }
 
-// leaves says whether the program's output is computed here.
+// leaves says whether the program's end is computed here.
 func (l *layout) leaves() bool {
-	b, _ := l.buffers.Of(l.p.Output)
+	if l.p.End() == ir.NoValue {
+		return false
+	}
+	b, _ := l.buffers.Of(l.p.End())
 	return b != nil
 }
 

@@ -52,7 +52,7 @@ func TestLayout(t *testing.T) {
 	p := bind(t, backendtest.Layer())
 	l, phases := planned(p, false, false)
 	apart(t, l)
-	require.True(t, l.place(p.Output).logits)
+	require.True(t, l.place(p.End()).logits)
 	require.True(t, l.place(p.Segments[3].Nodes[2].Out).logits, "the product that the soft cap reads")
 	slice := p.Segments[2].Nodes[3]
 	require.Equal(t, ir.Slice, slice.Op)

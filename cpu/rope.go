@@ -12,8 +12,8 @@ type ropeTable struct {
 	args     *ir.RoPEArgs
 	divisors []float32 // nil, or of Freq
 	pairs    int
-	pos      []int     // by row: the position of its angles, −1 for none
-	cos, sin []float32 // [rows][pairs]
+	at       []ir.Place // by row: the place of its angles; below 0 for none
+	cos, sin []float32  // [rows][pairs]
 }
 
 // ropeOp rotates the heads of a row.
@@ -28,15 +28,15 @@ func same(a, b []float32) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// angles gives cos and sin for row r at a position.
-func (t *ropeTable) angles(r, pos int) (cos, sin []float32) {
+// angles gives cos and sin for row r at a place.
+func (t *ropeTable) angles(r int, at ir.Place) (cos, sin []float32) {
 	cos, sin = t.cos[r*t.pairs:][:t.pairs], t.sin[r*t.pairs:][:t.pairs]
-	if t.pos[r] == pos {
+	if t.at[r] == at {
 		return cos, sin
 	}
-	t.pos[r] = pos
-	for i, freq := range t.args.Freq {
-		angle := float64(pos) * freq
+	t.at[r] = at
+	for i := range t.args.Freq {
+		angle := t.args.Angle(i, at)
 		if t.divisors != nil {
 			angle /= float64(t.divisors[i])
 		}
@@ -49,7 +49,7 @@ func (t *ropeTable) angles(r, pos int) (cos, sin []float32) {
 func (o *ropeOp) row(ex *execution, _, r int) error {
 	a, y := o.args, ex.at(&o.out, r)
 	copy(y, ex.at(&o.x, r)) // onto itself, usually
-	cos, sin := o.table.angles(r, ex.pos[r])
+	cos, sin := o.table.angles(r, ex.place(r))
 	for h := range a.Heads {
 		head := y[h*a.HeadDim:][:a.Dims]
 		if a.Interleaved {

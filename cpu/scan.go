@@ -30,7 +30,7 @@ func (s *scan) parts() int { return (s.args.Heads + s.each - 1) / s.each }
 
 func (s *scan) chunks() int {
 	spans := len(s.ex.step.Spans)
-	rows := max(1, len(s.ex.step.Tokens)/spans)
+	rows := max(1, s.ex.step.Rows()/spans)
 	s.each = max(1, scanGrain/(rows*s.args.KDim*s.stride))
 	return spans * s.parts()
 }

@@ -153,7 +153,7 @@ func (m *model) Run(w backend.Work, s *backend.Step) error {
 		}
 	}
 	if seg.Kind.Ends() {
-		copy(s.Logits, m.values[m.p.Output])
+		copy(s.Logits, m.values[m.p.End()])
 	}
 	return nil
 }

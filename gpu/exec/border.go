@@ -39,7 +39,7 @@ func (m *model) cross(v ir.Value, s *backend.Step, rows []float32, in bool) erro
 	if v < 0 || int(v) >= len(m.layout.program.Widths) || !m.crosses(v) {
 		return fmt.Errorf("value %d crosses no border of what is computed here", v)
 	}
-	n, width := len(s.Tokens), m.layout.program.Widths[v]
+	n, width := s.Height(m.layout.program, v), m.layout.program.Widths[v]
 	if len(rows) != n*width {
 		return fmt.Errorf("value %d: %d numbers, want %d rows of %d", v, len(rows), n, width)
 	}

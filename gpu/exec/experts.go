@@ -113,7 +113,7 @@ func (m *model) hear(route int, s *backend.Step, tell func([]int32)) error {
 	if err != nil {
 		return err
 	}
-	rows := len(s.Tokens)
+	rows := s.Rows()
 	m.ends <- ended{value: value, told: func(err error) {
 		if err != nil { // the step says so: whoever waits goes on to its end
 			c.experts = slices.Repeat([]int32{absent}, rows*c.of.Used)
@@ -149,7 +149,7 @@ func (m *model) learn(x *entry, segment int) (*choice, error) {
 		err = m.device.queue.wait(value)
 	}
 	if err == nil {
-		c.read(len(x.step.Tokens))
+		c.read(x.step.Rows())
 	}
 	return c, err
 }
@@ -186,7 +186,7 @@ func (m *model) fillRegion(x *entry, w *backend.Work) error {
 			tables[i*experts+e] = m.weights.base(&m.weights.groups[g]) + l.at
 		}
 	}
-	pairs := len(x.step.Tokens) * c.of.Used
+	pairs := x.step.Rows() * c.of.Used
 	ids, weights := words[uint32](c.b, 0, pairs), words[float32](c.b, int(c.b.Size/2), pairs)
 	list := words[uint32](r.b, r.ids, x.shape.Rows*c.of.Used)
 	for i := range list {

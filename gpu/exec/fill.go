@@ -11,7 +11,7 @@ import (
 // nothing: kernels know how many there are.
 func (m *model) fill(x *entry) {
 	p, e, step := m.layout.plan, &m.layout.plan.Entry, x.step
-	x.shape = plan.Shape{Rows: plan.RowClass(len(step.Tokens)), Prompt: m.layout.apart && step.Prompt, Alone: true}
+	x.shape = plan.Shape{Rows: plan.RowClass(step.Rows()), Prompt: m.layout.apart && step.Prompt, Alone: true}
 	if len(m.layout.program.States) > 0 {
 		x.shape.Spans = plan.RowClass(len(step.Spans))
 	}
@@ -25,7 +25,7 @@ func (m *model) fill(x *entry) {
 		copy(words[int32](x.block, e.Wanted, wanted), step.Wanted)
 		clear(words[int32](x.block, e.Wanted, wanted)[len(step.Wanted):])
 	}
-	for i, there := range [...]int{len(step.Tokens), len(step.Wanted)} {
+	for i, there := range [...]int{step.Rows(), len(step.Wanted)} {
 		left := words[uint32](x.block, e.Left[i], p.Capacity(i == 1)/kernel.MaxColumns+1)
 		for c := range left {
 			left[c] = uint32(max(0, there-c*kernel.MaxColumns))
@@ -47,7 +47,8 @@ func fillTexts(x *entry, e *plan.Entry) {
 	all := words[kernel.Text](x.block, e.Texts, len(x.step.Spans)+1)
 	for i := range x.step.Spans {
 		span := &x.step.Spans[i]
-		all[i] = kernel.Text{Row: uint32(span.Row), Rows: uint32(span.Rows), Position: uint32(span.Pos)}
+		all[i] = kernel.Text{Row: uint32(span.Row), Rows: uint32(span.Rows), Position: uint32(span.Pos),
+			Height: uint32(span.Grid.Height), Width: uint32(span.Grid.Width)}
 	}
 	all[len(x.step.Spans)] = kernel.Text{}
 }
@@ -91,7 +92,7 @@ func (m *model) fillRows(x *entry, e *plan.Entry) {
 		if class.State {
 			clear(words[kernel.Span](x.block, e.Spans[c], x.shape.Spans)[len(x.step.Spans):])
 		} else {
-			clear(words[kernel.Row](x.block, e.Rows[c], x.shape.Rows)[len(x.step.Tokens):])
+			clear(words[kernel.Row](x.block, e.Rows[c], x.shape.Rows)[x.step.Rows():])
 		}
 	}
 	for i := range x.step.Spans {
@@ -143,7 +144,7 @@ func (m *model) fillAngles(x *entry, e *plan.Entry) {
 			span := &x.step.Spans[j]
 			for k := range span.Rows {
 				at := (span.Row + k) * r.Args.Dims
-				kernel.Angles(all[at:at:at+r.Args.Dims], r.Args, divisors, span.Pos+k)
+				kernel.Angles(all[at:at:at+r.Args.Dims], r.Args, divisors, span.Place(k))
 			}
 		}
 	}

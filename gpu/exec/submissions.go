@@ -59,7 +59,7 @@ func worksOf(p *ir.Program) []work {
 
 // products is the cost of a segment in a step.
 func (m *model) products(x *entry, segment int) float64 {
-	rows, w := len(x.step.Tokens), &m.layout.works[segment]
+	rows, w := x.step.Rows(), &m.layout.works[segment]
 	if m.layout.program.Segments[segment].Kind.Ends() {
 		rows = len(x.step.Wanted)
 	}
@@ -85,7 +85,7 @@ func (m *model) submissions(x *entry, from, to int) (n int, all float64) {
 	if m.device.longest == 0 {
 		return 1, all
 	}
-	rate := math.Float64frombits(m.device.speed.of(len(x.step.Tokens)).Load())
+	rate := math.Float64frombits(m.device.speed.of(x.step.Rows()).Load())
 	if rate == 0 {
 		return most, all
 	}
@@ -149,7 +149,7 @@ func (m *model) flush(x *entry) error {
 // says nothing: it waited for what they compute with.
 func (m *model) learnSpeed(x *entry, last, now time.Time) {
 	if took := now.Sub(later(x.clock.begins, last)); x.clock.work > 0 && took > 0 && m.device.longest > 0 {
-		m.device.speed.of(len(x.step.Tokens)).Store(math.Float64bits(x.clock.work / took.Seconds()))
+		m.device.speed.of(x.step.Rows()).Store(math.Float64bits(x.clock.work / took.Seconds()))
 	}
 }
 

@@ -95,9 +95,9 @@ func (t *Turn) Uses(u *Uses) {
 
 // Angles appends what a row at a position is rotated by: cosine and sine of each pair, in double precision until the
 // last, times Mscale. divisors is the weight of internal/ir's RoPE; nil: ones.
-func Angles(to []float32, a *ir.RoPEArgs, divisors []float32, position int) []float32 {
-	for i, freq := range a.Freq {
-		angle := float64(position) * freq
+func Angles(to []float32, a *ir.RoPEArgs, divisors []float32, at ir.Place) []float32 {
+	for i := range a.Freq {
+		angle := a.Angle(i, at)
 		if divisors != nil {
 			angle /= float64(divisors[i])
 		}

@@ -25,7 +25,8 @@ func plain(x *access, k *kernel.Plain) {
 		if t.Rows == 0 {
 			break
 		}
-		f.Spans = append(f.Spans, ir.Span{Row: int(t.Row), Rows: int(t.Rows), Pos: int(t.Position)})
+		f.Spans = append(f.Spans, ir.Span{Row: int(t.Row), Rows: int(t.Rows), Pos: int(t.Position),
+			Grid: ir.Grid{Height: int(t.Height), Width: int(t.Width)}})
 	}
 	for i, v := range n.In {
 		for r := range rows {

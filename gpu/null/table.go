@@ -76,7 +76,9 @@ func (table) Recode(t quant.Type, cols int, to, file []byte) error {
 }
 
 // families are the loops, by what they are for: of a launch that is another family's there is none.
-var families = []func(kernel.Launch) func(*access){elements, products, mixtures, attentions, recurrences, draws, plains, probes}
+var families = []func(kernel.Launch) func(*access){
+	elements, products, mixtures, attentions, recurrences, draws, plains, probes,
+}
 
 // Launch implements driver.Kernels. Arguments are copied: whoever launches may change them.
 func (t table) Launch(to driver.Recording, l kernel.Launch) error {

@@ -19,11 +19,11 @@ func (p *Plan) BestBytes() uint64 {
 func (x *stream) end() {
 	x.seg = x.shape.To
 	switch {
-	case x.seg == len(x.program.Segments)-1:
+	case x.program.Segments[x.seg].Kind.Ends():
 		if x.rowsOf(true); x.n > 0 {
 			x.output()
 		}
-	case !x.target.computes(x.seg + 1): // else that segment looks at it
+	case x.seg == len(x.program.Segments)-1 || !x.target.computes(x.seg+1): // else that segment looks at it
 		x.rowsOf(false)
 		for _, v := range x.program.Handed(x.seg) {
 			if p := x.Place(v); p.Row > 0 { // else it is part of the kernels that read it
@@ -35,7 +35,7 @@ func (x *stream) end() {
 
 // output adds what becomes of the output.
 func (x *stream) output() {
-	out, width := x.Place(x.program.Output), x.program.OutputWidth()
+	out, width := x.Place(x.program.End()), x.program.OutputWidth()
 	at := x.at.Scratch + uint64(out.At)
 	x.finite(at, out.Row, width)
 	if x.shape.Logits {

@@ -70,7 +70,9 @@ func Fuse(p *ir.Bound, whole bool, kernels kernel.Table, kv backend.KV) *Fusion 
 		within: map[*ir.Node]bool{}, sums: map[*ir.Node]*ir.Node{}, norms: map[ir.Value]*ir.Node{},
 		attends: map[*ir.Node]*attended{}, inside: map[*ir.Node]bool{}, targets: map[ir.Value]target{},
 		Sinks: map[ir.Ref]bool{}, Divisors: map[ir.Ref]bool{}}
-	f.kept[p.Output] = true
+	for _, out := range p.Outputs {
+		f.kept[out.Value] = true
+	}
 	var nodes []*ir.Node
 	for s := range p.Segments {
 		for _, v := range p.Segments[s].Carries {
@@ -276,7 +278,7 @@ func (f *Fusion) rotated(n *ir.Node, x *attended) {
 
 func sameRotation(a, b *ir.RoPEArgs) bool {
 	return a.HeadDim == b.HeadDim && a.Dims == b.Dims && a.Interleaved == b.Interleaved && a.Mscale == b.Mscale &&
-		slices.Equal(a.Freq, b.Freq)
+		slices.Equal(a.Freq, b.Freq) && slices.Equal(a.Axes, b.Axes)
 }
 
 // stackSources makes one matrix of neighbours of the same type; all but the last fill whole tiles.

@@ -280,7 +280,7 @@ func (l *planner) put(n *ir.Node, over ...ir.Value) place {
 func (l *planner) free(v ir.Value, n *ir.Node) bool {
 	p := l.program
 	_, beside := l.targets[v]
-	if l.values.Root[v] != v || beside || slices.Contains(p.Segments[l.segment].Carries, v) || v == p.Output ||
+	if l.values.Root[v] != v || beside || slices.Contains(p.Segments[l.segment].Carries, v) || v == p.End() ||
 		p.Widths[v] != p.Widths[n.Out] || l.of[v].b.Width != p.Widths[v] || l.of[v].b.Wanted != l.wanted {
 		return false
 	}

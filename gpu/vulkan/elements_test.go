@@ -226,7 +226,7 @@ func TestTurn(t *testing.T) {
 		x := randomRow(width*len(positions), 3)
 		var angles []float32
 		for _, p := range positions {
-			angles = kernel.Angles(angles, args, divisors, p)
+			angles = kernel.Angles(angles, args, divisors, ir.PlaceOf(nil, p, 0))
 		}
 		y := g.floats(x)
 		g.run(func(r *vk.Recording) {

@@ -142,8 +142,9 @@ type Model interface {
 	// any more and what it computed is there: by any goroutine, and maybe before Finish returns. Its error strikes the
 	// steps that were run after this one, too.
 	Finish(s *Step, done func(error))
-	// In sets a value that a segment takes from one that is computed elsewhere, just before it is run: row after row.
-	// Out copies a value that a segment hands on, just after it was run, and waits for it.
+	// In sets a value that a segment takes from one that is computed elsewhere, or an input of rows of the program, just
+	// before it is run: row after row. Out copies a value that a segment hands on, or an output that it computed, just
+	// after it was run, and waits for it.
 	In(v ir.Value, s *Step, rows []float32) error
 	Out(v ir.Value, s *Step, rows []float32) error
 
@@ -192,8 +193,8 @@ func Enqueue(m Model, segment int, s *Step) error {
 // Step is one pass over the program for rows of several sequences. It is reused from step to step: slices are
 // refilled, not reallocated.
 type Step struct {
-	Tokens []int32 // one for each row; below 0, see DrawOf
-	Spans  []Span  // sequences of the step; their rows tile Tokens in order
+	Tokens []int32 // one for each row, of a program that takes them; below 0, see DrawOf
+	Spans  []Span  // sequences of the step; their rows tile the step in order
 	Wanted []int32 // rows whose logits are wanted, ascending
 	Draws  []Draw  // how each wanted row's token is drawn, by a device that draws; else empty
 	Prompt bool    // rows are of prompts, none of an answer; said where that makes a difference: see Traits.Apart
@@ -229,7 +230,9 @@ type Span struct {
 	Row, Rows int
 	Proposed  int // of Rows, the last ones: not all
 	Pos       int
-	Tables    []Table // by cache class
+	Tables    []Table    // by cache class
+	Grid      ir.Grid    // of a picture, whose rows lie line by line; zero: it is none
+	Places    []ir.Place // by row, its positions on several axes; nil: that in the cache, on each
 }
 
 // Table is the KV blocks of a sequence in one cache class: Blocks[i] holds the BlockSize positions from

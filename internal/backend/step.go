@@ -6,11 +6,32 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
+// Rows is how many rows the spans have.
+func (s *Step) Rows() int {
+	if len(s.Spans) == 0 {
+		return 0
+	}
+	last := &s.Spans[len(s.Spans)-1]
+	return last.Row + last.Rows
+}
+
+// Height is how many rows of a value there are.
+func (s *Step) Height(p *ir.Program, v ir.Value) int {
+	if p.Axis(v) == ir.WantedRows {
+		return len(s.Wanted)
+	}
+	return s.Rows()
+}
+
+// Place is where the span's row i is on its axes.
+func (p *Span) Place(i int) ir.Place { return ir.PlaceOf(p.Places, p.Pos, i) }
+
 // Frame lists the spans as the loops of ops see them.
 func (s *Step) Frame() []ir.Span {
 	spans := make([]ir.Span, len(s.Spans))
 	for i := range s.Spans {
-		spans[i] = ir.Span{Row: s.Spans[i].Row, Rows: s.Spans[i].Rows, Pos: s.Spans[i].Pos}
+		p := &s.Spans[i]
+		spans[i] = ir.Span{Row: p.Row, Rows: p.Rows, Pos: p.Pos, Grid: p.Grid, Places: p.Places}
 	}
 	return spans
 }
@@ -18,8 +39,14 @@ func (s *Step) Frame() []ir.Span {
 // Check says what is wrong with a step for a model of p with such limits, or nil; drawn is how many draws the step
 // before had. It allocates nothing when there is nothing to say.
 func (s *Step) Check(p *ir.Program, c *Limits, drawn int) error {
-	if len(s.Tokens) == 0 || len(s.Tokens) > c.MaxRows {
-		return fmt.Errorf("step of %d rows, want 1 to %d", len(s.Tokens), c.MaxRows)
+	rows := s.Rows()
+	if p.TakesTokens() {
+		rows = len(s.Tokens)
+	} else if len(s.Tokens) > 0 {
+		return fmt.Errorf("%d tokens, and the program takes none", len(s.Tokens))
+	}
+	if rows == 0 || rows > c.MaxRows {
+		return fmt.Errorf("step of %d rows, want 1 to %d", rows, c.MaxRows)
 	}
 	for i, t := range s.Tokens {
 		if int(t) < -drawn || int(t) >= p.Vocab {
@@ -46,14 +73,28 @@ func (s *Step) Check(p *ir.Program, c *Limits, drawn int) error {
 		if p.Whole && span.Pos != 0 {
 			return fmt.Errorf("span %d: begins at position %d of a text that must be computed as a whole", i, span.Pos)
 		}
+		if err := span.checkPlaces(p); err != nil {
+			return fmt.Errorf("span %d: %w", i, err)
+		}
 		if err := span.checkTables(p.Classes, c.Blocks); err != nil {
 			return fmt.Errorf("span %d: %w", i, err)
 		}
 	}
-	if row != len(s.Tokens) {
-		return fmt.Errorf("spans cover %d rows of %d", row, len(s.Tokens))
+	if row != rows {
+		return fmt.Errorf("spans cover %d rows of %d", row, rows)
 	}
-	return s.checkWanted(p.OutputWidth(), c)
+	return s.checkWanted(p.OutputWidth(), rows, c)
+}
+
+// checkPlaces wants a picture where the program takes pictures, and places of all rows or of none.
+func (p *Span) checkPlaces(of *ir.Program) error {
+	if h, w := p.Grid.Height, p.Grid.Width; of.Grid && (h <= 0 || w <= 0 || p.Rows%w != 0 || p.Rows/w != h) {
+		return fmt.Errorf("a picture of %d lines of %d in %d rows, want all of its rows", h, w, p.Rows)
+	}
+	if p.Places != nil && len(p.Places) != p.Rows {
+		return fmt.Errorf("places of %d rows, want %d", len(p.Places), p.Rows)
+	}
+	return nil
 }
 
 // checkTables wants all that the span's rows see, and write, in blocks that there are.
@@ -82,14 +123,14 @@ func (p *Span) checkTables(classes []ir.Class, blocks []int) error {
 	return nil
 }
 
-func (s *Step) checkWanted(outputs int, c *Limits) error {
+func (s *Step) checkWanted(outputs, rows int, c *Limits) error {
 	if len(s.Wanted) > c.MaxWanted {
 		return fmt.Errorf("logits of %d rows wanted, want at most %d", len(s.Wanted), c.MaxWanted)
 	}
 	last := int32(-1)
 	for _, r := range s.Wanted {
-		if r <= last || int(r) >= len(s.Tokens) {
-			return fmt.Errorf("logits of row %d wanted after row %d of %d", r, last, len(s.Tokens))
+		if r <= last || int(r) >= rows {
+			return fmt.Errorf("logits of row %d wanted after row %d of %d", r, last, rows)
 		}
 		last = r
 	}

@@ -65,7 +65,9 @@ func TestStepCheck(t *testing.T) {
 
 // toTens has ten tokens, a class that sees all, and one of which the row at 130 sees no position before 64.
 func toTens() *ir.Program {
-	return &ir.Program{Vocab: 10, Widths: []int{10}, Classes: []ir.Class{{}, {Window: 67}}}
+	return &ir.Program{Vocab: 10, Widths: []int{10}, Classes: []ir.Class{{}, {Window: 67}},
+		Segments: []ir.Segment{{Kind: ir.SegHead}}, Inputs: []ir.Input{{Name: "tokens", Value: ir.NoValue}},
+		Outputs: []ir.Output{{Name: "logits"}}}
 }
 
 func TestStepCheckDraws(t *testing.T) {
@@ -116,5 +118,34 @@ func TestConfigCheck(t *testing.T) {
 		{func(c *Config) { c.Slots = [][]int{{0}, {2}} }, own, "no slot is for group 1"},
 	} {
 		require.EqualError(t, config(bad.edit).Check(p, bad.traits), bad.want)
+	}
+}
+
+// TestStepCheckPictures: rows of pictures are those of their lines, and no tokens.
+func TestStepCheckPictures(t *testing.T) {
+	p := &ir.Program{Grid: true, Whole: true, Inputs: []ir.Input{{Name: "picture"}}, Segments: []ir.Segment{{Kind: ir.SegBlock}}}
+	c := &Limits{MaxRows: 12}
+	good := func() *Step {
+		return &Step{Spans: []Span{{Rows: 6, Grid: ir.Grid{Height: 2, Width: 3}},
+			{Row: 6, Rows: 4, Grid: ir.Grid{Height: 1, Width: 4}, Places: make([]ir.Place, 4)}}}
+	}
+	require.NoError(t, good().Check(p, c, 0))
+	require.Equal(t, ir.Place{3, 3, 3}, good().Spans[0].Place(3))
+	require.Equal(t, ir.Place{}, good().Spans[1].Place(3))
+	for _, bad := range []struct {
+		edit func(s *Step)
+		want string
+	}{
+		{func(s *Step) { s.Spans = nil }, "step of 0 rows, want 1 to 12"},
+		{func(s *Step) { s.Spans[1].Rows, s.Spans[1].Grid.Width = 7, 7 }, "step of 13 rows, want 1 to 12"},
+		{func(s *Step) { s.Tokens = []int32{0} }, "1 tokens, and the program takes none"},
+		{func(s *Step) { s.Spans[0].Grid.Width = 2 }, "span 0: a picture of 2 lines of 2 in 6 rows, want all of its rows"},
+		{func(s *Step) { s.Spans[0].Grid = ir.Grid{} }, "span 0: a picture of 0 lines of 0 in 6 rows, want all of its rows"},
+		{func(s *Step) { s.Spans[1].Places = s.Spans[1].Places[:3] }, "span 1: places of 3 rows, want 4"},
+		{func(s *Step) { s.Spans[1].Pos = 1 }, "span 1: begins at position 1 of a text that must be computed as a whole"},
+	} {
+		s := good()
+		bad.edit(s)
+		require.EqualError(t, s.Check(p, c, 0), bad.want)
 	}
 }

@@ -156,7 +156,7 @@ func badParts(t *testing.T, d backend.Device) {
 	s := model.Steps()[0]
 	s.Tokens, s.Spans = []int32{1}, []backend.Span{{Rows: 1, Tables: Tables(m.Program, []int32{0})}}
 	require.Error(t, backend.Enqueue(model, 1, s), "a segment of others")
-	require.Error(t, model.Out(m.Output, s, make([]float32, m.OutputWidth())), "a value of others")
+	require.Error(t, model.Out(m.End(), s, make([]float32, m.OutputWidth())), "a value of others")
 	require.NoError(t, finish(model, s))
 	flight := d.Traits().Flight
 	require.Positive(t, flight)

@@ -12,7 +12,7 @@ import (
 //
 // Embed opens the embed segment, Layer a mix, FFN the feed-forward part of the same layer, Rows the head, Pool a
 // pool. Experts makes a route of the feed-forward part so far, and opens the experts. A segment without nodes is
-// left out, and with it what a layer does not have.
+// left out, and with it what a layer does not have. A program that is no text takes an Input, and has blocks.
 type Builder struct {
 	p    Program
 	has  func(name string) bool
@@ -79,15 +79,39 @@ func (b *Builder) Head(x Value, output, embedding string) Value {
 func (b *Builder) Pooling(kind Pooling) { b.p.Pooling = kind }
 
 // Logits ends the program with x, for heads that do something to the product.
-func (b *Builder) Logits(x Value) Value {
-	b.p.Output = x
+func (b *Builder) Logits(x Value) Value { return b.end("logits", x) }
+
+// Vectors ends a program that pools with x.
+func (b *Builder) Vectors(x Value) Value { return b.end("vectors", x) }
+
+// end makes x the first output, in place of an earlier end.
+func (b *Builder) end(name string, x Value) Value {
+	b.p.Outputs = slices.DeleteFunc(b.p.Outputs, func(out Output) bool { return out.Name == name })
+	b.p.Outputs = slices.Insert(b.p.Outputs, 0, Output{name, x})
 	return x
 }
 
-// Vectors ends a program that pools with x.
-func (b *Builder) Vectors(x Value) Value {
-	b.p.Output = x
+// Output hands x out by a name: hidden states, another head, a picture.
+func (b *Builder) Output(name string, x Value) Value {
+	b.p.Outputs = append(b.p.Outputs, Output{name, x})
 	return x
+}
+
+// Input is rows of so many floats that every step brings. grid says that they are pictures, line by line.
+func (b *Builder) Input(name string, width int, grid bool) Value {
+	v := Value(len(b.p.Widths))
+	b.p.Widths = append(b.p.Widths, width)
+	b.p.Inputs = append(b.p.Inputs, Input{name, v})
+	if grid {
+		b.p.Grid, b.p.Whole = true, true
+	}
+	return v
+}
+
+// Block opens a segment of a program that is no text. Names of its weights are complete.
+func (b *Builder) Block() {
+	b.at = ""
+	b.open(SegBlock, len(b.p.Segments))
 }
 
 // class is the number of a cache class.

@@ -9,13 +9,14 @@ import (
 // Check says what is wrong with a program, all of it, or nil. It is run after recording and by devices' tests
 // after rewriting; a fault here is a bug of ours, except where a file's numbers contradict each other.
 func Check(p *Program) error {
-	c := checker{
-		p: p, carried: p.carried(), filled: make([]bool, len(p.KV)), writer: make([]int, len(p.Widths)), op: make([]Op, len(p.Widths)), used: make([]bool, len(p.Weights)),
+	c := &checker{
+		p: p, carried: p.carried(), filled: make([]bool, len(p.KV)), writer: make([]int, len(p.Widths)),
+		op: make([]Op, len(p.Widths)), used: make([]bool, len(p.Weights)),
 	}
 	for i := range c.writer {
 		c.writer[i] = unwritten
 	}
-	c.order()
+	c.inputs()
 	for _, w := range p.Widths {
 		if w <= 0 {
 			c.faultf("a value has %d features", w)
@@ -30,14 +31,19 @@ func Check(p *Program) error {
 			c.faultf("weight %s is recorded and not used", p.Weights[r].Name)
 		}
 	}
-	c.ends()
+	c.outputs()
+	forms[p.Form()].check(c)
 	if len(c.faults) == 0 {
 		return nil
 	}
 	return fmt.Errorf("program of %s: %w", p.Arch, errors.Join(c.faults...))
 }
 
-const unwritten = -1
+// Values that no segment wrote.
+const (
+	unwritten = -1 - iota
+	given     // by the step
+)
 
 type checker struct {
 	p       *Program
@@ -51,42 +57,6 @@ type checker struct {
 
 func (c *checker) faultf(format string, args ...any) {
 	c.faults = append(c.faults, fmt.Errorf(format, args...))
-}
-
-// order checks that segments are those of a Program, in their order.
-func (c *checker) order() {
-	before := Segment{Layer: -1}
-	for _, s := range c.p.Segments {
-		switch {
-		case s.follows(&before):
-		case before.Kind == 0:
-			c.faultf("the first segment is %s, want embed", &s)
-		default:
-			c.faultf("%s cannot follow %s", &s, &before)
-		}
-		before = s
-	}
-	if !before.Kind.Ends() {
-		c.faultf("%d segments, the last is %s, want head or pool", len(c.p.Segments), &before)
-	}
-}
-
-// follows says whether s may come after another segment, whose kind is 0 if there is none.
-func (s *Segment) follows(a *Segment) bool {
-	whole := a.Kind != 0 && a.Kind != SegRoute && !a.Kind.Ends() // the next layer may begin, or the end
-	switch s.Kind {
-	case SegEmbed:
-		return a.Kind == 0 && s.Layer == -1
-	case SegMix:
-		return whole && s.Layer > a.Layer
-	case SegFFN, SegRoute:
-		return whole && (s.Layer > a.Layer || s.Layer == a.Layer && a.Kind == SegMix)
-	case SegExperts:
-		return a.Kind == SegRoute && s.Layer == a.Layer
-	case SegHead, SegPool:
-		return whole && s.Layer == -1
-	}
-	return false
 }
 
 func (c *checker) segment(s int) {
@@ -118,6 +88,9 @@ func (c *checker) node(s, i int, n *Node) error {
 	kind := c.p.Segments[s].Kind
 	if (n.Op == Rows) != (kind.Ends() && i == 0) {
 		return errors.New("the last segment, and only that, starts with rows")
+	}
+	if (n.Op == Embed || n.Op == TokenType) && !c.p.TakesTokens() {
+		return errors.New("token ids are no input")
 	}
 	if len(n.In) < o.inputs[0] || len(n.In) > o.inputs[1] {
 		return fmt.Errorf("%d inputs, want %d to %d", len(n.In), o.inputs[0], o.inputs[1])
@@ -182,7 +155,7 @@ func (c *checker) reads(s int, v, out Value) error {
 	if c.writer[v] == s {
 		return nil
 	}
-	if !slices.Contains(c.p.Takes(s), v) {
+	if !slices.Contains(c.p.Takes(s), v) && s > 0 {
 		return fmt.Errorf("reads value %d, which %s does not carry", v, &c.p.Segments[s-1])
 	}
 	if c.p.Segments[s].Kind.Ends() && c.op[out] != Rows {
@@ -191,8 +164,7 @@ func (c *checker) reads(s int, v, out Value) error {
 	return nil
 }
 
-// carries checks what a segment hands to later ones: the residual stream, of a route exactly what the experts read
-// instead, and besides it what the embed segment wrote.
+// carries checks that a segment hands on what later ones read, and its outputs, and nothing else.
 func (c *checker) carries(s int) {
 	seg := &c.p.Segments[s]
 	if !slices.Equal(seg.Carries, c.carried[s]) {
@@ -203,20 +175,40 @@ func (c *checker) carries(s int) {
 			c.faultf("%s carries value %d, which it neither takes nor writes", seg, v)
 		}
 	}
-	if s == len(c.p.Segments)-1 || seg.Kind == SegRoute || len(seg.Nodes) == 0 {
-		return
-	}
-	out := seg.Stream()
-	for _, v := range seg.Carries {
-		if v != out && !c.p.Segments[0].writes(v) {
-			c.faultf("%s carries%s, want the residual stream, %%%d, and what embed wrote", seg, list(seg.Carries), out)
+}
+
+// inputs checks what a step brings: no node writes it, and some node reads it.
+func (c *checker) inputs() {
+	for i, in := range c.p.Inputs {
+		same := func(other Input) bool { return other.Name == in.Name || other.Value == in.Value }
+		switch {
+		case in.Name == "" || slices.ContainsFunc(c.p.Inputs[:i], same):
+			c.faultf("input %q, %%%d, has no name of its own, or is another one's value", in.Name, in.Value)
+		case in.Value == NoValue:
+		case in.Value < 0 || int(in.Value) >= len(c.writer):
+			c.faultf("input %s is value %d of %d", in.Name, in.Value, len(c.writer))
+		default:
+			c.writer[in.Value] = given
+			if !slices.ContainsFunc(c.p.Segments, func(s Segment) bool { return slices.Contains(s.inputs(), in.Value) }) {
+				c.faultf("input %s is not read", in.Name)
+			}
 		}
 	}
-	if !slices.Contains(seg.Carries, out) {
-		c.faultf("%s carries%s, want the residual stream, %%%d", seg, list(seg.Carries), out)
+}
+
+// outputs checks that what is handed out has a name, and was written.
+func (c *checker) outputs() {
+	for i, out := range c.p.Outputs {
+		same := func(other Output) bool { return other.Name == out.Name }
+		switch {
+		case out.Name == "" || slices.ContainsFunc(c.p.Outputs[:i], same):
+			c.faultf("output %q, %%%d, has no name of its own", out.Name, out.Value)
+		case out.Value < 0 || int(out.Value) >= len(c.writer) || c.writer[out.Value] < 0:
+			c.faultf("output %s is value %d, which no node writes", out.Name, out.Value)
+		}
 	}
-	if out >= 0 && int(out) < len(c.p.Widths) && c.p.Widths[out] != c.p.Width {
-		c.faultf("%s ends with %d features, want %d", seg, c.p.Widths[out], c.p.Width)
+	if slices.Contains(c.writer, unwritten) {
+		c.faultf("value %d is never written", slices.Index(c.writer, unwritten))
 	}
 }
 
@@ -237,21 +229,4 @@ func (c *checker) weight(r Ref, need need, use Use) error {
 		return fmt.Errorf("%s is %d×%d for use %d, want use %d", w.Name, w.Rows, w.Cols, w.Use, use)
 	}
 	return nil
-}
-
-// ends checks what the last segment leaves, and that nothing is left out.
-func (c *checker) ends() {
-	if n := len(c.p.Segments); n > 0 && len(c.p.Segments[n-1].Nodes) > 0 {
-		last := &c.p.Segments[n-1]
-		out := last.Nodes[len(last.Nodes)-1].Out
-		if out != c.p.Output {
-			c.faultf("the %s ends with value %d, want the %s, %d", last, out, c.p.outputName(), c.p.Output)
-		}
-		if last.Kind == SegHead && out >= 0 && int(out) < len(c.p.Widths) && c.p.Widths[out] != c.p.Vocab {
-			c.faultf("%s ends with %d features, want %d", last, c.p.Widths[out], c.p.Vocab)
-		}
-	}
-	if slices.Contains(c.writer, unwritten) {
-		c.faultf("value %d is never written", slices.Index(c.writer, unwritten))
-	}
 }

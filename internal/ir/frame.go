@@ -5,8 +5,8 @@ package ir
 type Frame struct {
 	P       *Program
 	Values  [][]float32 // by Value, row after row; of those that are computed so far
-	Tokens  []int32     // by row
-	Spans   []Span      // rows tile Tokens in order
+	Tokens  []int32     // by row, if they are an input
+	Spans   []Span      // which tile the rows in order
 	Wanted  []int32     // rows whose results are wanted, ascending
 	Weights Weights
 	Caches  []Cache                              // by Program.KV
@@ -14,8 +14,31 @@ type Frame struct {
 	Observe func(w Ref, expert int, x []float32) // what a matrix multiplies; nil: nobody asks
 }
 
-// Span is the rows of one sequence in a step: so many from row Row on, at positions from Pos on.
-type Span struct{ Row, Rows, Pos int }
+// Span is the rows of one sequence in a step: so many from row Row on, at positions from Pos on in its caches.
+type Span struct {
+	Row, Rows, Pos int
+	Grid           Grid
+	Places         []Place // by row; nil: each row's position, on every axis
+}
+
+// Grid is the size of a picture whose rows lie line by line; zero: they are a line.
+type Grid struct{ Height, Width int }
+
+// Place is where a row is on several axes, such as time, down and across. What turns by sections reads it: see
+// RoPEArgs.Axes.
+type Place [3]int32
+
+// Place is that of the span's row i.
+func (s *Span) Place(i int) Place { return PlaceOf(s.Places, s.Pos, i) }
+
+// PlaceOf is the place of row i of a span that begins at a position.
+func PlaceOf(places []Place, pos, i int) Place {
+	if places != nil {
+		return places[i]
+	}
+	p := int32(pos + i)
+	return Place{p, p, p}
+}
 
 // Weights decodes weights.
 type Weights interface {
@@ -47,7 +70,16 @@ func (f *Frame) Height(n *Node) int {
 	case len(n.In) > 0:
 		return f.height(n.In[0])
 	}
-	return len(f.Tokens)
+	return f.all()
+}
+
+// all is the number of rows of the step.
+func (f *Frame) all() int {
+	if len(f.Spans) == 0 {
+		return 0
+	}
+	last := &f.Spans[len(f.Spans)-1]
+	return last.Row + last.Rows
 }
 
 // row is row i of a value.

@@ -69,7 +69,7 @@ var broken = []struct {
 	{"no embed", func(p *Program) { p.Segments = p.Segments[1:] }, "the first segment is mix 0, want embed"},
 	{"layer number", func(p *Program) { p.Segments[1].Layer = 1 }, "ffn 0 cannot follow mix 1"},
 	{"empty segment", func(p *Program) { p.Segments[2].Nodes = nil }, "ffn 0: no nodes"},
-	{"unknown op", func(p *Program) { p.Segments[2].Nodes[0].Op = Op(len(operations)) }, "op 25: unknown"},
+	{"unknown op", func(p *Program) { p.Segments[2].Nodes[0].Op = 200 }, "op 200: unknown"},
 	{"written twice", func(p *Program) { p.Segments[2].Nodes[1].Out = p.Segments[2].Nodes[0].Out }, "a second time"},
 	{"not written", func(p *Program) { p.Segments[1].Nodes[0].In[0] = 5 }, "reads value 5 before it is written"},
 	{"outside", func(p *Program) { p.Segments[1].Nodes[0].In[0] = 99 }, "reads value 99 before"},
@@ -96,8 +96,8 @@ var broken = []struct {
 	{"act", func(p *Program) { p.Segments[2].Nodes[0].Act = 77 }, "activation 77"},
 	{"cap", func(p *Program) { p.Segments[3].Nodes[3].Factor = 0 }, "limit is 0"},
 	{"rows", func(p *Program) { p.Segments[3].Nodes[0].Op = Scale }, "the last segment, and only that, starts with rows"},
-	{"logits", func(p *Program) { p.Output = 0 }, "the head ends with value 15, want the logits, 0"},
-	{"narrow head", func(p *Program) { p.Widths[p.Output] = 19 }, "head ends with 19 features, want 20"},
+	{"logits", func(p *Program) { p.Outputs[0].Value = 0 }, "the head ends with value 15, want the logits, 0"},
+	{"narrow head", func(p *Program) { p.Widths[p.End()] = 19 }, "head ends with 19 features, want 20"},
 	{"vocab", func(p *Program) { p.Vocab = 21 }, "token_embd.weight is 20×8, want 21×8"},
 }
 

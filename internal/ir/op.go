@@ -29,6 +29,7 @@ const (
 	Rows                     // y[j] = x[wanted(j)]: from here on rows are the wanted ones
 	Route                    // y[r,e] = weight of expert e in row r, by the logits x; 0: it is not chosen (RouteArgs)
 	Experts                  // y[r] = Σₑ x₁[r,e]·(Downₑ·act(Gateₑ·x₀[r], Upₑ·x₀[r])) over the chosen e, in ascending order
+	Around                   // y[r] = x of the Size × Size rows around r on its grid, line by line, 0 beyond the edge
 )
 
 // Node is one operation. Which fields count is said by Op; the others are zero (W and B: NoRef).
@@ -50,6 +51,7 @@ type Node struct {
 	From   int     // Slice, HeadSlice: first feature
 	Sep    int32   // TokenType: the token that ends each part of a text
 	Heads  int     // HeadLinear, HeadSlice, HeadJoin
+	Size   int     // Around: odd
 	State  int     // CausalConv, SSMScan, DeltaRule: index into Program.States
 
 	Norm    NormArgs

@@ -17,6 +17,7 @@ var embedOp = operation{
 // Embed opens the program: the residual stream is the rows of the vocab × width table.
 func (b *Builder) Embed(name string, vocab, width int) Value {
 	b.p.Vocab, b.p.Width = vocab, width
+	b.p.Inputs = append(b.p.Inputs, Input{"tokens", NoValue})
 	b.open(SegEmbed, -1)
 	return b.add(Node{Op: Embed, W: b.weight(name+".weight", vocab, width, Table), B: NoRef}, width)
 }

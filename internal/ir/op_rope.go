@@ -14,6 +14,16 @@ type RoPEArgs struct {
 	Interleaved          bool
 	Freq                 []float64 // Dims/2 values, radians per position
 	Mscale               float32
+	Axes                 []uint8 // by pair: the axis of a row's Place that turns it; nil: all by the first
+}
+
+// Angle is how far pair i of a row at a place turns, before divisors.
+func (a *RoPEArgs) Angle(i int, at Place) float64 {
+	axis := uint8(0)
+	if a.Axes != nil {
+		axis = a.Axes[i]
+	}
+	return float64(at[axis]) * a.Freq[i]
 }
 
 // String shows the first and last frequency; the others lie between them.
@@ -26,8 +36,12 @@ func (a *RoPEArgs) String() string {
 	if n := len(a.Freq); n > 0 {
 		first, last = a.Freq[0], a.Freq[n-1]
 	}
-	return fmt.Sprintf("heads=%d dims=%d/%d %s freq=%.6g..%.6g mscale=%g",
+	s := fmt.Sprintf("heads=%d dims=%d/%d %s freq=%.6g..%.6g mscale=%g",
 		a.Heads, a.Dims, a.HeadDim, pairs, first, last, a.Mscale)
+	if a.Axes != nil {
+		s += fmt.Sprintf(" axes=%d", a.Axes)
+	}
+	return s
 }
 
 // ropeOp describes RoPE.
@@ -67,6 +81,14 @@ func fitsRoPE(p *Program, n *Node) error {
 	if len(a.Freq) != a.Dims/2 {
 		return fmt.Errorf("%d frequencies for %d pairs", len(a.Freq), a.Dims/2)
 	}
+	if a.Axes != nil && len(a.Axes) != len(a.Freq) {
+		return fmt.Errorf("axes of %d pairs, want %d", len(a.Axes), len(a.Freq))
+	}
+	for _, axis := range a.Axes {
+		if int(axis) >= len(Place{}) {
+			return fmt.Errorf("axis %d of %d", axis, len(Place{}))
+		}
+	}
 	for _, f := range a.Freq {
 		if !finite(f) {
 			return fmt.Errorf("a frequency is %v", f)
@@ -89,20 +111,20 @@ func (f *Frame) rope(n *Node) {
 			x, y := f.row(n.In[0], span.Row+i), f.row(n.Out, span.Row+i)
 			copy(y, x)
 			for h := range a.Heads {
-				turn(y[h*a.HeadDim:], x[h*a.HeadDim:], a, divisors, float64(span.Pos+i))
+				turn(y[h*a.HeadDim:], x[h*a.HeadDim:], a, divisors, span.Place(i))
 			}
 		}
 	}
 }
 
 // turn rotates the pairs of one head at a position.
-func turn(y, x []float32, a *RoPEArgs, divisors []float32, pos float64) {
-	for i, freq := range a.Freq {
+func turn(y, x []float32, a *RoPEArgs, divisors []float32, at Place) {
+	for i := range a.Freq {
 		first, second := i, i+a.Dims/2
 		if a.Interleaved {
 			first, second = 2*i, 2*i+1
 		}
-		sin, cos := math.Sincos(pos * freq / float64(divisors[i]))
+		sin, cos := math.Sincos(a.Angle(i, at) / float64(divisors[i]))
 		sin *= float64(a.Mscale)
 		cos *= float64(a.Mscale)
 		p, q := float64(x[first]), float64(x[second])

@@ -29,7 +29,7 @@ var operations = []*operation{
 	Mul: &mulOp, Scale: &scaleOp, SoftCap: &softCapOp, Temper: &temperOp, Affine: &affineOp, Position: &positionOp,
 	TokenType: &tokenTypeOp, Slice: &sliceOp, HeadLinear: &headLinearOp, HeadSlice: &headSliceOp,
 	HeadJoin: &headJoinOp, CausalConv: &causalConvOp, SSMScan: &ssmScanOp, DeltaRule: &deltaRuleOp, Rows: &rowsOp,
-	Route: &routeOp, Experts: &expertsOp,
+	Route: &routeOp, Experts: &expertsOp, Around: &aroundOp,
 }
 
 // Case is a use of an op that devices are tested by. Build records it of x, which is n features wide, a multiple of 64;

@@ -9,6 +9,30 @@ import (
 // is Program.Widths[v]. Every Value is written by exactly one Node.
 type Value int32
 
+// NoValue stands for “none”.
+const NoValue Value = -1
+
+// Input is what a step brings: token ids, which Embed reads, or rows of floats, which are a value that no node writes.
+type Input struct {
+	Name  string
+	Value Value // NoValue: ids
+}
+
+// Output is a value that is handed out by its name. Of what the last segment computes for the wanted rows the first is
+// the end's own, logits or vectors, which every step leaves in its memory; others are asked for.
+type Output struct {
+	Name  string
+	Value Value
+}
+
+// Axis is what the rows of a value are.
+type Axis uint8
+
+const (
+	AllRows    Axis = iota + 1 // those of the step: texts, or pictures line by line, one after another
+	WantedRows                 // some of them: what follows Rows
+)
+
 // Ref names a weight: an index into Program.Weights. NoRef stands for “none”.
 type Ref int32
 
@@ -48,24 +72,25 @@ const (
 	SegExperts                        // of a mixture: the chosen experts, and the sum into the residual stream
 	SegHead                           // residual stream of the wanted rows → logits
 	SegPool                           // residual stream of the wanted rows → vectors: an encoder has no logits
+	SegBlock                          // a part of a program that is no text
 	lastKind
 )
 
 // SegmentKinds is the length of an array by SegmentKind.
 const SegmentKinds = int(lastKind)
 
-// Ends says whether a segment of this kind is a program's last: its rows are the wanted ones.
+// Ends says whether a segment of this kind is a text program's last: its rows are the wanted ones.
 func (k SegmentKind) Ends() bool { return k == SegHead || k == SegPool }
 
 // Segment is the smallest part that is placed, streamed, timed and recorded on its own. Nodes run in order.
 type Segment struct {
 	Kind  SegmentKind
-	Layer int // −1 for embed, head and pool
+	Layer int // −1 for embed, head and pool; of a block its number
 	Nodes []Node
-	// Carries is all that later segments may read, in ascending order: the residual stream, which the last node wrote,
-	// and what of the embed segment's own values a later one reads. A route carries instead of the stream exactly what
-	// its experts read: the stream as it took it in, the normed input, the weights, what all rows share. A program's last
-	// segment carries nothing: it leaves the Output.
+	// Carries is all that later segments read, and the outputs among its own values, in ascending order. Of a text that is
+	// the residual stream, which the last node wrote, and what of the embed segment's own values a later one reads. A
+	// route carries instead of the stream exactly what its experts read: the stream as it took it in, the normed input,
+	// the weights, what all rows share. What an end leaves in the step's memory is not carried.
 	Carries []Value
 }
 
@@ -142,8 +167,8 @@ type StateLayer struct {
 	Class  int // index into Program.Classes
 }
 
-// Program is a whole model: embed, the layers in ascending order, then head or pool. A layer has a mix or none, then a
-// feed-forward part or none: an ffn, or a route and its experts. All values that cross a border are Carries.
+// Program is a whole model: a chain of segments. All values that cross a border between them are Carries. What else a
+// program is like its Form says: see Check.
 type Program struct {
 	Arch     string
 	Width    int // features of the residual stream
@@ -155,7 +180,8 @@ type Program struct {
 	States   []StateLayer
 	Classes  []Class // of KV and States, each different
 	Segments []Segment
-	Output   Value // of the last segment: [wanted rows][Vocab] logits of a head, or a pool's vectors
+	Inputs   []Input
+	Outputs  []Output
 	// Ignore names tensors that a file may hold and that this program has no use for; what ends in a dot begins their
 	// names.
 	Ignore []string
@@ -165,26 +191,84 @@ type Program struct {
 	// Whole texts are computed in one step each, from position 0 on: their rows see what comes after them. What such a
 	// row leaves in a cache is of no use to another text, even to one that begins alike.
 	Whole bool
+	// Grid says that the rows of each span are a picture's, and that spans say how high and wide it is.
+	Grid bool
 }
 
-// Takes lists the values that a segment may read and does not write: what the one before it carries. A device that did
-// not run that one must be given them, Widths[v] features for every row of the step.
+// Takes lists the values that a segment may read and does not write: what the one before it carries, or the program's
+// inputs of rows. A device that did not run that one must be given them, Widths[v] features for every row of the step.
 func (p *Program) Takes(segment int) []Value {
-	if segment == 0 {
-		return nil
+	if segment > 0 {
+		return p.Segments[segment-1].Carries
 	}
-	return p.Segments[segment-1].Carries
+	var taken []Value
+	for _, in := range p.Inputs {
+		if in.Value != NoValue {
+			taken = append(taken, in.Value)
+		}
+	}
+	return taken
 }
 
-// carried lists what each segment has to carry: what later ones read, and neither they nor others between them write.
+// TakesTokens says whether token ids are among the inputs.
+func (p *Program) TakesTokens() bool {
+	return slices.ContainsFunc(p.Inputs, func(in Input) bool { return in.Value == NoValue })
+}
+
+// Input finds an input of rows of floats by its name.
+func (p *Program) Input(name string) (Value, bool) {
+	for _, in := range p.Inputs {
+		if in.Name == name && in.Value != NoValue {
+			return in.Value, true
+		}
+	}
+	return NoValue, false
+}
+
+// Output finds an output by its name.
+func (p *Program) Output(name string) (Value, bool) {
+	for _, out := range p.Outputs {
+		if out.Name == name {
+			return out.Value, true
+		}
+	}
+	return NoValue, false
+}
+
+// End is what the last segment leaves in a step's memory: logits, or vectors. NoValue: the program has no end.
+func (p *Program) End() Value {
+	if n := len(p.Segments); n > 0 && p.Segments[n-1].Kind.Ends() && len(p.Outputs) > 0 {
+		return p.Outputs[0].Value
+	}
+	return NoValue
+}
+
+// Axis says what the rows of a value are.
+func (p *Program) Axis(v Value) Axis {
+	if n := len(p.Segments); n > 0 && p.Segments[n-1].Kind.Ends() && p.Segments[n-1].writes(v) {
+		return WantedRows
+	}
+	return AllRows
+}
+
+// carried lists what each segment has to carry: what later ones read, and neither they nor others between them write,
+// and the outputs that it writes.
 func (p *Program) carried() [][]Value {
-	carried := make([][]Value, len(p.Segments))
-	for i := len(p.Segments) - 2; i >= 0; i-- {
-		next := &p.Segments[i+1]
-		live := next.inputs()
-		for _, v := range carried[i+1] {
-			if !next.writes(v) {
-				live = append(live, v)
+	carried, end := make([][]Value, len(p.Segments)), p.End()
+	for i := len(p.Segments) - 1; i >= 0; i-- {
+		var live []Value
+		if i+1 < len(p.Segments) {
+			next := &p.Segments[i+1]
+			live = next.inputs()
+			for _, v := range carried[i+1] {
+				if !next.writes(v) {
+					live = append(live, v)
+				}
+			}
+		}
+		for _, out := range p.Outputs {
+			if out.Value != end && p.Segments[i].writes(out.Value) {
+				live = append(live, out.Value)
 			}
 		}
 		slices.Sort(live)
@@ -202,5 +286,10 @@ func (p *Program) All() []int {
 	return all
 }
 
-// OutputWidth is the number of features of the Output: Vocab, or that of a pool's vectors.
-func (p *Program) OutputWidth() int { return p.Widths[p.Output] }
+// OutputWidth is the number of features of the End: Vocab, or that of a pool's vectors. 0: there is none.
+func (p *Program) OutputWidth() int {
+	if end := p.End(); end != NoValue {
+		return p.Widths[end]
+	}
+	return 0
+}

@@ -14,6 +14,11 @@ import (
 func (p *Program) String() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s: width %d, vocab %d, context %d\n", p.Arch, p.Width, p.Vocab, p.Context)
+	for _, in := range p.Inputs {
+		if in.Value != NoValue {
+			fmt.Fprintf(&s, "takes %s %%%d[%d]\n", in.Name, in.Value, p.Widths[in.Value])
+		}
+	}
 	for _, seg := range p.Segments {
 		fmt.Fprintln(&s, place(seg.Kind, seg.Layer))
 		for i := range seg.Nodes {
@@ -23,19 +28,13 @@ func (p *Program) String() string {
 			fmt.Fprintln(&s, "  carries"+list(seg.Carries))
 		}
 	}
-	fmt.Fprintf(&s, "%s %%%d\n", p.outputName(), p.Output)
+	for _, out := range p.Outputs {
+		fmt.Fprintf(&s, "%s %%%d\n", out.Name, out.Value)
+	}
 	for _, name := range p.Ignore {
 		fmt.Fprintf(&s, "ignores %s\n", name)
 	}
 	return s.String()
-}
-
-// outputName says what the last segment leaves.
-func (p *Program) outputName() string {
-	if n := len(p.Segments); n > 0 && p.Segments[n-1].Kind == SegPool {
-		return "vectors"
-	}
-	return "logits"
 }
 
 // list shows values, each after a space.
@@ -62,7 +61,7 @@ func (p *Program) node(s *strings.Builder, n *Node) {
 func (k SegmentKind) String() string {
 	names := [...]string{
 		SegEmbed: "embed", SegMix: "mix", SegFFN: "ffn", SegRoute: "route", SegExperts: "experts", SegHead: "head",
-		SegPool: "pool",
+		SegPool: "pool", SegBlock: "block",
 	}
 	if k == 0 || int(k) >= len(names) {
 		return fmt.Sprintf("segment kind %d", uint8(k))

@@ -14,8 +14,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// TestAnOpInOnePlace: an op that is added in one place, and nowhere else, is computed by the oracle, by the CPU and by a
-// GPU that plays loops, and passes the conformance of its cases.
+// TestAnOpInOnePlace: an op that is added in one place, and nowhere else, is computed by the oracle, by the CPU and by
+// a GPU that plays loops, and passes the conformance of its cases.
 func TestAnOpInOnePlace(t *testing.T) {
 	toy, remove := ir.AddToy()
 	defer remove()

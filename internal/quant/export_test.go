@@ -2,8 +2,8 @@ package quant
 
 import "math"
 
-// AddToy adds a format as its row would: 32 values in 18 bytes, d f16 @16, 16 bytes of nibbles @0, code j in the low half
-// of byte j%16 for j < 16, else in the high one. y = (q-8)·d.
+// AddToy adds a format as its row would: 32 values in 18 bytes, d f16 @16, 16 bytes of nibbles @0, code j in the low
+// half of byte j%16 for j < 16, else in the high one. y = (q-8)·d.
 func AddToy() (toy Type, remove func()) {
 	toy = Type(len(formats))
 	formats = append(formats, format{"TOY", 32, 18, Bounds{Range{-8, 7}, Range{1, 1}, 0, 32, 7 * mostHalf},

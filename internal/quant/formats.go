@@ -44,8 +44,8 @@ type Range struct{ Min, Max int }
 
 const mostHalf = 65504 // the largest finite half
 
-// formats is indexed by Type. What there is to know of a format is its row: lists of formats elsewhere are compared with
-// this one by tests (see All). Source of sizes and layouts: ggml-common.h of ggml.
+// formats is indexed by Type. What there is to know of a format is its row: lists of formats elsewhere are compared
+// with this one by tests (see All). Source of sizes and layouts: ggml-common.h of ggml.
 //
 // Numbers are little-endian. Offsets are bytes from the start of a block; "f16" is an IEEE half. A nibble array
 // of n bytes holds 2n codes: byte j has code j in its low half and code j+n in its high half, so that low and

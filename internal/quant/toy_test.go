@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// TestAFormatInOnePlace: a format whose row is added, and nothing else, has a name and sizes, is encoded, decoded, split
-// and filled at random, and is multiplied by the oracle and by a GPU that keeps weights as float32.
+// TestAFormatInOnePlace: a format whose row is added, and nothing else, has a name and sizes, is encoded, decoded,
+// split and filled at random, and is multiplied by the oracle and by a GPU that keeps weights as float32.
 func TestAFormatInOnePlace(t *testing.T) {
 	toy, remove := quant.AddToy()
 	defer remove()

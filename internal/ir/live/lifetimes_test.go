@@ -41,7 +41,7 @@ func TestPlace(t *testing.T) {
 	p := recorded(t, backendtest.Layer())
 	l := planned(p, rules(p))
 	of := func(v ir.Value) *live.Buffer { b, _ := l.buffers.Of(v); return b }
-	require.Same(t, of(p.Segments[3].Nodes[2].Out), of(p.Output), "the soft cap writes over the product")
+	require.Same(t, of(p.Segments[3].Nodes[2].Out), of(p.End()), "the soft cap writes over the product")
 	add := p.Segments[2].Nodes[len(p.Segments[2].Nodes)-1]
 	require.Same(t, of(add.In[0]), of(add.Out), "the residual stream stays where it is")
 	norm := p.Segments[1].Nodes[0]
@@ -54,7 +54,7 @@ func TestPlace(t *testing.T) {
 	require.Equal(t, slice.From, from)
 
 	only := func(b *live.Buffer) int {
-		if b != of(p.Output) {
+		if b != of(p.End()) {
 			return 0
 		}
 		return b.Width

@@ -191,8 +191,8 @@ func TestNeedsImportance(t *testing.T) {
 	require.False(t, usual.NeedsImportance("output.weight", quant.IQ2_S))
 }
 
-// TestEveryFormatHasAFileType: a file's tensors can have any format that is written, but for those that llama.cpp has no
-// number of a file type for.
+// TestEveryFormatHasAFileType: a file's tensors can have any format that is written, but for those that llama.cpp has
+// no number of a file type for.
 func TestEveryFormatHasAFileType(t *testing.T) {
 	unnumbered := []quant.Type{quant.NVFP4, quant.Q1_0, quant.Q2_0}
 	for _, typ := range quant.All() {
