@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -68,9 +69,10 @@ type HouseConfig struct {
 type hooks struct {
 	plan    func(*ir.Bound, *place.Model) // changes what was planned
 	disk    tiers.OpenDisk
-	late    time.Duration // how long a step waits for a drive
-	masking func()        // called by masks before each that it finds
-	quick   int           // steps that grammars may take between two steps of the model
+	late    time.Duration                       // how long a step waits for a drive
+	masking func()                              // called by masks before each that it finds
+	quick   int                                 // steps that grammars may take between two steps of the model
+	propose func(prompt []int32) batch.Proposer // of the answer to a prompt
 }
 
 // Config is a house of one model.

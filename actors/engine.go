@@ -161,6 +161,7 @@ func (e *Engine) Snapshot() Snapshot {
 		Running: e.stats.running.Load(), Waiting: e.stats.waiting.Load(), Open: int64(e.wiring.facade.open.Held()),
 		Requests: e.stats.requests.Load(), FailedSteps: e.stats.failedSteps.Load(),
 		PromptTokens: e.stats.promptTokens.Load(), Generated: e.stats.generated.Load(),
+		Proposed: e.stats.proposed.Load(), Accepted: e.stats.accepted.Load(),
 		FirstToken: e.stats.firstToken.load(), BetweenTokens: e.stats.between.load(), Queue: e.stats.queue.load(),
 		Steps: e.Steps(), Streamed: e.stats.streamed.Load(), Actors: e.house.system.Status(),
 	}

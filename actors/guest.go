@@ -143,7 +143,7 @@ func (g *guest) furnish(late lateEdges) {
 		}
 	}
 	for _, s := range g.model.Steps() {
-		g.steps = append(g.steps, newStep(g.index, g.spec.limits.Seqs, s, late))
+		g.steps = append(g.steps, newStep(g.index, g.spec.limits, s, late))
 	}
 }
 

@@ -49,3 +49,10 @@ func noAlloc(t *testing.T, name string, edit func(*Config)) {
 
 // Law NoAlloc, for models on two devices.
 func TestNoAllocHybrid(t *testing.T) { noAlloc(t, fixture, divided(t, 1, nil)) }
+
+// Law NoAlloc, where tokens are proposed, and accepted as often as not.
+func TestNoAllocProposals(t *testing.T) {
+	known, r := texts{}, plain([]int32{5, 6, 7}, 500)
+	known.learn(t, startFixture(t, fixture, func(c *Config) { c.Context = 1024 }), []Request{r})
+	noAlloc(t, fixture, known.proposed(8))
+}

@@ -25,6 +25,7 @@ type sampler struct {
 	sample      *sample.Sampler
 	quick       int      // steps of grammars that a step of the model may take here
 	bound       []chosen // tokens of this step that a grammar binds
+	history     []int32  // of a sequence, and those of its proposed tokens that are accepted so far
 }
 
 // chosen is a token that was chosen under a constraint.
@@ -84,43 +85,70 @@ func (s *sampler) ahead(m *step) {
 }
 
 func (s *sampler) step(m *step) {
-	s.bound = s.bound[:0]
+	s.bound, m.drawn = s.bound[:0], m.drawn[:0]
 	row := 0
 	for i, p := range m.parts {
 		q := p.Seq.Owner.(*sequence)
-		logits, first := m.compute.Logits[row*s.width:(row+p.Wanted)*s.width], row
-		row += p.Wanted
 		m.results[i] = outcome{}
 		switch {
 		case p.Wanted == 0 || q.cancelled.Load():
-		case first < len(m.compute.Draws) && !m.compute.Draws[first].Host: // the device has done it
-			m.results[i] = outcome{Result: sample.Result{ID: m.compute.Drawn[first], State: q.state}}
 		case q.Score:
-			q.rows = append(q.rows[:0], logits...)
+			q.rows = append(q.rows[:0], m.compute.Logits[row*s.width:(row+p.Wanted)*s.width]...)
 		default:
-			m.results[i] = s.one(p, q, logits)
-			s.binds(i, p.Seq, q, &m.results[i])
+			s.part(m, i, row)
 		}
+		row += p.Wanted
 	}
 }
 
-func (s *sampler) one(p batch.Part, q *sequence, logits []float32) outcome {
+// part takes the tokens that the rows of a part from row on give its sequence. Each is drawn as if it alone had been
+// asked for, and the next one only where it is the token that was proposed in its place.
+func (s *sampler) part(m *step, part, row int) {
+	p, r, begin := m.parts[part], &m.results[part], len(m.drawn)
+	q := p.Seq.Owner.(*sequence)
+	tokens, last := m.proposals(part), q.state
+	history := p.Seq.Tokens
+	if p.Proposed > 0 {
+		s.history = append(s.history[:0], history...)
+		history = s.history
+	}
+	for i := range p.Wanted {
+		var one sample.Result
+		if at := row + i; at < len(m.compute.Draws) && !m.compute.Draws[at].Host { // the device has done it
+			one = sample.Result{ID: m.compute.Drawn[at], State: last}
+		} else if one, r.err = s.one(q, m.compute.Logits[at*s.width:(at+1)*s.width], history, last); r.err != nil {
+			break
+		} else {
+			s.binds(part, p.Seq, q, r, one.ID)
+		}
+		m.drawn, last = append(m.drawn, one), one.State
+		if i == p.Proposed || one.ID != tokens[i] {
+			break
+		}
+		s.history = append(s.history, one.ID)
+		history = s.history
+	}
+	r.tokens = m.drawn[begin:]
+}
+
+// one samples a token from a row of logits, after a history.
+func (s *sampler) one(q *sequence, logits []float32, history []int32, st sample.State) (sample.Result, error) {
 	var allowed []uint64
 	if q.bound != nil {
 		allowed = q.bound.May()
 	}
-	r, err := s.sample.SampleAmong(allowed, logits, q.params, p.Seq.Tokens, q.state)
+	r, err := s.sample.SampleAmong(allowed, logits, q.params, history, st)
 	if err != nil {
-		return outcome{err: fmt.Errorf("position %d: %w", len(p.Seq.Tokens), err)}
+		return r, fmt.Errorf("position %d: %w", len(history), err)
 	}
-	return outcome{Result: r}
+	return r, nil
 }
 
 // binds notes a token after which a grammar says what may follow.
-func (s *sampler) binds(part int, of *batch.Seq, q *sequence, r *outcome) {
-	if q.bound == nil || r.err != nil || of.EndsBy(r.ID) {
+func (s *sampler) binds(part int, of *batch.Seq, q *sequence, r *outcome, id int32) {
+	if q.bound == nil || of.EndsBy(id) {
 		return
 	}
 	r.unmasked = true // until the mask is found
-	s.bound = append(s.bound, chosen{q.bound, r.ID, part})
+	s.bound = append(s.bound, chosen{q.bound, id, part})
 }

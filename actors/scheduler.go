@@ -42,6 +42,7 @@ type scheduler struct {
 	failing     failing
 	delays      delays // of the next step
 	pace        pace
+	propose     func(prompt []int32) batch.Proposer // nil: nothing is proposed
 }
 
 // failing is what came back since a step failed: all that was in flight with it is struck together.
@@ -73,6 +74,9 @@ func (s *scheduler) Receive(c actor.Context) {
 			m.seq.Host = s.spec.draw(m.seq.params, 0).Host
 			s.tape.opened(m.seq)
 			s.state.Submit(&m.seq.Seq)
+			if s.propose != nil && m.seq.bound == nil && !m.seq.Score {
+				m.seq.Proposer = s.propose(m.seq.Tokens[:m.seq.Prompt])
+			}
 			if m.seq.bound != nil && !m.seq.bound.Found() {
 				s.state.Hold(&m.seq.Seq)
 			}
@@ -206,8 +210,7 @@ func (s *scheduler) dispatch(m *step) {
 	s.stats.stepPlanned(m)
 	s.admitted(m)
 	s.out.step.Take()
-	long := len(m.compute.Tokens) > len(m.parts) // it has rows of prompts
-	s.turns.BeforeStep(long || s.urgent || s.out.mask.Held() > 0)
+	s.turns.BeforeStep(!m.decodes() || s.urgent || s.out.mask.Held() > 0)
 	s.urgent = false
 	s.out.step.Send(m)
 }
@@ -229,10 +232,11 @@ func (s *scheduler) draws(m *step) {
 		return
 	}
 	for i, p := range m.parts {
-		for range p.Wanted {
+		end := m.compute.Spans[i].Pos + p.Rows
+		for at := end - p.Wanted + 1; at <= end; at++ {
 			d := backend.Draw{Host: true}
 			if !p.Seq.Score {
-				d = s.spec.draw(p.Seq.Owner.(*sequence).params, m.compute.Spans[i].Pos+p.Rows)
+				d = s.spec.draw(p.Seq.Owner.(*sequence).params, at)
 			}
 			m.compute.Draws = append(m.compute.Draws, d)
 		}
@@ -350,12 +354,18 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 	s.stats.stepDone(m)
 	s.pace.observe(len(m.compute.Tokens), m.times.took, s.slowest(m), m.times.waited)
 	if m.decodes() {
-		s.pace.answered(len(m.parts), m.times.took+m.times.waited+m.times.sampled.Sub(m.times.sampling))
+		s.pace.answered(len(m.compute.Tokens), m.times.took+m.times.waited+m.times.sampled.Sub(m.times.sampling))
 	}
 	for i, p := range m.parts {
-		s.state.Advance(p, 0)
-		if s.state.Live(p.Seq) && p.Wanted > 0 {
-			s.deliver(c, p, &m.results[i], m)
+		r := &m.results[i]
+		s.state.Advance(p, max(len(r.tokens)-1, 0))
+		s.settled(p, len(r.tokens))
+		switch {
+		case !s.state.Live(p.Seq) || p.Wanted == 0:
+		case p.Seq.Score:
+			s.scored(p, m)
+		default:
+			s.deliver(c, p.Seq, r, m)
 		}
 	}
 }
@@ -369,27 +379,50 @@ func (s *scheduler) slowest(m *step) time.Duration {
 	return m.slowest(s.spec.bound.Segments)
 }
 
-func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, of *step) {
-	h := p.Seq.Owner.(*sequence)
-	if r.err != nil {
-		s.fail(c, p.Seq, r.err)
+// settled keeps account of what was proposed. Of a part that was not looked at no token is known.
+func (s *scheduler) settled(p batch.Part, tokens int) {
+	if p.Proposed == 0 || tokens == 0 {
 		return
 	}
+	s.stats.proposed.Add(uint64(p.Proposed))
+	s.stats.accepted.Add(uint64(tokens - 1))
+	s.tape.settled(p.Seq.Owner.(*sequence), tokens-1)
+}
+
+// deliver gives a sequence its tokens, up to its end.
+func (s *scheduler) deliver(c actor.Context, q *batch.Seq, r *outcome, of *step) {
+	h := q.Owner.(*sequence)
+	for i := range r.tokens {
+		one := &r.tokens[i]
+		m := h.message(of)
+		m.result, h.state = *one, one.State
+		first := q.Sent() == 0
+		m.end = s.state.Append(q, one.ID)
+		s.tape.drawn(h, one.ID)
+		s.send(h, m, first)
+		if m.end != batch.NotEnded {
+			return
+		}
+	}
+	switch {
+	case r.err != nil:
+		s.fail(c, q, r.err)
+	case r.unmasked:
+		s.state.Hold(q)
+	}
+}
+
+// scored gives a score the rows of its part.
+func (s *scheduler) scored(p batch.Part, of *step) {
+	h := p.Seq.Owner.(*sequence)
+	m := h.message(of)
+	m.pos = p.Seq.Done() - p.Rows
 	first := p.Seq.Sent() == 0
-	m := &h.out[p.Seq.Sent()%batch.Window]
-	*m = tokenMessage{seq: h, cached: max(h.cached, 0), at: of.times.sampled, step: of.number}
-	if p.Seq.Score {
-		m.pos = p.Seq.Done() - p.Rows
-		m.end = s.state.Scored(p.Seq)
-	} else {
-		m.result = r.Result
-		h.state = r.State
-		m.end = s.state.Append(p.Seq, r.ID)
-		s.tape.drawn(h, r.ID)
-	}
-	if m.end == batch.NotEnded && r.unmasked {
-		s.state.Hold(p.Seq)
-	}
+	m.end = s.state.Scored(p.Seq)
+	s.send(h, m, first)
+}
+
+func (s *scheduler) send(h *sequence, m *tokenMessage, first bool) {
 	s.urgent = s.urgent || first || m.end != batch.NotEnded
 	s.out.token.At(h.session).Send(m)
 }

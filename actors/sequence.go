@@ -69,6 +69,13 @@ type tokenMessage struct {
 
 func (*tokenMessage) Late() {}
 
+// message is the sequence's next one, with what a step tells.
+func (h *sequence) message(of *step) *tokenMessage {
+	m := &h.out[h.Sent()%batch.Window]
+	*m = tokenMessage{seq: h, cached: max(h.cached, 0), at: of.times.sampled, step: of.number}
+	return m
+}
+
 // seqFailed tells a session that its sequence cannot go on.
 type seqFailed struct {
 	seq *sequence

@@ -167,6 +167,9 @@ func (s *spec) parser(thoughts bool, tail string, set *tools.Set) *tools.Parser 
 	return syntax.Parser(tail, set)
 }
 
+// mostProposed is how many tokens are proposed of a sequence in a step.
+const mostProposed = 8
+
 // settle takes over what was planned for the model.
 func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 	s.plan, s.layout, s.bound.Piece = *p, p.Layout, p.Piece
@@ -183,6 +186,9 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 	s.limits.Apart = traits.Apart != nil && traits.Apart(s.bound)
 	if len(s.bound.States) > 0 {
 		s.limits.Redo = backend.BlockSize
+	}
+	if len(s.bound.States) == 0 || traits.Proposals {
+		s.limits.Proposed = mostProposed
 	}
 	s.among = traits.Draws
 	for segment := range s.layout.Devices {

@@ -18,6 +18,7 @@ type stats struct {
 	running, waiting         atomic.Int64
 	requests, failedSteps    atomic.Uint64
 	promptTokens, generated  atomic.Uint64
+	proposed, accepted       atomic.Uint64 // tokens
 	steps, rows              atomic.Uint64
 	lacking                  atomic.Uint32 // a trace.Cause: why there is no step to plan; 0: there is one or more
 	wall, computing, sampled atomic.Int64  // nanoseconds, of steps that followed one another without idling
@@ -199,6 +200,7 @@ type Snapshot struct {
 	Open                    int64 // requests
 	Requests, FailedSteps   uint64
 	PromptTokens, Generated uint64
+	Proposed, Accepted      uint64 // tokens: those that were guessed, and those of them that were drawn
 	Steps                   Steps
 	KV                      kv.Stats
 	Streamed                tiers.Moved

@@ -23,6 +23,7 @@ type step struct {
 	parts   []batch.Part
 	budget  batch.Budget // by which it was planned
 	results []outcome    // by part
+	drawn   []sample.Result
 	err     error
 	delays  delays // until it was planned
 
@@ -66,10 +67,11 @@ type lateEdges struct {
 	told     run.Edge[told]
 }
 
-// newStep makes a step of a guest's model, of at most so many sequences. What the device ends only after left was
+// newStep makes a step of a guest's model, with room for what it may give. What the device ends only after left was
 // called, and what it tells late, comes to its actor by a message.
-func newStep(guest, sequences int, compute *backend.Step, out lateEdges) *step {
-	m := &step{guest: guest, compute: compute, results: make([]outcome, sequences)}
+func newStep(guest int, room batch.Limits, compute *backend.Step, out lateEdges) *step {
+	m := &step{guest: guest, compute: compute, results: make([]outcome, room.Seqs)}
+	m.drawn = make([]sample.Result, 0, room.Wanted)
 	end, choices := &computed{m}, &told{m} // one of each is on its way at most
 	m.ended = func(err error) {
 		m.times.computed = now()
@@ -95,8 +97,23 @@ func (m *step) left() bool { return m.meet.Swap(1) == 1 }
 func (*step) Late()      {}
 func (*step) Poisonous() {}
 
-// decodes says whether every sequence of the step has one row.
-func (m *step) decodes() bool { return len(m.compute.Tokens) == len(m.compute.Spans) }
+// decodes says whether every sequence of the step has one row, and those of proposed tokens.
+func (m *step) decodes() bool { return len(m.compute.Tokens)-m.proposed() == len(m.parts) }
+
+// proposed counts the rows of proposed tokens.
+func (m *step) proposed() (n int) {
+	for i := range m.parts {
+		n += m.parts[i].Proposed
+	}
+	return n
+}
+
+// proposals are the proposed tokens of a part.
+func (m *step) proposals(part int) []int32 {
+	span := &m.compute.Spans[part]
+	end := span.Row + span.Rows
+	return m.compute.Tokens[end-span.Proposed : end]
+}
 
 // slowest is the longest segment of a step, by the mean of its kind.
 func (m *step) slowest(segments []ir.Segment) time.Duration {
@@ -113,9 +130,9 @@ func (m *step) slowest(segments []ir.Segment) time.Duration {
 	return longest
 }
 
-// outcome is what sampling made of a part that wanted a token.
+// outcome is the tokens that sampling gave a part: those that are the proposed ones, and the one after them.
 type outcome struct {
-	sample.Result
-	unmasked bool // which tokens may follow it is to be found yet
-	err      error
+	tokens   []sample.Result // part of the step's drawn
+	unmasked bool            // which tokens may follow the last one is to be found yet
+	err      error           // of the token after these
 }

@@ -91,7 +91,8 @@ func (r *tape) step(m *step) {
 	e := &tokentrace.Step{Time: r.time(), Budget: tokentrace.Budget(m.budget)}
 	for i, p := range m.parts {
 		s := &m.compute.Spans[i]
-		e.Spans = append(e.Spans, tokentrace.Span{Sequence: uint64(p.Seq.ID), Position: s.Pos, Rows: s.Rows})
+		e.Spans = append(e.Spans, tokentrace.Span{Sequence: uint64(p.Seq.ID), Position: s.Pos, Rows: s.Rows,
+			Proposed: s.Proposed})
 	}
 	for _, id := range m.compute.Tokens {
 		e.Tokens = append(e.Tokens, max(id, -1))
@@ -116,6 +117,13 @@ func (r *tape) chosen(segment int, tell func([]int32)) func([]int32) {
 		if tell != nil {
 			tell(experts)
 		}
+	}
+}
+
+// settled: of the tokens that were proposed of a sequence so many were accepted.
+func (r *tape) settled(h *sequence, accepted int) {
+	if r != nil {
+		r.write(&tokentrace.Settled{Sequence: uint64(h.ID), Accepted: accepted})
 	}
 }
 

@@ -173,6 +173,7 @@ func (h *House) schedulerChild(t *tenant) run.Child {
 		return &scheduler{
 			system: h.system, turns: h.turns, log: h.log, out: t.wiring.schedulerEdges, spec: t.spec, tape: t.tape,
 			streams: t.spec.streams(), lost: t.fail, stats: &t.stats, generations: &t.generations, incarnation: n,
+			propose: h.propose,
 		}
 	}}
 }

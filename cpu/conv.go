@@ -70,10 +70,10 @@ func (c *convolution) input(before []float32, span *backend.Span, i, from, n int
 	return c.ex.at(&c.x, span.Row+i)[from:][:n]
 }
 
-// store leaves in each block the inputs of the last positions before its end, or the span's.
+// store leaves in each block the inputs of the last positions before its end, or that of the span's kept rows.
 func (c *convolution) store(before []float32, span *backend.Span, from, n int) {
-	for i := 0; i < span.Rows; {
-		end := min(span.Rows, i+backend.BlockSize-(span.Pos+i)%backend.BlockSize)
+	for i, kept := 0, span.Kept(); i < kept; {
+		end := min(kept, i+backend.BlockSize-(span.Pos+i)%backend.BlockSize)
 		state := c.state.at(c.state.block(span, span.Pos+i))
 		for j := range c.w.cols - 1 {
 			copy(state[j*c.out.width+from:][:n], c.input(before, span, end-c.w.cols+1+j, from, n))

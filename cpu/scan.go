@@ -45,11 +45,16 @@ func (s *scan) run(worker, chunk int) {
 // head takes one head through the rows of a span.
 func (s *scan) head(memory []float32, span *backend.Span, h int) {
 	r := vec.Recurrence{N: s.stride, Stride: s.stride, W: memory[:s.stride], Y: memory[s.stride:][:s.stride]}
-	block := int32(-1)
+	block, kept := int32(-1), span.Kept()
 	for i := range span.Rows {
 		pos := span.Pos + i
-		if b := s.state.block(span, pos); b != block {
+		if b := s.state.block(span, pos); b != block && i < kept {
 			r.S, block = s.begin(span, pos, b, h), b
+		}
+		if i == kept { // from here on nothing is left in the block
+			trial := memory[2*s.stride:][:len(r.S)]
+			copy(trial, r.S)
+			r.S = trial
 		}
 		s.row(&r, span.Row+i, h)
 	}

@@ -46,7 +46,7 @@ func (m *model) layStates(p *ir.Bound) error {
 		if n.Op == ir.CausalConv {
 			scratch = max(scratch, p.Weights[n.W].Cols*convChannels)
 		} else {
-			scratch = max(scratch, 2*strideOfScan(n.Scan))
+			scratch = max(scratch, (2+n.Scan.KDim)*strideOfScan(n.Scan))
 		}
 	})
 	memory, err := mem.Alloc(int64(total))

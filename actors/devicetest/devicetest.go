@@ -9,6 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/gpu/driver"
+	"github.com/sluice-ai/sluice/gpu/exec"
+	"github.com/sluice-ai/sluice/gpu/null"
 	"github.com/sluice-ai/sluice/gpu/vulkan"
 	"github.com/sluice-ai/sluice/internal/backend"
 )
@@ -41,6 +44,14 @@ func New(t testing.TB) backend.Device {
 func Processor(t testing.TB, kernels string) backend.Device {
 	t.Helper()
 	d, err := cpu.New(2, kernels)
+	return closing(t, d, err)
+}
+
+// Played is a GPU whose driver computes in plain Go, closed as New's device is.
+func Played(t testing.TB) backend.Device {
+	t.Helper()
+	o := null.Options{Fused: true, Integers: true, Free: 4 << 30}
+	d, err := exec.New(func() (driver.Device, error) { return null.Open(o), nil })
 	return closing(t, d, err)
 }
 

@@ -50,6 +50,7 @@ func (c cacheOf) Value(span, pos, head int) []float32 { return c.value(c.slot(sp
 type state struct {
 	ir.StateLayer
 	slots []float32
+	trial []float32 // after the newest row that is proposed
 }
 
 // stateOf is a state as the spans of a step reach it.
@@ -66,6 +67,10 @@ func (s stateOf) Before(span, pos int) []float32 {
 }
 
 func (s stateOf) After(span, pos int) []float32 {
-	at := int(s.spans[span].Tables[s.Class].At(pos / backend.BlockSize))
+	p := &s.spans[span]
+	if pos >= p.Pos+p.Kept() {
+		return s.trial
+	}
+	at := int(p.Tables[s.Class].At(pos / backend.BlockSize))
 	return s.slots[at*s.Values:][:s.Values]
 }

@@ -19,7 +19,7 @@ func (device) Name() string { return "ref" }
 
 // Traits: one step at a time, in the program's memory, on the one goroutine that calls.
 func (device) Traits() backend.Traits {
-	return backend.Traits{Flight: 1, Threads: 1, Memory: backend.HostMemory}
+	return backend.Traits{Flight: 1, Threads: 1, Memory: backend.HostMemory, Proposals: true}
 }
 
 func (device) Close() error { return nil }
@@ -57,7 +57,7 @@ func (d device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	m.states = make([]state, len(p.States))
 	for i, l := range p.States {
 		if states[i] {
-			m.states[i] = state{StateLayer: l, slots: make([]float32, c.Blocks[l.Class]*l.Values)}
+			m.states[i] = state{l, make([]float32, c.Blocks[l.Class]*l.Values), make([]float32, l.Values)}
 			m.area(l.Class, m.states[i].slots)
 		}
 	}

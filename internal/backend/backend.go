@@ -32,8 +32,10 @@ type Traits struct {
 	// Draws is among how many of the likeliest tokens, Draw.TopK, it draws one itself, as Step.Draws asks. 1: it takes
 	// the likeliest, where Temp is 0. 0: it draws none. All other tokens are the host's to draw.
 	Draws int
-	Clock bool  // it says itself, by its own clock, when segments ran: see Ran
-	Meter Meter // finds what it can do; nil: it cannot be measured
+	// Proposals says that it keeps states from proposed rows: see Span. Where a program has none every device does.
+	Proposals bool
+	Clock     bool  // it says itself, by its own clock, when segments ran: see Ran
+	Meter     Meter // finds what it can do; nil: it cannot be measured
 
 	Memory Reach
 	Free   int64 // bytes of its own memory that nothing takes yet; 0: it computes in the program's
@@ -234,6 +236,9 @@ type Span struct {
 	Grid      ir.Grid    // of a picture, whose rows lie line by line; zero: it is none
 	Places    []ir.Place // by row, its positions on several axes; nil: that in the cache, on each
 }
+
+// Kept is the number of the span's first rows, those that leave states.
+func (p *Span) Kept() int { return p.Rows - p.Proposed }
 
 // Table is the KV blocks of a sequence in one cache class: Blocks[i] holds the BlockSize positions from
 // (First+i)·BlockSize on. What lies before First was given back behind a window, and may be another's by now.

@@ -32,6 +32,9 @@ func laws(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 			t.Run("ChunkFree", func(t *testing.T) { rapid.Check(t, w.chunkFree) })
 			t.Run("RowAlone", func(t *testing.T) { rapid.Check(t, w.rowAlone) })
 			t.Run("Wanted", w.wanted)
+			if d.Traits().Proposals || len(p.States) == 0 {
+				t.Run("Proposed", func(t *testing.T) { rapid.Check(t, w.proposed) })
+			}
 		})
 	}
 	t.Run("wide", func(t *testing.T) {
@@ -114,6 +117,35 @@ func (w *lawful) rowAlone(t *rapid.T) {
 	v := w.m.Vocab
 	got := w.step(t, parts...)[before*v:][:(end-done)*v]
 	sameBits(t, "beside others", v, got, w.want[done*v:end*v])
+}
+
+// proposed: whatever is proposed, a row that is kept has the logits that it has without; so have proposed rows of
+// tokens that the sequence turns out to have, and those that are computed in place of others.
+func (w *lawful) proposed(t *rapid.T) {
+	n, v := len(w.tokens), w.m.Vocab
+	tables := Tables(w.m.Program, table(n, 0))
+	for done := 0; done < n; {
+		kept := rapid.IntRange(1, min(70, n-done)).Draw(t, "kept")
+		right := rapid.IntRange(0, min(8, n-done-kept)).Draw(t, "right")
+		wrong := rapid.IntRange(0, min(3, n-done-kept-right)).Draw(t, "wrong")
+		s := w.Steps()[0]
+		s.Tokens, s.Wanted = append([]int32(nil), w.tokens[done:done+kept+right]...), nil
+		for range wrong {
+			s.Tokens = append(s.Tokens, rapid.Int32Range(0, int32(v)-1).Draw(t, "token"))
+		}
+		s.Spans = []backend.Span{{Rows: len(s.Tokens), Proposed: right + wrong, Pos: done, Tables: tables}}
+		for i := range s.Tokens {
+			s.Wanted = append(s.Wanted, int32(i))
+		}
+		if err := w.run(s); err != nil {
+			t.Fatal(err)
+		}
+		sameBits(t, "with proposed rows behind", v, s.Logits[:(kept+right)*v], w.want[done*v:(done+kept+right)*v])
+		done += kept
+		if len(w.m.States) == 0 {
+			done += right
+		}
+	}
 }
 
 // wanted: asking for the logits of some rows gives those rows' logits.

@@ -15,7 +15,7 @@ type Layer struct {
 	Bytes         int64 // of an expert
 }
 
-// Event is a record after the first one: Open, Step, Foreseen, Chosen, Drawn or End.
+// Event is a record after the first one: Open, Step, Foreseen, Chosen, Settled, Drawn or End.
 type Event interface{ kind() byte }
 
 type (
@@ -41,6 +41,7 @@ type (
 	Span struct {
 		Sequence       uint64
 		Position, Rows int
+		Proposed       int // of Rows, the last ones: of tokens that were guessed; 0 in traces before version 4
 	}
 	// Foreseen is a prediction of a layer's experts for the rows of the last step, made by the layer's router from an
 	// earlier residual stream: the input of the layer before it or, if Late is set, that layer's output. Margins are
@@ -56,7 +57,13 @@ type (
 		Layer   int
 		Experts []int32
 	}
-	// Drawn is the token that a sequence drew after the last step.
+	// Settled is the number of accepted tokens among those that the last step proposed of a sequence. Drawn events of
+	// these tokens follow, and of one more.
+	Settled struct {
+		Sequence uint64
+		Accepted int
+	}
+	// Drawn is a token that a sequence drew after the last step.
 	Drawn struct {
 		Sequence uint64
 		Token    int32
@@ -76,6 +83,7 @@ const (
 	kindDrawn
 	kindEnd
 	kindForeseen
+	kindSettled
 )
 
 func (*Open) kind() byte   { return kindOpen }
@@ -85,6 +93,7 @@ func (*Drawn) kind() byte  { return kindDrawn }
 func (*End) kind() byte    { return kindEnd }
 
 func (*Foreseen) kind() byte { return kindForeseen }
+func (*Settled) kind() byte  { return kindSettled }
 
 // MarginFloor is the least margin. Most margins have this value, so they are not written. mostForeseen bounds the
 // rows of a prediction.

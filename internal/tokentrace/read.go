@@ -77,6 +77,8 @@ func (t *Reader) Next() (Event, error) {
 		e = t.chosen()
 	case kindForeseen:
 		e = t.foreseen()
+	case kindSettled:
+		e = &Settled{Sequence: t.number(math.MaxUint64), Accepted: int(t.number(mostID))}
 	case kindDrawn:
 		e = &Drawn{Sequence: t.number(math.MaxUint64), Token: int32(t.number(mostID))}
 	case kindEnd:
@@ -105,8 +107,11 @@ func (t *Reader) open() *Open {
 func (t *Reader) step() *Step {
 	e := &Step{Time: t.number(math.MaxUint64)}
 	for range t.count() {
-		e.Spans = append(e.Spans, Span{Sequence: t.number(math.MaxUint64), Position: int(t.number(mostID)),
-			Rows: int(t.number(mostID))})
+		s := Span{Sequence: t.number(math.MaxUint64), Position: int(t.number(mostID)), Rows: int(t.number(mostID))}
+		if t.version >= 4 {
+			s.Proposed = int(t.number(uint64(s.Rows)))
+		}
+		e.Spans = append(e.Spans, s)
 	}
 	if t.version == 1 {
 		return e

@@ -18,12 +18,13 @@ var events = []Event{
 		Client: 7},
 	&Open{Sequence: math.MaxUint64, Time: 6},
 	&Step{Time: 9, Spans: []Span{{Sequence: 1, Position: 0, Rows: 2}, {Sequence: 2, Position: 70, Rows: 1}}},
-	&Step{Time: 10, Spans: []Span{{Sequence: 1, Position: 2, Rows: 2}}, Tokens: []int32{-1, math.MaxInt32 - 1},
+	&Step{Time: 10, Spans: []Span{{Sequence: 1, Position: 2, Rows: 2, Proposed: 1}}, Tokens: []int32{-1, math.MaxInt32 - 1},
 		Budget: Budget{Rows: 512, Alone: 1000, Fixed: math.MaxInt32}},
 	&Foreseen{Layer: 1, Margins: margins(300, 1)},
 	&Foreseen{Layer: 0, Late: true, Margins: margins(32, 2)},
 	&Chosen{Layer: 0, Experts: []int32{0, 31, -1, -1}},
 	&Chosen{Layer: 1, Experts: []int32{299, 0}},
+	&Settled{Sequence: 1, Accepted: 300},
 	&Drawn{Sequence: 1, Token: 12},
 	&End{Sequence: 1, Time: 1 << 50},
 }
@@ -37,10 +38,11 @@ func margins(experts, rows int) []int8 {
 	return m
 }
 
-// TestOldVersions: traces of version 1 have no tokens with their steps, and those of version 2 no clients
-// and no budgets.
+// TestOldVersions: traces of version 1 have no tokens with their steps, those of version 2 no clients and no budgets,
+// and those of version 3 nothing proposed.
 func TestOldVersions(t *testing.T) {
-	for v, step := range map[byte][]byte{1: {9, 1, 1, 0, 2}, 2: {9, 1, 1, 0, 2, 2, 6, 0}} {
+	steps := map[byte][]byte{1: {9, 1, 1, 0, 2}, 2: {9, 1, 1, 0, 2, 2, 6, 0}, 3: {9, 1, 1, 0, 2, 2, 6, 0, 7, 8, 9}}
+	for v, step := range steps {
 		data := written(t)
 		at := bytes.IndexByte(data[len(magic):], version) + len(magic)
 		for data[at-2] != kindModel {
@@ -52,13 +54,21 @@ func TestOldVersions(t *testing.T) {
 		for data[length-1] != kindOpen || int(data[length]) != opens-length { // with the client's byte behind the text
 			length++
 		}
-		data[length]--
+		if v < 3 {
+			data[length]--
+		} else {
+			opens++
+		}
 		data = append(append(data[:opens:opens], kindStep, byte(len(step))), step...)
 		_, all, err := readAll(data)
 		require.ErrorIs(t, err, io.EOF)
 		want := &Step{Time: 9, Spans: []Span{{Sequence: 1, Rows: 2}}}
-		if v == 2 {
+		if v >= 2 {
 			want.Tokens = []int32{5, -1}
+		}
+		if v == 3 {
+			want.Budget = Budget{7, 8, 9}
+			require.Equal(t, uint64(7), all[0].(*Open).Client)
 		}
 		require.Equal(t, want, all[1])
 		require.Equal(t, "hello", all[0].(*Open).Text)
@@ -136,6 +146,7 @@ func TestDamage(t *testing.T) {
 		"3 experts used of 2":                head(Model{Layers: []Layer{{Experts: 2, Used: 3}}}),
 		"kind 99: the kind is not known":     append(bytes.Clone(plain), 99, 0),
 		"1 bytes are left over":              append(bytes.Clone(plain), kindEnd, 3, 1, 1, 1),
+		"a number is 3: want at most 2":      append(bytes.Clone(plain), kindStep, 6, 1, 1, 1, 0, 2, 3),
 		"it is too short":                    append(bytes.Clone(plain), kindEnd, 1, 1),
 		"layer 2 of 2":                       append(bytes.Clone(plain), kindChosen, 2, 2, 0),
 		"1 experts for rows that use 2 each": append(bytes.Clone(plain), kindChosen, 3, 0, 1, 1),

@@ -10,7 +10,7 @@ import (
 // magic begins every trace; version follows it.
 const (
 	magic   = "sluice token trace\n"
-	version = 3
+	version = 4
 )
 
 // Writer writes a trace. Its methods keep none of their arguments. After an error all methods return it.
@@ -65,6 +65,7 @@ func (t *Writer) Write(e Event) error {
 			t.number(s.Sequence)
 			t.number(uint64(s.Position))
 			t.number(uint64(s.Rows))
+			t.number(uint64(s.Proposed))
 		}
 		t.number(uint64(len(e.Tokens)))
 		for _, id := range e.Tokens {
@@ -81,6 +82,9 @@ func (t *Writer) Write(e Event) error {
 		for _, x := range e.Experts {
 			t.number(uint64(x + 1))
 		}
+	case *Settled:
+		t.number(e.Sequence)
+		t.number(uint64(e.Accepted))
 	case *Drawn:
 		t.number(e.Sequence)
 		t.number(uint64(uint32(e.Token)))
