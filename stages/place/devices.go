@@ -94,7 +94,10 @@ func (a *Ask) starts() []int {
 
 // size is by what a device beyond the host gets layers.
 func (a *Ask) size(device int) float64 {
-	return float64(max(a.budget(device), min(a.Devices[device].Free, 1<<50), 1))
+	if budget := a.budget(device); budget > 0 {
+		return float64(budget)
+	}
+	return float64(max(a.Devices[device].Free, 1))
 }
 
 // tears says whether a layer from this one on attends to what one before it stores.

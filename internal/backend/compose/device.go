@@ -81,7 +81,6 @@ func (m *model) compile(d *Device, p *ir.Bound) error {
 		segments[at] = append(segments[at], s)
 	}
 	m.of, m.writers = make([]*member, len(p.Segments)), make([]int, len(p.Widths))
-	flight := m.config.Ring()
 	for at, mine := range segments {
 		if len(mine) == 0 {
 			continue
@@ -95,11 +94,8 @@ func (m *model) compile(d *Device, p *ir.Bound) error {
 			m.of[s] = x
 		}
 		m.Joined = append(m.Joined, x)
-		if x.ends || d.devices[at].Traits().Threads == 0 {
-			flight = min(flight, len(x.ring))
-		}
 	}
-	m.steps = m.of[len(m.of)-1].ring[:flight]
+	m.steps = m.of[len(m.of)-1].ring
 	for i, s := range m.steps {
 		m.ends = append(m.ends, m.newEnding(i, s))
 	}

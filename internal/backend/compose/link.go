@@ -46,7 +46,7 @@ func newLinks(p *ir.Bound, devices []int, rows int) (*links, error) {
 			l = &link{value: c.Value, width: p.Widths[c.Value], from: c.From}
 			all[c.Value], x.hands[c.From] = l, append(x.hands[c.From], l)
 		}
-		l.taken = max(l.taken, c.To)
+		l.taken = c.To // they come in order
 		x.takes[c.To] = append(x.takes[c.To], l)
 	}
 	return x, x.room(rows)

@@ -29,7 +29,7 @@ type model struct {
 	number uint64    // of the last step that began
 }
 
-// Steps is the ring: as long as the shortest of those devices that compute beside the program.
+// Steps is the ring of the device at the end. Traits bound it by what the others allow.
 func (m *model) Steps() []*backend.Step { return m.steps }
 
 // index is where a step is in the ring.
