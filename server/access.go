@@ -100,7 +100,7 @@ func (a *access) browser(rc *fasthttp.RequestCtx, to *answer.Route) *wire.Fault 
 		"start with --cors %.80s to let its pages ask", origin, origin)
 }
 
-// embedded says that a page of another origin makes a request that its visitor did not ask for, such as an image's.
+// embedded reports whether a page of another origin made the request without its visitor's doing, such as an image's.
 func embedded(h *fasthttp.RequestHeader) bool {
 	site := string(h.Peek("Sec-Fetch-Site"))
 	return (site == "cross-site" || site == "same-site") && string(h.Peek("Sec-Fetch-Mode")) != "navigate"

@@ -1,8 +1,7 @@
-// Package server puts HTTP in front of models: listening, routing, keys, limits, metrics, and stopping in order.
+// Package server puts HTTP in front of models: listening, routing, keys, limits, metrics, and an orderly shutdown.
 //
-// The APIs that are spoken are in a folder for each (server/openai, server/anthropic, …) and a list of them
-// (dialects.go). What all of them do is in server/answer and server/wire, what their requests have in common in
-// server/decode, the care for one request and its connection in server/exchange, how requests are framed in
-// server/framing, who gets what there is a number of in server/quota. Not here: anything that decides how answers are
-// computed.
+// Each API has a folder (server/openai, server/anthropic, …) and an entry in dialects.go. server/answer and
+// server/wire hold the work that all APIs share, server/decode the fields that their requests share, server/exchange
+// the life of one request and its connection, server/framing the checks of how requests are framed, server/quota the
+// division of places and memory among clients. Not here: anything that decides how answers are computed.
 package server

@@ -125,7 +125,7 @@ type Span struct {
 // End returns the time at which the span ended, from the ring's origin.
 func (s *Span) End() time.Duration { return s.At + s.Work }
 
-// A span's kind, cause and what it was for fit into two words.
+// A span is packed into two words: step and kind; group, layer, segment and cause.
 
 func pack(kind Kind, cause Cause, of Of) (what, where uint64) {
 	return of.Step<<8 | uint64(kind),

@@ -26,8 +26,8 @@ type Route struct {
 	Public bool   // needs no key
 	Early  bool   // is answered while models are loaded
 
-	// Private says that it changes the server, or shows what others do: pages of other origins that are let in by default
-	// may not use it.
+	// Private marks a route that changes the server, or shows what others do. Pages of other origins that are
+	// admitted by default may not use it.
 	Private bool
 
 	// Handle answers a request. A fault that it returns is written in the dialect's shape; the handler must not have

@@ -128,5 +128,5 @@ func (c *cutter) match(text string) ID {
 	return c.tokens.nodes[node].id
 }
 
-// isSpace is C's isspace in the "C" locale.
+// isSpace reports whether b is white space for C's isspace in the "C" locale.
 func isSpace(b byte) bool { return b == ' ' || b >= '\t' && b <= '\r' }

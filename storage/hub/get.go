@@ -25,7 +25,7 @@ const (
 // noRedirect returns redirects to get, which decides what may be sent where.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// Refused is an answer that is not what was asked for.
+// Refused is the error of an HTTP answer with another status than 200 or 206.
 type Refused struct {
 	Place  string // URL without its query, which may be a secret
 	Status int
@@ -41,7 +41,7 @@ func (r *Refused) Error() string {
 	return text
 }
 
-// again says whether the same request may do better later.
+// again reports whether the same request may succeed later.
 func (r *Refused) again() bool {
 	switch r.Status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -53,10 +53,10 @@ func (r *Refused) again() bool {
 // place shows a URL without what may be secret.
 func place(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
 
-// sameOrigin says whether two URLs lead to the same server.
+// sameOrigin reports whether two URLs lead to the same server.
 func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
-// answer is what came of a request: a response of status 200 or 206, whose body the caller closes.
+// answer is the answer to a request: a response of status 200 or 206, whose body the caller closes.
 type answer struct {
 	*http.Response
 	from   *url.URL      // where the last redirect led
@@ -109,7 +109,7 @@ func (h *session) clock() time.Time {
 	return time.Now()
 }
 
-// next is where a redirect leads.
+// next returns the URL that a redirect leads to. It refuses to leave a secure connection.
 func next(from *url.URL, location string) (*url.URL, error) {
 	to, err := from.Parse(location)
 	switch {
@@ -121,7 +121,7 @@ func next(from *url.URL, location string) (*url.URL, error) {
 	return to, nil
 }
 
-// loopback says whether a URL leads to this machine.
+// loopback reports whether a URL leads to this machine.
 func loopback(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
