@@ -95,7 +95,7 @@ func bind(m *Model) (*ir.Bound, error) {
 	for i, t := range f.Tensors {
 		tensors[i] = ir.Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape}
 	}
-	bound, err := ir.Bind(program, tensors)
+	bound, err := ir.Bind(m.KV.Sealing(program), tensors)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/stages/model/arch"
@@ -176,4 +177,25 @@ func TestWindowedMemory(t *testing.T) {
 			require.Equal(t, test.sequence, slices.Min(layout.Blocks))
 		})
 	}
+}
+
+// Laws RowAlone and Recompute where full blocks are sealed in fewer bits, in one class of two: sequences that share
+// prefixes, are evicted and computed again give the answers of each alone. Neither scheduler nor KV owner knows.
+func TestLawsSealed(t *testing.T) {
+	sealed := func(change func(*Config)) func(*Config) {
+		return func(c *Config) { change(c); c.KV = backendtest.Toy() }
+	}
+	all := longPrompts(6)
+	want := alone(t, startFixture(t, "gemma3", sealed(wide)), all, 60)
+	require.NotEqual(t, want, alone(t, startFixture(t, "gemma3", wide), all, 60), "fewer bits are seen in answers")
+	e := startFixture(t, "gemma3", sealed(tight))
+	require.Len(t, e.spec.layout.Blocks, 3)
+	together(t, e, all, want)
+	require.Positive(t, e.Snapshot().KV.Evictions)
+	few := startFixture(t, "gemma3", sealed(func(c *Config) { c.Context, c.Blocks, c.Sequences, c.Rows = 512, 9, 6, 32 }))
+	together(t, few, all, want)
+	hits := few.Snapshot().KV.Hits
+	require.Equal(t, want[5:], alone(t, few, all[5:], 60))
+	require.Equal(t, want[5:], alone(t, few, all[5:], 60))
+	require.Greater(t, few.Snapshot().KV.Hits, hits, "sealed blocks are found by prefix")
 }

@@ -21,6 +21,7 @@ type attention struct {
 	headsPerKV int       // query heads of each
 	sinks      []float32 // by query head; nil: none
 	split      *split
+	sealing    *sealing // nil: blocks stay as they are
 }
 
 // end is behind the last position that a row at pos of a span sees.
@@ -89,13 +90,20 @@ func (a *attention) stretch(worker int, c *attendChunk, s int, to *softmax) {
 	pos := span.Pos + c.row
 	from, end := max(s*stretch, a.first(pos)/backend.BlockSize), a.end(span, pos+c.rows-1)
 	for b := from; b < (s+1)*stretch && b*backend.BlockSize < end; b++ {
-		v := a.view(c, b, pos)
-		if v.r0 >= v.r1 {
-			continue
+		r0, r1 := a.seeing(c, b, pos)
+		open := r1 // rows before it are in the block themselves
+		if a.cache.open != a.cache {
+			open = min(max(r0, (b+1)*backend.BlockSize-pos), r1)
 		}
-		if err := a.block(worker, c, &v, to); err != nil {
-			a.ex.fail(err)
-			return
+		for _, part := range [2]view{{cache: a.cache.open, r0: r0, r1: open}, {cache: a.cache, r0: open, r1: r1}} {
+			if part.r0 >= part.r1 {
+				continue
+			}
+			v := a.view(c, &part, b, pos)
+			if err := a.block(worker, c, &v, to); err != nil {
+				a.ex.fail(err)
+				return
+			}
 		}
 	}
 }
@@ -105,7 +113,7 @@ func (a *attention) block(worker int, c *attendChunk, v *view, to *softmax) erro
 	if err := a.weigh(worker, c, v); err != nil {
 		return err
 	}
-	q, isa, kv := &a.ex.workers[worker].queries, a.ex.device.isa, a.cache
+	q, isa, kv := &a.ex.workers[worker].queries, a.ex.device.isa, v.cache
 	for h := range c.heads {
 		ahead := kv.value(v.head + h + 1)
 		if h == c.heads-1 {
@@ -120,7 +128,7 @@ func (a *attention) block(worker int, c *attendChunk, v *view, to *softmax) erro
 
 // weigh computes the weights of the block's positions, their sums and the largest scores.
 func (a *attention) weigh(worker int, c *attendChunk, v *view) error {
-	q, isa, kv := &a.ex.workers[worker].queries, a.ex.device.isa, a.cache
+	q, isa, kv := &a.ex.workers[worker].queries, a.ex.device.isa, v.cache
 	for h := range c.heads {
 		if err := a.append(worker, c, c.head+h, v.block); err != nil {
 			return err

@@ -51,7 +51,7 @@ func attending(b *testing.B, threads int, kv backend.KV, heads, kvHeads, dim, co
 func (m *model) fillCaches() {
 	r := rand.New(rand.NewPCG(1, 1))
 	for i := range m.caches {
-		c := &m.caches[i]
+		c := m.caches[i]
 		row := make([]float32, max(c.KDim, c.VDim))
 		for at := range backend.BlockSize {
 			for j := range row {

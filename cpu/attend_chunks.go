@@ -49,6 +49,9 @@ type merge struct {
 const stretchPositions = stretch * backend.BlockSize
 
 func (a *attention) chunks() int {
+	if a.sealing != nil {
+		a.sealing.run()
+	}
 	a.split.chunks, a.split.claimed = a.split.chunks[:0], 0
 	slot, rows := 0, a.rows
 	for i := range a.ex.step.Spans {
@@ -103,6 +106,7 @@ func (a *attention) count(c *attendChunk) int { return c.rows * c.heads * a.head
 
 // view is what the rows [r0, r1) of a chunk see of a position block, some of it each.
 type view struct {
+	cache   *cache // where they find it
 	block   int
 	r0, r1  int
 	head    int // the chunk's first one in the cache
@@ -110,20 +114,26 @@ type view struct {
 	lo, hi  int // positions of the block that some row sees
 }
 
-// view is what a chunk sees of position block b; pos is the position of its row 0.
-func (a *attention) view(c *attendChunk, b, pos int) view {
+// seeing is the rows of a chunk that see some of position block b; pos is the position of its row 0.
+func (a *attention) seeing(c *attendChunk, b, pos int) (r0, r1 int) {
 	first := b * backend.BlockSize
-	r0, r1 := max(0, first-pos), c.rows
+	r0, r1 = max(0, first-pos), c.rows
 	if a.args.Both {
 		r0 = 0
 	}
 	if a.args.Window > 0 {
 		r1 = min(r1, a.args.Class().Last(first+backend.BlockSize-1)+1-pos)
 	}
+	return r0, r1
+}
+
+// view is what some rows of a chunk see of position block b in a cache.
+func (a *attention) view(c *attendChunk, rows *view, b, pos int) view {
+	first, span := b*backend.BlockSize, &a.ex.step.Spans[c.span]
 	return view{
-		block: b, r0: r0, r1: r1, queries: (r1 - r0) * a.headsPerKV,
-		head: a.head(c, b),
-		lo:   max(0, a.first(pos+r0)-first), hi: min(backend.BlockSize, a.end(&a.ex.step.Spans[c.span], pos+r1-1)-first),
+		cache: rows.cache, block: b, r0: rows.r0, r1: rows.r1, queries: (rows.r1 - rows.r0) * a.headsPerKV,
+		head: int(span.Tables[rows.cache.Class].At(b))*rows.cache.KVHeads + c.head,
+		lo:   max(0, a.first(pos+rows.r0)-first), hi: min(backend.BlockSize, a.end(span, pos+rows.r1-1)-first),
 	}
 }
 

@@ -242,12 +242,16 @@ func (b *binder) acts(input live.Prepared) *kernels.Acts {
 
 func (b *binder) attention(n *ir.Node) *attention {
 	a := n.Attend
-	return &attention{
-		ex: &b.m.execution, args: a, cache: &b.m.caches[a.KV], store: b.store(n),
+	x := &attention{
+		ex: &b.m.execution, args: a, cache: b.m.caches[a.KV], store: b.store(n),
 		rows: rowsTogether(a.Heads / a.KVHeads),
 		q:    b.layout.place(n.In[0]), out: b.layout.place(n.Out),
 		headsPerKV: a.Heads / a.KVHeads, sinks: b.vector(n.W), split: &b.m.split,
 	}
+	if x.cache.open != x.cache && len(n.In) > 1 {
+		x.sealing = newSealing(&b.m.execution, x.cache)
+	}
+	return x
 }
 
 // store is nil for a node that attends to what another one stored.
@@ -255,10 +259,12 @@ func (b *binder) store(n *ir.Node) *storeOp {
 	if len(n.In) == 1 {
 		return nil
 	}
-	return &storeOp{
-		cache: &b.m.caches[n.Attend.KV], k: b.layout.place(n.In[1]), v: b.layout.place(n.In[2]),
-		short: rowsTogether(n.Attend.Heads / n.Attend.KVHeads),
-	}
+	c := b.m.caches[n.Attend.KV]
+	o := &storeOp{cache: c.open, k: b.layout.place(n.In[1]), v: b.layout.place(n.In[2])}
+	if c.open == c {
+		o.short = rowsTogether(n.Attend.Heads / n.Attend.KVHeads)
+	} // else all rows must be there before blocks are sealed, which is before attention
+	return o
 }
 
 func (b *binder) product(ph *live.Phase) *linear {

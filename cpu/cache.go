@@ -16,12 +16,27 @@ type cache struct {
 	keys   keys
 	values values
 	memory []byte
+	open   *cache // in whose blocks rows are stored until they are full; itself where nothing is sealed
 }
 
-func newCache(l ir.KVLayer, f backend.Format) cache {
-	c := cache{KVLayer: l, format: f, stride: (l.VDim + vec.Lanes - 1) &^ (vec.Lanes - 1)}
-	c.keys, c.values = keysOf(f.K.Open, l.KDim), valuesOf(f.V.Open, l.VDim, c.stride)
+// newCache is a cache of full blocks and, where the format seals, one of open ones.
+func newCache(l ir.KVLayer, f backend.Format) *cache {
+	c := &cache{KVLayer: l, format: f, stride: (l.VDim + vec.Lanes - 1) &^ (vec.Lanes - 1)}
+	c.keys, c.values = keysOf(f.K.Kept(), l.KDim), valuesOf(f.V.Kept(), l.VDim, c.stride)
+	if c.open = c; l.Recent > 0 {
+		recent := l
+		recent.Class, recent.Recent = l.Recent, 0
+		c.open = newCache(recent, backend.Format{K: backend.Side{Open: f.K.Open}, V: backend.Side{Open: f.V.Open}})
+	}
 	return c
+}
+
+// parts are the cache, and that of its open blocks if it has another one.
+func (c *cache) parts() []*cache {
+	if c.open == c {
+		return []*cache{c}
+	}
+	return []*cache{c, c.open}
 }
 
 // head is the bytes of one head in one block.

@@ -5,13 +5,15 @@ import (
 
 	"github.com/sluice-ai/sluice/cpu/vec"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/quant"
 )
 
 // keys is how K of a head lies in a block. It is chosen when a model is compiled, and asked once for a head and block.
 type keys interface {
 	bytes() int
-	// store keeps a row at a position of the block.
-	store(isa vec.ISA, w *workspace, block []byte, at int, row []float32)
+	// store keeps a row at a position of the block, or all 64 at 0; load reads all 64.
+	store(isa vec.ISA, w *workspace, block []byte, at int, rows []float32)
+	load(rows []float32, block []byte)
 	// multiply runs a product with K of the first positions. next is read after it.
 	multiply(isa vec.ISA, q *queries, p *vec.Product, block, next []byte)
 }
@@ -20,7 +22,8 @@ type keys interface {
 // position of the block, and may be changed.
 type values interface {
 	bytes() int
-	store(isa vec.ISA, w *workspace, block []byte, at int, row []float32)
+	store(isa vec.ISA, w *workspace, block []byte, at int, rows []float32)
+	load(rows []float32, block []byte)
 	multiply(isa vec.ISA, q *queries, p *vec.Product, weights []float32, lo int, block, next []byte)
 }
 
@@ -43,12 +46,12 @@ func keysOf(f backend.Form, dim int) keys {
 func valuesOf(f backend.Form, dim, stride int) values {
 	switch f := f.(type) {
 	case backend.Float32:
-		return plainValues{floats32{}, stride}
+		return plainValues{floats32{}, dim, stride}
 	case backend.Half:
-		return plainValues{floats16{}, stride}
+		return plainValues{floats16{}, dim, stride}
 	case backend.Scaled:
 		if f.Each == 0 {
-			return scaledValues{stride}
+			return scaledValues{dim, stride}
 		}
 	}
 	return loadedValues{f, dim, stride}
@@ -72,6 +75,7 @@ type elements interface {
 	size() int
 	column(isa vec.ISA, w *workspace, block []byte, at int, row []float32)
 	row(isa vec.ISA, to []byte, row []float32)
+	wide(to []float32, b []byte)
 	multiply(isa vec.ISA, q *queries, p *vec.Product, b, next []byte)
 }
 
@@ -82,19 +86,39 @@ type plainKeys struct {
 
 func (k plainKeys) bytes() int { return backend.BlockSize * k.dim * k.size() }
 
-func (k plainKeys) store(isa vec.ISA, w *workspace, block []byte, at int, row []float32) {
-	k.column(isa, w, block, at, row)
+func (k plainKeys) store(isa vec.ISA, w *workspace, block []byte, at int, rows []float32) {
+	for ; len(rows) > 0; rows, at = rows[k.dim:], at+1 {
+		k.column(isa, w, block, at, rows[:k.dim])
+	}
+}
+
+func (k plainKeys) load(rows []float32, block []byte) {
+	column := make([]float32, backend.BlockSize)
+	for i := range k.dim {
+		k.wide(column, block[i*backend.BlockSize*k.size():])
+		for at, x := range column {
+			rows[at*k.dim+i] = x
+		}
+	}
 }
 
 type plainValues struct {
 	elements
-	stride int
+	dim, stride int
 }
 
 func (v plainValues) bytes() int { return backend.BlockSize * v.stride * v.size() }
 
-func (v plainValues) store(isa vec.ISA, _ *workspace, block []byte, at int, row []float32) {
-	v.row(isa, block[at*v.stride*v.size():], row)
+func (v plainValues) store(isa vec.ISA, _ *workspace, block []byte, at int, rows []float32) {
+	for ; len(rows) > 0; rows, at = rows[v.dim:], at+1 {
+		v.row(isa, block[at*v.stride*v.size():], rows[:v.dim])
+	}
+}
+
+func (v plainValues) load(rows []float32, block []byte) {
+	for at := range backend.BlockSize {
+		v.wide(rows[at*v.dim:][:v.dim], block[at*v.stride*v.size():])
+	}
 }
 
 func (v plainValues) multiply(isa vec.ISA, q *queries, p *vec.Product, _ []float32, lo int, block, next []byte) {
@@ -111,6 +135,8 @@ func (floats32) column(_ vec.ISA, _ *workspace, block []byte, at int, row []floa
 
 func (floats32) row(_ vec.ISA, to []byte, row []float32) { copy(as[float32](to), row) }
 
+func (floats32) wide(to []float32, b []byte) { copy(to, as[float32](b)) }
+
 func (floats32) multiply(isa vec.ISA, _ *queries, p *vec.Product, b, next []byte) {
 	isa.Panel(p, as[float32](b)[:span(p)], as[float32](next))
 }
@@ -126,6 +152,12 @@ func (floats16) column(isa vec.ISA, w *workspace, block []byte, at int, row []fl
 }
 
 func (floats16) row(isa vec.ISA, to []byte, row []float32) { isa.Halve(as[uint16](to)[:len(row)], row) }
+
+func (floats16) wide(to []float32, b []byte) {
+	for i, x := range as[uint16](b)[:len(to)] {
+		to[i] = quant.F16ToF32(x)
+	}
+}
 
 func (floats16) multiply(isa vec.ISA, q *queries, p *vec.Product, b, next []byte) {
 	kept := as[uint16](b)[:span(p)]
@@ -166,14 +198,25 @@ func (k scaledKeys) scale(block []byte, i int) *[backend.BlockSize]float32 {
 	return (*[backend.BlockSize]float32)(as[float32](block[backend.BlockSize*(k.dim+4*i):]))
 }
 
-func (k scaledKeys) store(isa vec.ISA, w *workspace, block []byte, at int, row []float32) {
+func (k scaledKeys) store(isa vec.ISA, w *workspace, block []byte, at int, rows []float32) {
 	kept := w.bytes[:k.dim]
-	for i := range k.scales() {
-		from := i * k.each
-		to := min(from+k.each, k.dim)
-		k.scale(block, i)[at] = isa.Bytes(kept[from:to], row[from:to], backend.KVTiny)
+	for ; len(rows) > 0; rows, at = rows[k.dim:], at+1 {
+		for i := range k.scales() {
+			from := i * k.each
+			to := min(from+k.each, k.dim)
+			k.scale(block, i)[at] = isa.Bytes(kept[from:to], rows[from:to], backend.KVTiny)
+		}
+		scatter(as[int8](block), kept, at)
 	}
-	scatter(as[int8](block), kept, at)
+}
+
+func (k scaledKeys) load(rows []float32, block []byte) {
+	for i := range k.dim {
+		kept, scale := as[int8](block[i*backend.BlockSize:]), k.scale(block, i/k.each)
+		for at, unit := range scale {
+			rows[at*k.dim+i] = float32(kept[at]) * unit
+		}
+	}
 }
 
 func (k scaledKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, block, next []byte) {
@@ -194,7 +237,7 @@ func (k scaledKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, block, nex
 }
 
 // scaledValues is bytes, and behind them a scale for each position: the weights are scaled before they meet V.
-type scaledValues struct{ stride int }
+type scaledValues struct{ dim, stride int }
 
 func (v scaledValues) bytes() int { return backend.BlockSize * (v.stride + 4) }
 
@@ -202,8 +245,18 @@ func (v scaledValues) scale(block []byte) *[backend.BlockSize]float32 {
 	return (*[backend.BlockSize]float32)(as[float32](block[backend.BlockSize*v.stride:]))
 }
 
-func (v scaledValues) store(isa vec.ISA, _ *workspace, block []byte, at int, row []float32) {
-	v.scale(block)[at] = isa.Bytes(as[int8](block[at*v.stride:])[:len(row)], row, backend.KVTiny)
+func (v scaledValues) store(isa vec.ISA, _ *workspace, block []byte, at int, rows []float32) {
+	for ; len(rows) > 0; rows, at = rows[v.dim:], at+1 {
+		v.scale(block)[at] = isa.Bytes(as[int8](block[at*v.stride:])[:v.dim], rows[:v.dim], backend.KVTiny)
+	}
+}
+
+func (v scaledValues) load(rows []float32, block []byte) {
+	for at, unit := range v.scale(block) {
+		for i, x := range as[int8](block[at*v.stride:])[:v.dim] {
+			rows[at*v.dim+i] = float32(x) * unit
+		}
+	}
 }
 
 func (v scaledValues) multiply(isa vec.ISA, q *queries, p *vec.Product, weights []float32, lo int, block, next []byte) {
@@ -219,9 +272,11 @@ type loadedKeys struct {
 
 func (k loadedKeys) bytes() int { return align(k.Bytes(k.dim)) }
 
-func (k loadedKeys) store(_ vec.ISA, _ *workspace, block []byte, at int, row []float32) {
-	k.Put(block, k.dim, at, row)
+func (k loadedKeys) store(_ vec.ISA, _ *workspace, block []byte, at int, rows []float32) {
+	k.Put(block, k.dim, at, rows)
 }
+
+func (k loadedKeys) load(rows []float32, block []byte) { k.Get(rows, block, k.dim, 0) }
 
 func (k loadedKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, block, _ []byte) {
 	rows, wide := q.rows[:p.N*k.dim], q.wide[:span(p)]
@@ -240,9 +295,11 @@ type loadedValues struct {
 
 func (v loadedValues) bytes() int { return align(v.Bytes(v.dim)) }
 
-func (v loadedValues) store(_ vec.ISA, _ *workspace, block []byte, at int, row []float32) {
-	v.Put(block, v.dim, at, row)
+func (v loadedValues) store(_ vec.ISA, _ *workspace, block []byte, at int, rows []float32) {
+	v.Put(block, v.dim, at, rows)
 }
+
+func (v loadedValues) load(rows []float32, block []byte) { v.Get(rows, block, v.dim, 0) }
 
 func (v loadedValues) multiply(isa vec.ISA, q *queries, p *vec.Product, _ []float32, lo int, block, _ []byte) {
 	rows, wide := q.rows[:p.K*v.dim], q.wide[:p.K*v.stride]

@@ -108,16 +108,17 @@ func (m *model) copied(w *weight, own bool) bool {
 
 // layCaches takes the memory of all layers; the system gives pages when they are first written.
 func (m *model) layCaches(p *ir.Bound) error {
-	m.caches, m.Areas = make([]cache, len(p.KV)), make(backend.Areas, len(p.Classes))
+	m.caches, m.Areas = make([]*cache, len(p.KV)), make(backend.Areas, len(p.Classes))
 	total := 0
 	_, used, _ := p.Used()
 	for i, kv := range p.KV {
-		c := &m.caches[i]
 		if !used[i] {
 			continue
 		}
-		*c = newCache(kv, m.config.KV.Of(p.Classes[kv.Class]))
-		total += c.key(m.config.Blocks[kv.Class] * kv.KVHeads)
+		m.caches[i] = newCache(kv, m.config.KV.Of(p.Classes[kv.Class]))
+		for _, c := range m.caches[i].parts() {
+			total += c.key(m.config.Blocks[c.Class] * c.KVHeads)
+		}
 	}
 	memory, err := mem.Alloc(int64(total))
 	if err != nil {
@@ -125,7 +126,10 @@ func (m *model) layCaches(p *ir.Bound) error {
 	}
 	m.kvMemory = memory
 	for i := range m.caches {
-		if c := &m.caches[i]; used[i] {
+		if !used[i] {
+			continue
+		}
+		for _, c := range m.caches[i].parts() {
 			n := c.key(m.config.Blocks[c.Class] * c.KVHeads)
 			c.memory, memory = memory[:n:n], memory[n:]
 			m.Areas[c.Class] = append(m.Areas[c.Class], backend.Area{Memory: c.memory, Each: c.key(c.KVHeads)})

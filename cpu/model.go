@@ -15,7 +15,7 @@ type model struct {
 	program       *ir.Program // all of it
 	segments      []segment
 	weights       []weight
-	caches        []cache
+	caches        []*cache // by layer; nil: of no segment that is computed here
 	states        []state
 	rooms         []room // by slot; none if every group has its own
 	where         []int  // by group: its slot among rooms, 0 if it is its own, or absent

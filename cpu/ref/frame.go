@@ -35,16 +35,41 @@ type cacheOf struct {
 	spans []backend.Span
 }
 
-func (c cacheOf) slot(span, pos int) int {
-	t := &c.spans[span].Tables[c.Class]
+func (c cacheOf) slot(in *cache, span, pos int) int {
+	t := &c.spans[span].Tables[in.Class]
 	return int(t.At(pos/backend.BlockSize))*backend.BlockSize + pos%backend.BlockSize
 }
 
-func (c cacheOf) Put(span, pos int, k, v []float32) { c.put(c.slot(span, pos), k, v) }
+// Put stores a row, and seals the block that it is the last one of.
+func (c cacheOf) Put(span, pos int, k, v []float32) {
+	if c.open == nil {
+		c.put(c.slot(c.cache, span, pos), k, v)
+		return
+	}
+	slot := c.slot(c.open, span, pos)
+	c.open.put(slot, k, v)
+	if last := backend.BlockSize - 1; pos%backend.BlockSize == last {
+		c.seal(c.slot(c.cache, span, pos)-last, slot-last)
+	}
+}
 
-func (c cacheOf) Key(span, pos, head int) []float32 { return c.key(c.slot(span, pos), head) }
+// seen is where a row finds a position: open in its own block, sealed in those before it.
+func (c cacheOf) seen(row, pos int) *cache {
+	if c.open != nil && pos/backend.BlockSize == row/backend.BlockSize {
+		return c.open
+	}
+	return c.cache
+}
 
-func (c cacheOf) Value(span, pos, head int) []float32 { return c.value(c.slot(span, pos), head) }
+func (c cacheOf) Key(span, row, pos, head int) []float32 {
+	in := c.seen(row, pos)
+	return in.key(c.slot(in, span, pos), head)
+}
+
+func (c cacheOf) Value(span, row, pos, head int) []float32 {
+	in := c.seen(row, pos)
+	return in.value(c.slot(in, span, pos), head)
+}
 
 // state is what a node keeps of sequences, by block of its class.
 type state struct {

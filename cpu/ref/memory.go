@@ -55,16 +55,23 @@ type cache struct {
 	ir.KVLayer
 	format backend.Format
 	k, v   []float32
+	open   *cache // in whose blocks rows are stored until they are sealed in these; nil: they are stored here
 	block  []byte // in which rows take the format, and leave it
 }
 
 func newCache(l ir.KVLayer, format backend.Format, c backend.Config) cache {
 	positions := c.Blocks[l.Class] * backend.BlockSize
-	return cache{
+	x := cache{
 		KVLayer: l, format: format,
 		k: make([]float32, positions*l.KVHeads*l.KDim),
 		v: make([]float32, positions*l.KVHeads*l.VDim),
 	}
+	if l.Recent > 0 {
+		l.Class, l.Recent = l.Recent, 0
+		open := newCache(l, format, c)
+		x.open = &open
+	}
+	return x
 }
 
 func (c *cache) bytes() int64 { return 4 * int64(len(c.k)+len(c.v)) }
@@ -74,6 +81,27 @@ func (c *cache) put(slot int, k, v []float32) {
 	for h := range c.KVHeads {
 		c.through(c.format.K.Open, c.key(slot, h), k[h*c.KDim:][:c.KDim], c.KDim)
 		c.through(c.format.V.Open, c.value(slot, h), v[h*c.VDim:][:c.VDim], c.VDim)
+	}
+}
+
+// seal keeps an open block for good. Both are given by their first slots.
+func (c *cache) seal(slot, open int) {
+	k, v := make([]float32, backend.BlockSize*c.KDim), make([]float32, backend.BlockSize*c.VDim)
+	for h := range c.KVHeads {
+		for i := range backend.BlockSize {
+			copy(k[i*c.KDim:], c.open.key(open+i, h))
+			copy(v[i*c.VDim:], c.open.value(open+i, h))
+		}
+		if c.format.K.Sealed != nil {
+			c.through(c.format.K.Sealed, k, k, c.KDim)
+		}
+		if c.format.V.Sealed != nil {
+			c.through(c.format.V.Sealed, v, v, c.VDim)
+		}
+		for i := range backend.BlockSize {
+			copy(c.key(slot+i, h), k[i*c.KDim:])
+			copy(c.value(slot+i, h), v[i*c.VDim:])
+		}
 	}
 }
 

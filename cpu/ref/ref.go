@@ -50,8 +50,10 @@ func (d device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	for i, kv := range p.KV {
 		if caches[i] {
 			m.caches[i] = newCache(kv, c.KV.Of(p.Classes[kv.Class]), c)
-			m.area(kv.Class, m.caches[i].k)
-			m.area(kv.Class, m.caches[i].v)
+			for c := &m.caches[i]; c != nil; c = c.open {
+				m.area(c.Class, c.k)
+				m.area(c.Class, c.v)
+			}
 		}
 	}
 	m.states = make([]state, len(p.States))
@@ -115,7 +117,9 @@ func (m *model) Memory() backend.Memory {
 		mem.Weights += int64(len(m.weights[i].data))
 	}
 	for i := range m.caches {
-		mem.KV += m.caches[i].bytes()
+		for c := &m.caches[i]; c != nil; c = c.open {
+			mem.KV += c.bytes()
+		}
 	}
 	for i := range m.states {
 		mem.KV += 4 * int64(len(m.states[i].slots))

@@ -117,6 +117,10 @@ func (m *model) layCaches() (caches []plan.Cache, states []uint64, err error) {
 				Cache: c.KV.Of(l.part.Classes[x.Class])}
 			take(x.Class, &caches[i].Keys, h.KeyBytes(1), "KV cache")
 			take(x.Class, &caches[i].Values, h.ValueBytes(1), "KV cache")
+			if x.Recent > 0 {
+				take(x.Recent, &caches[i].OpenKeys, h.Recent().KeyBytes(1), "KV cache")
+				take(x.Recent, &caches[i].OpenValues, h.Recent().ValueBytes(1), "KV cache")
+			}
 		}
 	}
 	for i, x := range l.part.States {

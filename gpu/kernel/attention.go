@@ -45,6 +45,13 @@ func (h *Heads) String() string {
 	return fmt.Sprintf("%d/%d heads of %d and %d in %s", h.Query, h.KV, h.Features, h.ValueFeatures(), h.Format())
 }
 
+// Recent is the shape of what is cached in blocks that are not sealed yet.
+func (h *Heads) Recent() *Heads {
+	f, open := h.Format(), *h
+	open.Cache = backend.Format{Name: f.Name, K: backend.Side{Open: f.K.Open}, V: backend.Side{Open: f.V.Open}}
+	return &open
+}
+
 // KeyBytes is the memory of blocks of keys of one layer.
 func (h *Heads) KeyBytes(blocks int) uint64 {
 	return uint64(blocks) * uint64(h.KV) * uint64(h.Format().K.Kept().Bytes(h.Features))
@@ -88,6 +95,9 @@ type Attention struct {
 	Count              uint64 // of a uint32: rows that are there; 0: all
 	Sinks              uint64 // a logit for each query head, times log2(e); 0: none
 
+	// Recent is where a row finds the keys and values of its own block, if full blocks are sealed; zero: with the others.
+	Recent Recent
+
 	XStride, YStride int // in float32
 	N                int // rows
 	// Alone says that no two rows are of one sequence: then rotation and storing are part of attention. Else Rotate
@@ -102,6 +112,9 @@ type Attention struct {
 	Chunked  bool    // of the row's own chunk of Window positions
 	Depth    int     // no row's position is beyond it
 }
+
+// Recent is where the blocks lie that rows are stored in until they are full, and where rows stand in these.
+type Recent struct{ Keys, Values, Rows uint64 }
 
 // Rotate is the rotation of queries, in place, and of keys, and the storing of keys and values: for heads that a
 // table's Fused says yes to.
@@ -138,6 +151,25 @@ func (a *Append) Uses(u *Uses) {
 	u.writeAll(a.Values)
 }
 
+// Seal keeps open blocks for good, of which a row is the last one: in the form that the format has for sealed blocks.
+// Rows were appended before. Fields are as Attention's.
+type Seal struct {
+	Heads        Heads
+	Keys, Values uint64
+	Recent       Recent
+	Rows, Tables uint64
+	N            int
+	Count        uint64
+}
+
+// Uses implements Launch.
+func (s *Seal) Uses(u *Uses) {
+	u.readAll(s.Recent.Keys)
+	u.readAll(s.Recent.Values)
+	u.writeAll(s.Keys)
+	u.writeAll(s.Values)
+}
+
 // Attend is attention, with the joining of its parts. Where a table's Fused says no, X has but query heads, rotated
 // before, keys and values were stored before, and Y is float32.
 type Attend struct {
@@ -156,6 +188,10 @@ func (a *Attend) Uses(u *Uses) {
 	u.readFloats(a.X, a.N, a.XStride, heads*a.Heads.Features)
 	u.readAll(a.Keys)
 	u.readAll(a.Values)
+	if a.Recent.Keys != 0 {
+		u.readAll(a.Recent.Keys)
+		u.readAll(a.Recent.Values)
+	}
 	u.writeBytes(a.Parts, int(a.Heads.PartBytes(a.N)))
 	if a.Quantise {
 		u.writeBytes(a.Y, a.N*QuantisedBytes(out))

@@ -15,6 +15,8 @@ func attentions(l kernel.Launch) func(*access) {
 		return bind(rotateRows, k)
 	case *kernel.Append:
 		return bind(appendRows, k)
+	case *kernel.Seal:
+		return bind(sealBlocks, k)
 	case *kernel.Attend:
 		return bind(attend, k)
 	}
@@ -53,11 +55,11 @@ func runOf(h *kernel.Heads, form backend.Form, cache uint64, features, block, he
 }
 
 func keysOf(h *kernel.Heads, cache uint64, block, head int) run {
-	return runOf(h, h.Format().K.Open, cache, h.Features, block, head)
+	return runOf(h, h.Format().K.Kept(), cache, h.Features, block, head)
 }
 
 func valuesOf(h *kernel.Heads, cache uint64, block, head int) run {
-	return runOf(h, h.Format().V.Open, cache, h.ValueFeatures(), block, head)
+	return runOf(h, h.Format().V.Kept(), cache, h.ValueFeatures(), block, head)
 }
 
 func (r *run) bytes() int { return r.form.Bytes(r.features) }
@@ -90,6 +92,23 @@ func storeRow(x *access, h *kernel.Heads, keys, values uint64, at place, tables 
 		k, v := keysOf(h, keys, block, head), valuesOf(h, values, block, head)
 		k.store(x, position, key[head*h.Features:(head+1)*h.Features])
 		v.store(x, position, value[head*n:(head+1)*n])
+	}
+}
+
+// sealBlocks keeps the blocks for good that a row is the last one of.
+func sealBlocks(x *access, k *kernel.Seal) {
+	h, open := &k.Heads, k.Heads.Recent()
+	for r := range there(x, k.Count, k.N) {
+		at, recent := placeOf(x, k.Rows, r), placeOf(x, k.Recent.Rows, r)
+		if at.position%backend.BlockSize != backend.BlockSize-1 {
+			continue
+		}
+		to, from := at.block(x, k.Tables, at.position), recent.block(x, k.Tables, at.position)
+		for head := range h.KV {
+			move := func(to, from run) { to.store(x, 0, from.load(x, 0, backend.BlockSize)) }
+			move(keysOf(h, k.Keys, to, head), keysOf(open, k.Recent.Keys, from, head))
+			move(valuesOf(h, k.Values, to, head), valuesOf(open, k.Recent.Values, from, head))
+		}
 	}
 }
 
@@ -129,7 +148,10 @@ func attend(x *access, k *kernel.Attend) {
 	own(x, k.Parts, int(h.PartBytes(k.N)))
 	sinks := vector(x, k.Sinks, h.Query)
 	for r := range there(x, k.Count, k.N) {
-		at := placeOf(x, k.Rows, r)
+		at, recent := placeOf(x, k.Rows, r), place{}
+		if k.Recent.Keys != 0 {
+			recent = placeOf(x, k.Recent.Rows, r)
+		}
 		var q []float32
 		if k.Alone {
 			var key, value []float32
@@ -141,7 +163,7 @@ func attend(x *access, k *kernel.Attend) {
 		}
 		y := make([]float32, kernel.PaddedWidth(width))
 		for kv := range h.KV {
-			attendHeads(x, k, at, kv, q, sinks, y)
+			attendHeads(x, k, at, recent, kv, q, sinks, y)
 		}
 		if size := kernel.QuantisedBytes(width); k.Quantise {
 			quantise(out[byte](x, k.Y+uint64(r*size), size), y)
@@ -152,11 +174,23 @@ func attend(x *access, k *kernel.Attend) {
 }
 
 // attendHeads is the query heads of a KV head: keys and values are read once for all of them.
-func attendHeads(x *access, k *kernel.Attend, at place, kv int, q, sinks, y []float32) {
+func attendHeads(x *access, k *kernel.Attend, at, recent place, kv int, q, sinks, y []float32) {
 	h, n := &k.Heads, k.Heads.ValueFeatures()
 	first, each := firstSeen(&k.Attention, at.position), h.Query/h.KV
-	keys := seen(x, k, at, first, func(block int) run { return keysOf(h, k.Keys, block, kv) })
-	values := seen(x, k, at, first, func(block int) run { return valuesOf(h, k.Values, block, kv) })
+	own := at.position + 1 // from here on it finds them in its own block, which is not sealed
+	if k.Recent.Keys != 0 {
+		own = at.position - at.position%backend.BlockSize
+	}
+	keys := seen(x, k, at, first, own, func(block int) run { return keysOf(h, k.Keys, block, kv) })
+	values := seen(x, k, at, first, own, func(block int) run { return valuesOf(h, k.Values, block, kv) })
+	if open, from := h.Recent(), max(first, own); k.Recent.Keys != 0 {
+		keys = append(keys, seen(x, k, recent, from, at.position+1, func(block int) run {
+			return keysOf(open, k.Recent.Keys, block, kv)
+		})...)
+		values = append(values, seen(x, k, recent, from, at.position+1, func(block int) run {
+			return valuesOf(open, k.Recent.Values, block, kv)
+		})...)
+	}
 	for i := range each {
 		head, sink := kv*each+i, math.Inf(-1)
 		if sinks != nil {
@@ -175,13 +209,13 @@ func attendHeads(x *access, k *kernel.Attend, at place, kv int, q, sinks, y []fl
 	}
 }
 
-// seen is the keys, or values, of all positions that a row sees, from the first one on.
-func seen(x *access, k *kernel.Attend, at place, first int, of func(block int) run) (all []float32) {
-	for p := first; p <= at.position; {
-		end := min(at.position+1, (p/backend.BlockSize+1)*backend.BlockSize)
+// seen is the keys, or values, of the positions [from, end) of a row's sequence.
+func seen(x *access, k *kernel.Attend, at place, from, end int, of func(block int) run) (all []float32) {
+	for p := from; p < end; {
+		next := min(end, (p/backend.BlockSize+1)*backend.BlockSize)
 		r := of(at.block(x, k.Tables, p))
-		all = append(all, r.load(x, p%backend.BlockSize, end-p)...)
-		p = end
+		all = append(all, r.load(x, p%backend.BlockSize, next-p)...)
+		p = next
 	}
 	return all
 }

@@ -37,6 +37,7 @@ type attention struct {
 	fused      bool
 	angles     int // Absent: nothing rotates
 	class      int
+	recent     int // the class of blocks that are not sealed yet; 0: none is
 	looksAhead bool
 }
 
@@ -75,11 +76,19 @@ func (l *planner) attention(n *ir.Node) {
 func (l *planner) attentionAny(n *ir.Node) {
 	heads := headsOf(n.Attend, l.target.KV)
 	x := &attention{k: kernel.Attend{Heads: heads, Attention: l.attentionOf(n)}, x: l.place(n.In[0]), angles: Absent,
-		class: l.program.KV[n.Attend.KV].Class, looksAhead: l.looksAhead(n)}
+		class: l.program.KV[n.Attend.KV].Class, recent: l.program.KV[n.Attend.KV].Recent, looksAhead: l.looksAhead(n)}
+	recent := x.recent
 	if len(n.In) > 1 {
 		s := &stored{kernel.Append{Heads: heads, Keys: x.k.Keys, Values: x.k.Values}, l.place(n.In[1]), l.place(n.In[2]),
 			x.class}
+		if recent > 0 {
+			s.append.Heads, s.append.Keys, s.append.Values, s.class = *heads.Recent(), x.k.Recent.Keys, x.k.Recent.Values, recent
+		}
 		l.launch(s, of(s.k.b, s.v.b), nil)
+		if recent > 0 {
+			l.launch(&sealed{kernel.Seal{Heads: heads, Keys: x.k.Keys, Values: x.k.Values, Recent: x.k.Recent}, x.class, recent},
+				nil, nil)
+		}
 	}
 	x.y, x.parts = l.put(n), l.attendParts(&heads)
 	l.launch(x, of(x.x.b, x.parts), of(x.parts, x.y.b))
@@ -102,6 +111,9 @@ func (a *attention) emit(x *stream) {
 		part := k
 		a.from(x, &part, from)
 		part.N, part.Rows, part.Count = min(AttentionRows, x.n-from), x.entry(seen[a.class]+8*from), x.count(from)
+		if a.recent > 0 {
+			part.Recent.Rows = x.entry(x.Entry.Rows[a.recent] + 8*from)
+		}
 		x.launch(&part)
 	}
 }
@@ -128,6 +140,19 @@ func (s *stored) emit(x *stream) {
 	x.launch(&k)
 }
 
+// sealed is the sealing of blocks that rows filled.
+type sealed struct {
+	seal          kernel.Seal
+	class, recent int
+}
+
+func (s *sealed) emit(x *stream) {
+	k := s.seal
+	k.Rows, k.Tables, k.N, k.Count = x.entry(x.Entry.Rows[s.class]), x.at.Tables, x.n, x.count(0)
+	k.Recent.Rows = x.entry(x.Entry.Rows[s.recent])
+	x.launch(&k)
+}
+
 // attendParts is memory for what splits of positions leave.
 func (l *planner) attendParts(h *kernel.Heads) *live.Buffer {
 	return l.blob(int(h.PartBytes(min(AttentionRows, l.Capacity(false)))))
@@ -136,7 +161,8 @@ func (l *planner) attendParts(h *kernel.Heads) *live.Buffer {
 // attentionOf sets the arguments that do not depend on the step.
 func (l *planner) attentionOf(n *ir.Node) kernel.Attention {
 	c := l.target.Caches[n.Attend.KV]
-	return kernel.Attention{Keys: c.Keys, Values: c.Values, Scale: n.Attend.Scale, Cap: n.Attend.SoftCap,
+	return kernel.Attention{Keys: c.Keys, Values: c.Values, Recent: kernel.Recent{Keys: c.OpenKeys, Values: c.OpenValues},
+		Scale: n.Attend.Scale, Cap: n.Attend.SoftCap,
 		Window: n.Attend.Window, Chunked: n.Attend.Chunked, Sinks: l.target.Weights.Vector(n.W)}
 }
 

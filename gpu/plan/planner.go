@@ -31,8 +31,9 @@ type Weights interface {
 	Moves(r ir.Ref) bool
 }
 
-// Cache is where a layer's keys and values lie.
-type Cache struct{ Keys, Values uint64 }
+// Cache is where a layer's keys and values lie, and where those of blocks that are not sealed yet do, if that is
+// elsewhere.
+type Cache struct{ Keys, Values, OpenKeys, OpenValues uint64 }
 
 // Target is the device that a program is planned for.
 type Target struct {

@@ -3,6 +3,7 @@
 package vulkan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -23,7 +24,8 @@ func cacheKind(f backend.Format) uint32 {
 // Caches implements kernel.Table.
 func (k *Kernels) Caches(f backend.Format) error {
 	if cacheKind(f) == 0 {
-		return fmt.Errorf("caches in %s have no kernels on Vulkan: keep them in f32, f16 or q8, or use --device cpu", f)
+		return fmt.Errorf("caches in %s have no kernels on Vulkan: keep them in %s, or use --device cpu: %w", f,
+			backend.KVList(), errors.ErrUnsupported)
 	}
 	return nil
 }

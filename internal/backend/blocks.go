@@ -2,9 +2,9 @@ package backend
 
 import "fmt"
 
-// Blocks are the blocks of a model's caches as bytes, which move between tiers: K and V, or states, in all layers of a
-// block's class that are computed here. The device chooses the layout of the bytes; only models that are compiled
-// alike can exchange them.
+// Blocks are the blocks of a model's caches as bytes, so that they move between tiers: K and V, or states, of all
+// layers of a class that are computed here. The bytes are laid out as the device likes, and mean something only to
+// models that are compiled alike.
 //
 // No step in flight writes a block that is read, or touches one that is written. All wait until it is done.
 type Blocks interface {

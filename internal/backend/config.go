@@ -122,7 +122,7 @@ func (c *Limits) Spans() int {
 
 // Check finds what no device of these traits can compile p for.
 func (c *Config) Check(p *ir.Bound, t Traits) error {
-	if err := c.KV.Check(); err != nil {
+	if err := c.KV.checkFor(p.Program); err != nil {
 		return err
 	}
 	if c.MaxRows < 1 || c.MaxWanted < 0 || slices.ContainsFunc(c.Blocks, func(n int) bool { return n < 1 }) {

@@ -80,6 +80,11 @@ func (f Format) BlockBytes(l ir.KVLayer) int {
 	return l.KVHeads * (f.K.Kept().Bytes(l.KDim) + f.V.Kept().Bytes(l.VDim))
 }
 
+// RecentBytes is the size of a block of one layer that rows are stored in until it is sealed.
+func (f Format) RecentBytes(l ir.KVLayer) int {
+	return l.KVHeads * (f.K.Open.Bytes(l.KDim) + f.V.Open.Bytes(l.VDim))
+}
+
 // KV is the formats of a model's caches: one for all classes, or one of their own for those with a window.
 type KV struct {
 	Format
@@ -92,6 +97,47 @@ func (kv KV) Of(c ir.Class) Format {
 		return kv.Windowed
 	}
 	return kv.Format
+}
+
+// Sealing is a program for caches of these formats: p itself, or p with one more class for each whose format seals.
+// Rows are stored in its blocks, and whoever owns blocks gives them back as soon as what they hold is settled, as it
+// does behind any window.
+func (kv KV) Sealing(p *ir.Program) *ir.Program {
+	var recent []int // by class
+	sealing := *p
+	sealing.Classes, sealing.KV = slices.Clone(p.Classes), slices.Clone(p.KV)
+	for _, c := range p.Classes {
+		recent = append(recent, 0)
+		if f := kv.Of(c); !c.State && f.Seals() {
+			recent[len(recent)-1] = len(sealing.Classes)
+			sealing.Classes = append(sealing.Classes, ir.Class{Window: BlockSize, Chunked: true})
+		}
+	}
+	if len(sealing.Classes) == len(p.Classes) {
+		return p
+	}
+	for i := range sealing.KV {
+		sealing.KV[i].Recent = recent[sealing.KV[i].Class]
+	}
+	return &sealing
+}
+
+// checkFor wants a program made for what the formats seal.
+func (kv KV) checkFor(p *ir.Program) error {
+	if err := kv.Check(); err != nil {
+		return err
+	}
+	for i, l := range p.KV {
+		f := kv.Of(p.Classes[l.Class])
+		switch {
+		case f.Seals() && p.Whole:
+			return fmt.Errorf("cache %d: %s seals blocks, but rows of the model see those after them: want %s", i, f, KVList())
+		case f.Seals() != (l.Recent > 0):
+			return fmt.Errorf("cache %d in %s: it seals blocks: %t, has a class of recent ones: %t: see KV.Sealing", i, f,
+				f.Seals(), l.Recent > 0)
+		}
+	}
+	return nil
 }
 
 // BlockBytes is the size of a block of all layers of a program.

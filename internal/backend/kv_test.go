@@ -90,3 +90,24 @@ func TestScaled(t *testing.T) {
 	Scaled{}.Get(got, block, 3, 0)
 	require.True(t, math.IsNaN(float64(got[0])), "what is broken is seen to be")
 }
+
+// TestSealing: a class whose format seals has one for recent blocks, and no device takes a program without it.
+func TestSealing(t *testing.T) {
+	p := &ir.Program{Classes: []ir.Class{{Window: 70}, {}, {State: true}}, KV: []ir.KVLayer{{KVHeads: 1, KDim: 2, VDim: 3},
+		{KVHeads: 1, KDim: 2, VDim: 3, Class: 1}}}
+	require.Same(t, p, KVF16.Sealing(p))
+	kv := KVF16
+	kv.Format = Format{Name: "sealed", K: Side{Open: Half{}, Sealed: Scaled{}}, V: Side{Open: Half{}}}
+	kv.Windowed = KVF32.Format
+	s := kv.Sealing(p)
+	require.Equal(t, append(p.Classes[:3:3], ir.Class{Window: 64, Chunked: true}), s.Classes)
+	require.Equal(t, []int{0, 3}, []int{s.KV[0].Recent, s.KV[1].Recent})
+	require.Zero(t, p.KV[1].Recent, "the program stays as it was")
+	require.NoError(t, kv.checkFor(s))
+	require.ErrorContains(t, kv.checkFor(p), "cache 1 in sealed: it seals blocks: true, has a class of recent ones: false")
+	require.ErrorContains(t, KVF16.checkFor(s), "cache 1 in f16: it seals blocks: false, has a class of recent ones: true")
+	require.Equal(t, 64*(2+4+2*3), kv.Format.BlockBytes(p.KV[1]))
+	require.Equal(t, 64*2*5, kv.Format.RecentBytes(p.KV[1]))
+	s.Whole = true
+	require.ErrorContains(t, kv.checkFor(s), "sealed seals blocks, but rows of the model see those after them")
+}

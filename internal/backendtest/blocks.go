@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Blockwise moves the blocks of a sequence: out to memory and into other blocks, while the old ones are overwritten,
-// and from one block to another. A sequence that goes on from there has the same bits.
+// Blockwise moves the blocks of a sequence: out to memory and into others, while what they held is overwritten, and
+// from one block to another. A sequence that goes on from there has the same bits.
 func Blockwise(t *testing.T, d backend.Device, formats ...backend.KV) {
 	for _, f := range models {
 		if f.name != "gemma" && f.name != "hybrid" { // a class with a window beside one without, and one of states

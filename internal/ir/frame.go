@@ -48,9 +48,9 @@ type Weights interface {
 
 // Cache keeps keys and values of one layer, as its format rounds them. span is an index into Frame.Spans.
 type Cache interface {
-	Put(span, pos int, k, v []float32) // of all heads
-	Key(span, pos, head int) []float32
-	Value(span, pos, head int) []float32
+	Put(span, pos int, k, v []float32)      // of all heads
+	Key(span, row, pos, head int) []float32 // at a position, as the row at another one sees it
+	Value(span, row, pos, head int) []float32
 }
 
 // State keeps what one node leaves of sequences: see StateLayer.

@@ -119,7 +119,7 @@ func fitsAttend(p *Program, n *Node) error {
 		return fmt.Errorf("cache %d of %d", a.KV, len(p.KV))
 	}
 	kv := p.KV[a.KV]
-	if want := (KVLayer{a.KVHeads, a.KDim, a.VDim, kv.Class}); kv != want {
+	if want := (KVLayer{a.KVHeads, a.KDim, a.VDim, kv.Class, kv.Recent}); kv != want {
 		return fmt.Errorf("cache %d is %+v, want %+v", a.KV, kv, want)
 	}
 	if kv.Class < 0 || kv.Class >= len(p.Classes) || p.Classes[kv.Class] != a.Class() {
@@ -171,7 +171,7 @@ func (a *AttendArgs) head(c Cache, h int, sink float64, q, y []float32, span, fr
 	highest := sink
 	for p := from; p <= to; p++ {
 		dot := 0.0
-		for i, k := range c.Key(span, p, head) {
+		for i, k := range c.Key(span, to, p, head) {
 			dot += float64(q[i]) * float64(k)
 		}
 		score := dot * float64(a.Scale)
@@ -185,7 +185,7 @@ func (a *AttendArgs) head(c Cache, h int, sink float64, q, y []float32, span, fr
 	for j, score := range scores {
 		weight := math.Exp(score - highest)
 		total += weight
-		for i, v := range c.Value(span, from+j, head) {
+		for i, v := range c.Value(span, to, from+j, head) {
 			sums[i] += weight * float64(v)
 		}
 	}

@@ -156,6 +156,9 @@ func (c Class) Last(pos int) int {
 type KVLayer struct {
 	KVHeads, KDim, VDim int
 	Class               int // index into Program.Classes
+	// Recent is the class of blocks that rows are stored in until they are full, and sealed into those of Class; 0: they
+	// are stored in Class itself.
+	Recent int
 }
 
 // StateLayer is what one node keeps of a sequence, however long it is: so many float32. A block of its class holds the

@@ -102,6 +102,10 @@ func (c *cache) bytes(all int) room {
 	for i, l := range c.program.KV {
 		class := c.program.Classes[l.Class]
 		bytes[c.layers[i]] += int64(c.blocks(class, all)) * int64(c.kv.Of(class).BlockBytes(l))
+		if l.Recent > 0 {
+			recent := c.blocks(c.program.Classes[l.Recent], all)
+			bytes[c.layers[i]] += int64(recent) * int64(c.kv.Of(class).RecentBytes(l))
+		}
 	}
 	return bytes
 }

@@ -1,0 +1,57 @@
+package cpu
+
+import "github.com/sluice-ai/sluice/internal/backend"
+
+// sealing keeps for good the blocks whose last rows the running step stored, before any row attends to them. What is
+// sealed is a function of the block's 64 rows, so it does not matter which step has the last one; a row that is stored
+// again, since a proposal was not accepted, is followed by another last one, and the block is sealed again.
+type sealing struct {
+	ex    *execution
+	cache *cache
+	full  []fullBlock
+}
+
+// fullBlock is a position block of a span.
+type fullBlock struct{ span, block int }
+
+func newSealing(ex *execution, c *cache) *sealing {
+	return &sealing{ex: ex, cache: c, full: make([]fullBlock, 0, ex.config.MaxRows)}
+}
+
+// run seals all blocks that the step filled.
+func (s *sealing) run() {
+	s.full = s.full[:0]
+	for i := range s.ex.step.Spans {
+		span := &s.ex.step.Spans[i]
+		for b := span.Pos / backend.BlockSize; (b+1)*backend.BlockSize <= span.Pos+span.Rows; b++ {
+			s.full = append(s.full, fullBlock{i, b})
+		}
+	}
+	s.ex.device.pool.do(sealHeads{s}, len(s.full)*s.cache.KVHeads)
+}
+
+// sealHeads is the work of it: a chunk is one head of a block.
+type sealHeads struct{ *sealing }
+
+func (s sealHeads) run(worker, chunk int) {
+	full, kvHeads := s.full[chunk/s.cache.KVHeads], s.cache.KVHeads
+	tables, isa, w := s.ex.step.Spans[full.span].Tables, s.ex.device.isa, &s.ex.workers[worker]
+	head := func(c *cache) int { return int(tables[c.Class].At(full.block))*kvHeads + chunk%kvHeads }
+	c, open := s.cache, s.cache.open
+	to, from := head(c), head(open)
+	key, value := c.memory[c.key(to):c.value(to)], c.memory[c.value(to):c.key(to+1)]
+	kept, keptValue := open.memory[open.key(from):open.value(from)], open.memory[open.value(from):open.key(from+1)]
+	rows := w.queries.rows
+	if c.format.K.Sealed == nil {
+		copy(key, kept)
+	} else {
+		open.keys.load(rows[:backend.BlockSize*c.KDim], kept)
+		c.keys.store(isa, w, key, 0, rows[:backend.BlockSize*c.KDim])
+	}
+	if c.format.V.Sealed == nil {
+		copy(value, keptValue)
+	} else {
+		open.values.load(rows[:backend.BlockSize*c.VDim], keptValue)
+		c.values.store(isa, w, value, 0, rows[:backend.BlockSize*c.VDim])
+	}
+}
