@@ -35,6 +35,8 @@ func TestStepCheck(t *testing.T) {
 		{func(s *Step) { s.Tokens[2] = 10 }, "row 2: token 10, want 0 to 9"},
 		{func(s *Step) { s.Tokens[2] = DrawOf(0) }, "row 2: token -1, want 0 to 9"},
 		{func(s *Step) { s.Spans[1].Row = 2 }, "span 1: 3 rows from row 2 at position 0, want rows from 1 on"},
+		{func(s *Step) { s.Spans[1].Proposed = 3 }, "span 1: 3 of 3 rows are proposed, want less than all"},
+		{func(s *Step) { s.Spans[1].Proposed = -1 }, "span 1: -1 of 3 rows are proposed, want less than all"},
 		{func(s *Step) { s.Spans[1].Rows = 2 }, "spans cover 3 rows of 4"},
 		{func(s *Step) { s.Spans[0].Tables = s.Spans[0].Tables[:1] }, "span 0: KV tables of 1 cache classes, want 2"},
 		{func(s *Step) { s.Spans[0].Tables[0].Blocks = []int32{0, 2} },
