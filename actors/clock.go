@@ -13,3 +13,6 @@ func ticker(on bool) *time.Ticker {
 	}
 	return t
 }
+
+// after runs f later, unless the timer is stopped.
+func after(d time.Duration, f func()) *time.Timer { return time.AfterFunc(d, f) }

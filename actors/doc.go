@@ -26,4 +26,5 @@
 //	recorder, house, engine     the facades
 //	vectors                     what a model that makes vectors is asked
 //	tree, enter, start          who is given what; models enter and leave; a house is opened and closed
+//	swapper                     models enter when they are asked for, and leave for others
 package actors

@@ -178,7 +178,8 @@ func (e *Engine) Status() []run.Status {
 	return slices.DeleteFunc(e.house.system.Status(), func(a run.Status) bool { return !e.has(a.ID) })
 }
 
-// Credits lists the credits that the model's actors count, as they are now.
+// Credits lists the credits that the model's actors count, as they are now, among themselves and with those that models
+// share.
 func (e *Engine) Credits() []run.Credits { return e.wiring.graph.Credits() }
 
 // Steps returns where the time of steps went so far.

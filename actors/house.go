@@ -54,7 +54,7 @@ type bar struct {
 	until time.Time
 }
 
-// Credits lists the credits that are counted between actors that models share, or a model's and those.
+// Credits lists the credits that are counted between actors that models share.
 func (h *House) Credits() []run.Credits { return h.wiring.graph.Credits() }
 
 // Status says what the actors that belong to no model have done.
@@ -81,6 +81,12 @@ func (h *House) Faults() (deadLetters, unexpected uint64) { return h.system.Faul
 
 // Device is the path of the device's actor.
 func (h *House) Device() string { return h.wiring.device.Address.Id }
+
+// Traits are those of the device.
+func (h *House) Traits() backend.Traits { return h.device.Traits() }
+
+// Left is the program's memory that the models in the house leave of its budget.
+func (h *House) Left() int64 { return h.left()[0] }
 
 // Health returns nil while the house can serve, else why it cannot.
 func (h *House) Health() error { return h.health.get() }

@@ -15,7 +15,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sluice-ai/sluice/actors/devicetest"
-	"github.com/sluice-ai/sluice/actors/fleet"
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -58,70 +57,35 @@ func (m *meteredModel) Close() error {
 	return m.Model.Close()
 }
 
-// fixtures are a fleet's models: those of the reference data, by name.
+// fixtures are a swapper's models: those of the reference data, by name.
 type fixtures struct {
 	t      *testing.T
 	names  []string
 	device *metered
+	house  *House
 	loads  atomic.Int64
-
-	mu      sync.Mutex
-	engines []*slabs // all that ever were
 }
 
 func (s *fixtures) Names() []string { return s.names }
 
-func (s *fixtures) model(name string) (Model, error) {
+func (s *fixtures) House() (*House, error) { return s.house, s.house.Health() }
+
+func (s *fixtures) Model(name string) (Model, error) {
 	f, err := gguf.Open(fixturePath(s.t, name))
 	return Model{Name: name, File: f, KV: backend.KVF32, Context: 256, Blocks: 9, Sequences: 4, Rows: 64}, err
 }
 
-func (s *fixtures) Measure(_ context.Context, name string) (swap.Room, error) {
-	m, err := s.model(name)
-	if err != nil {
-		return swap.Room{}, err
-	}
-	p, err := PlanFor(&m, s.device)
-	if err = errors.Join(err, m.File.Close()); err != nil {
-		return swap.Room{}, err
-	}
-	return swap.Room{Host: p.Model.Host().Weights + p.Slabs}, nil
-}
-
-func (s *fixtures) Load(ctx context.Context, name string, room swap.Room, progress func(done, total int64)) (
-	*slabs, error) {
-	m, err := s.model(name)
+func (s *fixtures) Enter(ctx context.Context, h *House, name string, edit func(*Model)) (*Engine, error) {
+	m, err := s.Model(name)
 	if err != nil {
 		return nil, err
 	}
-	m.Weights, m.Progress = room.Host, progress
-	h, err := Open(ctx, HouseConfig{Models: []Model{m}, Device: s.device, Log: zerolog.Nop()})
-	if err != nil {
-		return nil, err
+	edit(&m)
+	e, err := h.Enter(ctx, m)
+	if err == nil {
+		s.loads.Add(1)
 	}
-	s.loads.Add(1)
-	e := h.Engines()[0]
-	slabs := &slabs{e, s.device}
-	s.device.took(slabs.bytes())
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.engines = append(s.engines, slabs)
-	return slabs, nil
-}
-
-// slabs is an engine whose slabs count as memory, too.
-type slabs struct {
-	*Engine
-	of *metered
-}
-
-func (e *slabs) bytes() int64 { return int64(len(e.house.slabs.Memory())) }
-
-func (e *slabs) Close(ctx context.Context) error {
-	bytes := e.bytes()
-	err := e.Engine.Close(ctx)
-	e.of.now.Add(-bytes)
-	return err
+	return e, err
 }
 
 // TestSurviveSwaps: three models take turns in the memory of two, under load, while all kinds of actors of the first
@@ -133,17 +97,23 @@ func TestSurviveSwaps(t *testing.T) {
 	inner := newDevice(t)
 	defer inner.Close()
 	s := &fixtures{t: t, names: []string{fixture, "gemma3", "llama"}, device: &metered{Device: inner}}
+	h, err := Open(t.Context(), HouseConfig{Device: s.device, Log: zerolog.Nop()})
+	require.NoError(t, err)
+	s.house = h
 	all, want, budget := prompts(4), map[string][]string{}, int64(0)
+	const plenty = 1 << 40
+	lent := &housed{s, swap.Room{Host: plenty}}
 	for _, name := range s.names {
-		need, err := s.Measure(t.Context(), name)
+		need, err := lent.Measure(t.Context(), name)
 		require.NoError(t, err)
 		budget += need.Host
 		want[name] = alone(t, startFixture(t, name, nil), all, 30)
 	}
-	first, err := s.Measure(t.Context(), s.names[1])
+	first, err := lent.Measure(t.Context(), s.names[1])
 	require.NoError(t, err)
 	budget -= first.Host / 2 // there is room for two
-	f := fleet.New(s, swap.Limits{Room: swap.Room{Host: budget}, Queue: 100}, zerolog.Nop())
+	s.device.most.Store(0)
+	f := NewSwapper(s, swap.Limits{Room: swap.Room{Host: budget}, Queue: 100}, zerolog.Nop())
 
 	const swaps, kills = 9, 12
 	var killed atomic.Int64
@@ -171,21 +141,15 @@ func TestSurviveSwaps(t *testing.T) {
 	if devicetest.OnGPU() {
 		budget += budget / 20 // law Budget: small matrices end in part of a tile
 	}
-	require.LessOrEqual(t, s.device.most.Load(), budget)
+	require.LessOrEqual(t, s.device.most.Load()+int64(len(h.slabs.Memory())), budget)
 	require.NoError(t, f.Close(t.Context()))
 	require.Zero(t, s.device.now.Load(), "all of it was given back")
-	for _, e := range s.engines {
-		dead, unexpected := e.house.system.Faults()
-		require.Zero(t, dead+unexpected, "%s: dead letters, unexpected messages", e.Info.Name)
-		if e.Info.Name != s.names[0] {
-			for _, a := range e.house.system.Status() {
-				require.Zero(t, a.Restarts, "%s of %s", a.ID, e.Info.Name)
-			}
-		}
-	}
+	require.NoError(t, h.Close(t.Context()))
+	dead, unexpected := h.system.Faults()
+	require.Zero(t, dead+unexpected, "dead letters, unexpected messages")
 }
 
-func (s *fixtures) ask(f *fleet.Fleet[*slabs], name string, prompt []int32, want string) error {
+func (s *fixtures) ask(f *Swapper, name string, prompt []int32, want string) error {
 	e, done, err := f.Use(s.t.Context(), name)
 	if err != nil {
 		return err
@@ -199,16 +163,22 @@ func (s *fixtures) ask(f *fleet.Fleet[*slabs], name string, prompt []int32, want
 		return err
 	}
 	got, err := trySpelled(stream)
+	for _, a := range e.Status() {
+		if a.Restarts > 0 && name != s.names[0] {
+			err = errors.Join(err, fmt.Errorf("%s restarted", a.ID))
+		}
+	}
 	if err == nil && got != want {
 		err = fmt.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	return err
 }
 
-// kill ends actors of the first model while it is loaded, each as often as supervision forgives.
-func (s *fixtures) kill(f *fleet.Fleet[*slabs], r *rand.Rand, killed *atomic.Int64, over func() bool) {
-	deaths := map[string]int{}
-	var of *slabs
+// kill ends actors of the first model while it is loaded, and of those that all share, each as often as supervision
+// forgives.
+func (s *fixtures) kill(f *Swapper, r *rand.Rand, killed *atomic.Int64, over func() bool) {
+	deaths, shared := map[string]int{}, map[string]int{}
+	var of *Engine
 	for !over() {
 		e, done, err := f.Use(s.t.Context(), s.names[0])
 		if err != nil {
@@ -218,17 +188,19 @@ func (s *fixtures) kill(f *fleet.Fleet[*slabs], r *rand.Rand, killed *atomic.Int
 		if e != of {
 			of, deaths = e, map[string]int{}
 		}
-		victims := append(append([]string{}, ofModel...), ofHouse...)
+		victims, counts, most := ofModel, deaths, run.MaxRestarts
+		if r.IntN(2) == 0 {
+			victims, counts = ofHouse, shared
+		}
 		victim := victims[r.IntN(len(victims))]
 		if victim == "session" {
 			victim = fmt.Sprintf("sessions/%d", max(1, int(e.opened.Load())))
 		}
-		most := run.MaxRestarts
 		if victim == "model" { // its mailbox has room for one death
 			most = 1
 		}
-		if deaths[victim] < most {
-			deaths[victim]++
+		if counts[victim] < most {
+			counts[victim]++
 			e.crash(victim)
 			killed.Add(1)
 		}

@@ -42,7 +42,7 @@ func TestDebugActors(t *testing.T) {
 	if devicetest.OnGPU() {
 		flight = 2 // steps are in flight there
 	}
-	require.Contains(t, about.Credits, CreditsInside{"scheduler", "device", "step", 0, flight})
+	require.Contains(t, m.Credits, CreditsInside{"scheduler", "device", "step", 0, flight})
 	sum := about.Device.Computing
 	for _, s := range about.Device.Idle {
 		sum += s

@@ -75,7 +75,7 @@ type engineCollector struct {
 func (engineCollector) Describe(chan<- *prometheus.Desc) {}
 
 func (c engineCollector) Collect(out chan<- prometheus.Metric) {
-	names := c.models.Names()
+	names, houses := c.models.Names(), map[*actors.House]string{}
 	for _, name := range names {
 		send, status := sender{out: out, prefix: "sluice_", label: "model", model: name}, c.models.Status(name)
 		if len(names) == 1 {
@@ -98,8 +98,15 @@ func (c engineCollector) Collect(out chan<- prometheus.Metric) {
 			for tier, bytes := range engine.Plan().ByTier() {
 				send.gauge("weights_bytes", "Bytes of weights by where their homes are.", float64(bytes), "tier", tier.String())
 			}
-			collectDevice(send, engine.House().Device(), engine.House().DeviceTime())
+			houses[engine.House()] = name
 		}
+	}
+	for h, name := range houses { // whose device several models share
+		send := sender{out: out, prefix: "sluice_", label: "model", model: name}
+		if len(houses) == 1 {
+			send.model = ""
+		}
+		collectDevice(send, h.Device(), h.DeviceTime())
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"iter"
 
 	"github.com/sluice-ai/sluice/actors"
-	"github.com/sluice-ai/sluice/actors/fleet"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/stages/swap"
 )
@@ -38,11 +37,11 @@ func (f fixed) Use(_ context.Context, name string) (*actors.Engine, func(), erro
 	if e := f.Engine(name); e != nil {
 		return e, func() {}, nil
 	}
-	return nil, nil, fleet.ErrUnknown
+	return nil, nil, actors.ErrUnknown
 }
 
 // Status implements answer.Models: every engine is ready.
-func (f fixed) Status(string) fleet.Status { return fleet.Status{Phase: swap.Ready} }
+func (f fixed) Status(string) actors.ModelStatus { return actors.ModelStatus{Phase: swap.Ready} }
 
 // engines yields the engines that run now with their models' names; the name is empty if there is only one.
 func engines(m answer.Models) iter.Seq2[string, *actors.Engine] {

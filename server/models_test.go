@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/actors"
-	"github.com/sluice-ai/sluice/actors/fleet"
 	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/server/answer"
@@ -42,14 +41,14 @@ func (s *several) Use(_ context.Context, name string) (*actors.Engine, func(), e
 	if e := s.Engine(name); e != nil {
 		return e, func() {}, nil
 	}
-	return nil, nil, fleet.ErrUnknown
+	return nil, nil, actors.ErrUnknown
 }
 
-func (s *several) Status(name string) fleet.Status {
+func (s *several) Status(name string) actors.ModelStatus {
 	if s.Engine(name) == nil {
-		return fleet.Status{Phase: swap.Loading, Waiting: 3, Done: 1, Total: 4}
+		return actors.ModelStatus{Phase: swap.Loading, Waiting: 3, Done: 1, Total: 4}
 	}
-	return fleet.Status{Phase: swap.Ready}
+	return actors.ModelStatus{Phase: swap.Ready}
 }
 
 // set replaces them; names may name one that is not there any more.

@@ -58,7 +58,6 @@ var layers = []struct {
 	{"actors/run", []string{"internal/trace"}}, // it knows no model, no device and no file
 	{"actors/devicetest", []string{"cpu", "gpu", "internal"}},
 	{"actors/tiers", []string{"actors/run", "stages/place", "storage", "internal"}}, // it knows no steps
-	{"actors/fleet", []string{"stages/swap"}},                                       // an engine is anything that can be closed
 	{"actors", []string{"stages", "storage", "cpu", "gpu", "internal"}},
 	{"stages/model/arch/archtest", []string{"storage/gguf", "stages/model/arch", "internal"}},
 	{"stages/model/convert/converttest", []string{"stages/model/convert", "storage/gguf", "internal"}},

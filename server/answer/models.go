@@ -13,7 +13,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/actors"
-	"github.com/sluice-ai/sluice/actors/fleet"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/chat"
@@ -30,13 +29,13 @@ type Models interface {
 	// Use waits until the model runs, and keeps it running until done is called.
 	Use(ctx context.Context, name string) (e *actors.Engine, done func(), err error)
 	// Status reports whether a model is loaded, waiting, loading or unloading.
-	Status(name string) fleet.Status
+	Status(name string) actors.ModelStatus
 }
 
 // Entry is a model that requests may ask for, whether or not it runs.
 type Entry struct {
 	Name   string
-	Status fleet.Status
+	Status actors.ModelStatus
 	Model  *Model // nil: it does not run
 }
 
@@ -170,11 +169,11 @@ func (d *directory) AskedTo(x *exchange.Exchange, do Task, name string) (*Model,
 	engine, done, err := d.models.Use(x.Context, name)
 	switch {
 	case err == nil:
-	case errors.Is(err, fleet.ErrUnknown):
+	case errors.Is(err, actors.ErrUnknown):
 		return nil, d.unknown(name)
-	case errors.Is(err, fleet.ErrFull):
+	case errors.Is(err, actors.ErrFull):
 		return nil, wire.Unavailable("overloaded", "%v", err)
-	case errors.Is(err, fleet.ErrClosed), errors.Is(context.Cause(x.Context), exchange.ErrStopping):
+	case errors.Is(err, actors.ErrClosed), errors.Is(context.Cause(x.Context), exchange.ErrStopping):
 		return nil, wire.Stopping()
 	case x.Context.Err() != nil:
 		return nil, wire.Gone()

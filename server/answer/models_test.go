@@ -12,7 +12,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/actors"
-	"github.com/sluice-ai/sluice/actors/fleet"
 	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/server/exchange"
@@ -39,10 +38,10 @@ func (r *renamed) Use(_ context.Context, name string) (*actors.Engine, func(), e
 	if e := r.Engine(name); e != nil {
 		return e, func() { r.done++ }, nil
 	}
-	return nil, nil, fleet.ErrUnknown
+	return nil, nil, actors.ErrUnknown
 }
 
-func (r *renamed) Status(string) fleet.Status { return fleet.Status{} }
+func (r *renamed) Status(string) actors.ModelStatus { return actors.ModelStatus{} }
 
 // nowhere is a connection that nobody is at the other end of.
 type nowhere struct{ net.Conn }

@@ -65,15 +65,44 @@ func (f *EngineFlags) Start(ctx context.Context, e *env.Env, edit func(*actors.C
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	lend := func() (backend.Device, error) { return f.OpenDevice(e) }
-	return f.Open(ctx, e, models.NamedFile{Path: f.Model}, lend, func(h *actors.HouseConfig) {
-		if edit == nil {
-			return
-		}
-		one := actors.Config{Model: h.Models[0], Device: h.Device}
+	began := e.Now()
+	file, device, err := f.openBoth(e, f.Model)
+	if err != nil {
+		return nil, err
+	}
+	one := actors.Config{Model: f.modelOf(e, "", file, device), Device: device}
+	if edit != nil {
 		edit(&one)
-		h.Models[0], h.Device, h.Trace = one.Model, one.Device, one.Trace
-	})
+	}
+	house, err := actors.Open(ctx, actors.HouseConfig{Log: f.Logger(e), Device: one.Device, Trace: one.Trace})
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	engine, err := f.enter(ctx, e, house, &one, began)
+	if err != nil {
+		_ = house.Close(ctx) // nothing runs there, and the first error says more
+	}
+	return engine, err
+}
+
+// Enter loads a model into a house whose device is known, with a progress bar if a person is watching. edit may change
+// what the flags do not say.
+func (f *Flags) Enter(ctx context.Context, e *env.Env, h *actors.House, d backend.Device, m models.NamedFile,
+	edit func(*actors.Model)) (*actors.Engine, error) {
+	began := e.Now()
+	file, err := f.OpenWeights(e, m.Path)
+	if err != nil {
+		return nil, err
+	}
+	one := actors.Config{Model: f.modelOf(e, m.Name, file, d), Device: d}
+	edit(&one.Model)
+	return f.enter(ctx, e, h, &one, began)
+}
+
+func (f *Flags) modelOf(e *env.Env, name string, file *gguf.File, d backend.Device) actors.Model {
+	m := f.ModelOf(name, file)
+	m.Speeds = SpeedsOf(e, file, d)
+	return m
 }
 
 // ModelOf is one of a file, as the flags say.
@@ -84,47 +113,36 @@ func (f *Flags) ModelOf(name string, file *gguf.File) actors.Model {
 		VRAM: int64(f.VRAM), Layers: f.GPULayers.Planned(), Experts: f.CPUExperts}
 }
 
-// Open loads a model on a device, which it closes, with a progress bar if a person is watching. edit may change what
-// the flags do not say.
-func (f *Flags) Open(ctx context.Context, e *env.Env, m models.NamedFile, lend func() (backend.Device, error),
-	edit func(*actors.HouseConfig)) (*actors.Engine, error) {
-	began := e.Now()
-	file, device, err := f.openBoth(e, m.Path, lend)
-	if err != nil {
-		return nil, err
-	}
-	opened := e.Now()
-	cfg := actors.HouseConfig{Log: f.Logger(e), Device: device, Models: []actors.Model{f.ModelOf(m.Name, file)}}
-	cfg.Log.Debug().Str("file", file.Name).Int("parts", file.Parts()).Int("tensors", len(file.Tensors)).Msg("opened")
-	cfg.Models[0].Speeds = SpeedsOf(e, file, device)
-	edit(&cfg)
+// enter loads a model whose file was opened into a house.
+func (f *Flags) enter(ctx context.Context, e *env.Env, h *actors.House, c *actors.Config, began time.Time) (
+	*actors.Engine, error) {
+	opened, log, file := e.Now(), f.Logger(e), c.File
+	log.Debug().Str("file", file.Name).Int("parts", file.Parts()).Int("tensors", len(file.Tensors)).Msg("opened")
 	bar := e.Progress("loading " + env.Printable(file.Name))
 	defer bar.Clear()
-	told := cfg.Models[0].Progress
-	cfg.Models[0].Progress = func(done, total int64) {
+	told := c.Progress
+	c.Progress = func(done, total int64) {
 		if bar.Show(done, total); told != nil {
 			told(done, total)
 		}
 	}
-	house, err := actors.Open(ctx, cfg)
+	engine, err := h.Enter(ctx, c.Model)
 	if err != nil {
 		return nil, err
 	}
-	engine := house.Engines()[0]
-	f.summarize(e, &cfg, engine, e.Now().Sub(began))
-	logLoading(cfg.Log, engine, began, opened, e.Now())
+	f.summarize(e, log, c.Device, engine, e.Now().Sub(began))
+	logLoading(log, engine, began, opened, e.Now())
 	f.warn(e, engine)
-	announce(e, engine, file, cfg.Device)
+	announce(e, engine, file, c.Device)
 	return engine, nil
 }
 
 // openBoth opens a model and what computes it at the same time: each takes tenths of a second.
-func (f *Flags) openBoth(e *env.Env, path string, lend func() (backend.Device, error)) (
-	file *gguf.File, device backend.Device, err error) {
+func (f *Flags) openBoth(e *env.Env, path string) (file *gguf.File, device backend.Device, err error) {
 	var unread error
 	var reading sync.WaitGroup
 	reading.Go(func() { file, unread = f.OpenWeights(e, path) })
-	device, err = lend()
+	device, err = f.OpenDevice(e)
 	reading.Wait()
 	switch {
 	case err != nil && unread == nil:
@@ -151,13 +169,13 @@ func logLoading(log zerolog.Logger, engine *actors.Engine, began, opened, ready 
 }
 
 // summarize says in one line of the log what a model runs with.
-func (f *Flags) summarize(e *env.Env, cfg *actors.HouseConfig, engine *actors.Engine, took time.Duration) {
+func (f *Flags) summarize(e *env.Env, log zerolog.Logger, d backend.Device, engine *actors.Engine, took time.Duration) {
 	info, blocks := &engine.Info, engine.Snapshot().KV
 	_, weights := engine.Loaded()
 	cache := int64(blocks.Free+blocks.Cached+blocks.Used) * backend.BlockSize * info.KVBytes
-	cfg.Log.Info().Str("model", info.Name).Str("architecture", info.Architecture).
+	log.Info().Str("model", info.Name).Str("architecture", info.Architecture).
 		Str("parameters", env.Parameters(info.Parameters)).Int("context", info.Context).Str("kv", f.KV).
-		Int("threads", cmp.Or(f.Threads, runtime.NumCPU())).Str("kernels", cfg.Device.Name()).
+		Int("threads", cmp.Or(f.Threads, runtime.NumCPU())).Str("kernels", d.Name()).
 		Str("weights", env.BinarySize(weights)).Str("cache", env.BinarySize(cache)).Str("memory", env.BinarySize(PeakMemory(e.Root))).
 		Dur("ms", took).Msg("ready")
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -102,16 +103,13 @@ func (c *Serve) Run(e *env.Env) (err error) {
 	s := server.Loading(options)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
-	l, err := c.load(ctx, e, files, s.Progress, func(h *actors.HouseConfig) {
-		h.Trace = spans
-		c.Attach(&h.Models[0], tape)
-	})
+	l, err := c.load(ctx, e, files, s.Progress, spans, func(m *actors.Model) { c.Attach(m, tape) })
 	if err != nil {
 		s.Close()
 		return err
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
-	s.Loaded(l.fleet)
+	s.Loaded(l.swapper)
 	if err := c.announce(e, l, ln.Addr()); err != nil {
 		return err
 	}
@@ -145,10 +143,10 @@ func (c *Serve) serverOptions(e *env.Env) (server.Options, error) {
 	return o, err
 }
 
-// load opens the models, and loads those of the command line as far as there is room. traced is for the first load, of
-// the only model.
+// load opens the house, and loads the models of the command line as far as there is room. recorded is for the first
+// load, of the only model.
 func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, progress func(done, total int64),
-	traced func(*actors.HouseConfig)) (l *loader, err error) {
+	spans io.Writer, recorded func(*actors.Model)) (l *loader, err error) {
 	all, err := named(e, files)
 	if err != nil {
 		return nil, err
@@ -167,7 +165,7 @@ func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, 
 		}
 		models = append(models, kept)
 	}
-	if l, err = openLoader(e, &c.Flags, models, c.KeepAlive); err != nil {
+	if l, err = openLoader(e, &c.Flags, models, c.KeepAlive, spans); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -178,18 +176,18 @@ func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, 
 	if c.manager != nil {
 		c.manager.changed = func(name string) {
 			kept.forget()
-			l.fleet.Changed(name)
+			l.swapper.Changed(name)
 		}
 	}
 	var again atomic.Bool
 	l.progress = progress
-	l.edit = func(_ string, h *actors.HouseConfig) {
-		if h.Models[0].Sequences = c.Parallel; !again.Swap(true) && len(files) == 1 {
-			traced(h)
+	l.edit = func(m *actors.Model) {
+		if m.Sequences = c.Parallel; !again.Swap(true) && len(files) == 1 {
+			recorded(m)
 		}
 	}
 	for _, name := range all.list() {
-		if err := l.fleet.Warm(ctx, name); err != nil {
+		if err := l.swapper.Warm(ctx, name); err != nil {
 			return l, err
 		}
 	}
@@ -233,10 +231,8 @@ func (c *Serve) alone(files []models.NamedFile) error {
 	if len(files) == 1 && c.Folder == "" && !c.Stored && c.KeepAlive == 0 {
 		return nil
 	}
-	for flag, value := range map[string]string{"--record": c.Record, "--trace": c.Trace} {
-		if value != "" {
-			return env.Usagef("%s is of one model that stays loaded: serve it alone (sluice trace records what a server does)", flag)
-		}
+	if c.Record != "" {
+		return env.Usagef("--record is of one model that stays loaded: serve it alone (sluice trace records what a server does)")
 	}
 	return nil
 }
@@ -293,7 +289,7 @@ func paths(files []models.NamedFile) (all []string) {
 func (c *Serve) announce(e *env.Env, l *loader, addr net.Addr) error {
 	var names []string
 	for _, name := range l.Names() {
-		engine := l.fleet.Engine(name)
+		engine := l.swapper.Engine(name)
 		if engine != nil && engine.Info.TemplateNote != "" && !engine.Embeds() {
 			fmt.Fprintln(e.Stderr, "sluice: "+engine.Info.TemplateNote)
 		}

@@ -321,7 +321,11 @@ func (t *topView) rows() (rows []actorRow) {
 			rows = append(rows, sessions)
 		}
 	}
-	take(t.now.Actors, t.now.Credits)
+	shared := slices.Clone(t.now.Credits) // models have some with the actors that they share
+	for i := range t.now.Models {
+		shared = append(shared, t.now.Models[i].Credits...)
+	}
+	take(t.now.Actors, shared)
 	for i := range t.now.Models {
 		take(t.now.Models[i].Actors, t.now.Models[i].Credits)
 	}

@@ -1,4 +1,4 @@
-package fleet
+package actors
 
 import (
 	"context"
@@ -13,12 +13,9 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/sluice-ai/sluice/stages/swap"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // toy is a model that does nothing but be there.
 type toy struct {
@@ -36,7 +33,7 @@ func (y *toy) Health() error {
 	return y.dead
 }
 
-func (y *toy) Close(context.Context) error {
+func (y *toy) Leave(context.Context) error {
 	time.Sleep(100 * time.Millisecond)
 	y.of.mu.Lock()
 	defer y.of.mu.Unlock()
@@ -108,12 +105,12 @@ func (s *toys) Load(ctx context.Context, name string, room swap.Room, progress f
 	return &toy{name: name, needs: needs, of: s}, nil
 }
 
-func newFleet(s *toys, keep time.Duration, queue int) *Fleet[*toy] {
-	return New(s, swap.Limits{Room: swap.Room{Host: s.room}, KeepAlive: keep, Queue: queue}, zerolog.Nop())
+func newToys(s *toys, keep time.Duration, queue int) *swapper[*toy] {
+	return newSwapper(s, swap.Limits{Room: swap.Room{Host: s.room}, KeepAlive: keep, Queue: queue}, zerolog.Nop())
 }
 
-// shut closes a fleet, after which nothing is taken.
-func shut(t *testing.T, f *Fleet[*toy], s *toys) {
+// shutToys closes a swapper, after which nothing is taken.
+func shutToys(t *testing.T, f *swapper[*toy], s *toys) {
 	require.NoError(t, f.Close(context.Background()))
 	require.Empty(t, s.faults)
 	require.Zero(t, s.taken)
@@ -122,7 +119,7 @@ func shut(t *testing.T, f *Fleet[*toy], s *toys) {
 }
 
 // use asks for a model and uses it for a while.
-func use(ctx context.Context, f *Fleet[*toy], name string, d time.Duration) error {
+func useToy(ctx context.Context, f *swapper[*toy], name string, d time.Duration) error {
 	e, done, err := f.Use(ctx, name)
 	if err != nil {
 		return err
@@ -148,14 +145,14 @@ func use(ctx context.Context, f *Fleet[*toy], name string, d time.Duration) erro
 func TestSwapsUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &toys{names: []string{"aaaa", "bbbb", "cccc"}, room: 10}
-		f := newFleet(s, 0, 1000)
+		f := newToys(s, 0, 1000)
 		var all sync.WaitGroup
 		for i := range 50 {
 			r := rand.New(rand.NewPCG(1, uint64(i)))
 			all.Go(func() {
 				for range 20 {
 					asked := time.Now()
-					if err := use(t.Context(), f, s.names[r.IntN(3)], time.Duration(r.IntN(3000))*time.Millisecond); err != nil {
+					if err := useToy(t.Context(), f, s.names[r.IntN(3)], time.Duration(r.IntN(3000))*time.Millisecond); err != nil {
 						t.Error(err)
 					}
 					if waited := time.Since(asked); waited > time.Minute {
@@ -168,7 +165,7 @@ func TestSwapsUnderLoad(t *testing.T) {
 		all.Wait()
 		require.Greater(t, s.loads["aaaa"]+s.loads["bbbb"]+s.loads["cccc"], 6, "they were swapped")
 		require.Equal(t, int64(8), s.most)
-		shut(t, f, s)
+		shutToys(t, f, s)
 	})
 }
 
@@ -176,12 +173,12 @@ func TestSwapsUnderLoad(t *testing.T) {
 func TestFailuresAreTheirs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &toys{names: []string{"good", "bad file", "bad load", "bad code"}, room: 12}
-		f := newFleet(s, 0, 1000)
+		f := newToys(s, 0, 1000)
 		var all sync.WaitGroup
 		for _, name := range s.names {
 			for range 5 {
 				all.Go(func() {
-					err := use(t.Context(), f, name, time.Second)
+					err := useToy(t.Context(), f, name, time.Second)
 					if good := err == nil; good != (name == "good") {
 						t.Errorf("%s: %v", name, err)
 					}
@@ -195,7 +192,7 @@ func TestFailuresAreTheirs(t *testing.T) {
 		require.Equal(t, map[string]int{"good": 1, "bad load": 1, "bad code": 1}, s.loads)
 		_, _, err := f.Use(t.Context(), "../../etc/passwd")
 		require.ErrorIs(t, err, ErrUnknown)
-		shut(t, f, s)
+		shutToys(t, f, s)
 	})
 }
 
@@ -203,12 +200,12 @@ func TestFailuresAreTheirs(t *testing.T) {
 func TestLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &toys{names: []string{"a", "b"}, room: 4}
-		f := newFleet(s, time.Minute, 10)
-		require.NoError(t, use(t.Context(), f, "a", 2*time.Minute))
+		f := newToys(s, time.Minute, 10)
+		require.NoError(t, useToy(t.Context(), f, "a", 2*time.Minute))
 		first := f.Engine("a")
-		require.Equal(t, Status{Phase: swap.Ready}, f.Status("a"))
+		require.Equal(t, ModelStatus{Phase: swap.Ready}, f.Status("a"))
 		first.dead = errors.New("it died")
-		require.NoError(t, use(t.Context(), f, "a", 0))
+		require.NoError(t, useToy(t.Context(), f, "a", 0))
 		require.NotSame(t, first, f.Engine("a"))
 		require.True(t, first.closed)
 		time.Sleep(59 * time.Second)
@@ -218,7 +215,7 @@ func TestLeaves(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, swap.Absent, f.Status("a").Phase)
 		require.Nil(t, f.Engine("a"))
-		shut(t, f, s)
+		shutToys(t, f, s)
 	})
 }
 
@@ -226,24 +223,24 @@ func TestLeaves(t *testing.T) {
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &toys{names: []string{"aaaa"}, room: 4}
-		f := newFleet(s, 0, 2)
+		f := newToys(s, 0, 2)
 		gone, leave := context.WithCancelCause(t.Context())
 		errs := make(chan error, 2)
 		for _, ctx := range []context.Context{gone, t.Context()} {
-			go func() { errs <- use(ctx, f, "aaaa", 0) }()
+			go func() { errs <- useToy(ctx, f, "aaaa", 0) }()
 			synctest.Wait()
 		}
-		require.ErrorIs(t, use(t.Context(), f, "aaaa", 0), ErrFull)
+		require.ErrorIs(t, useToy(t.Context(), f, "aaaa", 0), ErrFull)
 		time.Sleep(2500 * time.Millisecond)
 		synctest.Wait()
-		require.Equal(t, Status{Phase: swap.Loading, Waiting: 2, Done: 2, Total: 4}, f.Status("aaaa"))
+		require.Equal(t, ModelStatus{Phase: swap.Loading, Waiting: 2, Done: 2, Total: 4}, f.Status("aaaa"))
 		left := errors.New("it has gone")
 		leave(left)
 		require.ErrorIs(t, <-errs, left)
 		require.Equal(t, 1, f.Status("aaaa").Waiting)
 		require.NoError(t, <-errs)
 		require.Equal(t, 4*time.Second, time.Since(epoch()))
-		shut(t, f, s)
+		shutToys(t, f, s)
 	})
 }
 
@@ -254,13 +251,13 @@ func epoch() time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }
 func TestWarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &toys{names: []string{"aaa", "bbb", "bad file"}, room: 5}
-		f := newFleet(s, 0, 10)
+		f := newToys(s, 0, 10)
 		require.NoError(t, f.Warm(t.Context(), "aaa"))
 		require.NoError(t, f.Warm(t.Context(), "bbb"))
 		require.Equal(t, swap.Ready, f.Status("aaa").Phase)
 		require.Equal(t, swap.Absent, f.Status("bbb").Phase)
 		require.ErrorContains(t, f.Warm(t.Context(), "bad file"), "this is no model")
-		shut(t, f, s)
+		shutToys(t, f, s)
 	})
 }
 
@@ -268,11 +265,11 @@ func TestWarm(t *testing.T) {
 func TestCloseWhileLoading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &toys{names: []string{"aaaaaaaaaa"}, room: 10}
-		f := newFleet(s, 0, 10)
+		f := newToys(s, 0, 10)
 		errs := make(chan error, 1)
-		go func() { errs <- use(t.Context(), f, "aaaaaaaaaa", 0) }()
+		go func() { errs <- useToy(t.Context(), f, "aaaaaaaaaa", 0) }()
 		time.Sleep(1500 * time.Millisecond)
-		shut(t, f, s)
+		shutToys(t, f, s)
 		require.ErrorIs(t, <-errs, ErrClosed)
 	})
 }
