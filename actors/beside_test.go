@@ -28,6 +28,7 @@ type beside struct {
 	hung          func(s *backend.Step) bool
 	away          func() bool  // whether it cannot be opened
 	most          atomic.Int64 // steps that were in flight at once
+	queue         *oneQueue    // of all models; nil: each has one
 }
 
 func (*beside) Name() string { return "beside" }
@@ -44,6 +45,7 @@ func (d *beside) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	if d.away != nil && d.away() {
 		return nil, fmt.Errorf("%w: it is away", backend.ErrLost)
 	}
+	d.queue.open()
 	m := &besideModel{device: d, program: p.Program, config: c, work: make(chan func(), c.Ring())}
 	for range c.Ring() {
 		m.ring = append(m.ring, &backend.Step{Logits: make([]float32, c.MaxWanted*p.Vocab)})
@@ -106,12 +108,12 @@ func (m *besideModel) Finish(s *backend.Step, done func(error)) {
 	n := m.inFlight.Add(1)
 	for most := m.device.most.Load(); n > most && !m.device.most.CompareAndSwap(most, n); most = m.device.most.Load() {
 	}
-	asked := time.Now()
+	asked, turn := time.Now(), m.device.queue.enter()
 	m.work <- func() {
 		time.Sleep(m.device.launch)
 		began := time.Now()
 		time.Sleep(m.device.pause)
-		err := m.compute(s)
+		err := turn(func() error { return m.compute(s) })
 		if m.device.times && err == nil {
 			m.tell(s, asked, began, time.Now())
 		}

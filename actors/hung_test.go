@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -128,4 +129,148 @@ func TestLostForAWhile(t *testing.T) {
 	require.Equal(t, expected(p, 30, e.Info.Vocab), collect(t, begin(t, e, plain(p, 30))).tokens)
 	require.Equal(t, int64(5), opened.Load())
 	require.NoError(t, e.Health())
+}
+
+// oneQueue has steps of all models computed one after the other, as they were given to the device. When one hangs,
+// those after it end with it, until the device is opened again.
+type oneQueue struct {
+	mu          sync.Mutex
+	given, done int
+	moved       sync.Cond
+	gone        bool
+}
+
+func newQueue() *oneQueue {
+	q := &oneQueue{}
+	q.moved.L = &q.mu
+	return q
+}
+
+// enter returns a function that runs a step in its turn.
+func (q *oneQueue) enter() (run func(compute func() error) error) {
+	if q == nil {
+		return func(compute func() error) error { return compute() }
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	turn := q.given
+	q.given++
+	return func(compute func() error) error {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		for q.done != turn {
+			q.moved.Wait()
+		}
+		err := fmt.Errorf("%w: %w", backend.ErrLost, backend.ErrHung)
+		if !q.gone {
+			err = compute()
+			q.gone = errors.Is(err, backend.ErrHung)
+		}
+		q.done++
+		q.moved.Broadcast()
+		return err
+	}
+}
+
+// open begins anew, when all models were closed.
+func (q *oneQueue) open() {
+	if q != nil {
+		q.mu.Lock()
+		q.gone = false
+		q.mu.Unlock()
+	}
+}
+
+// asking has an engine answer prompts, one after the other, until stopped; each answer is what beside makes of it.
+func asking(t *testing.T, e *Engine, all [][]int32) (stop func()) {
+	over := make(chan struct{})
+	var wg sync.WaitGroup
+	for i, p := range all {
+		wg.Go(func() {
+			for round := 0; ; round++ {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				s, err := e.Generate(mixed(i, p, 20))
+				if err != nil {
+					t.Errorf("%s, prompt %d: %v", e.Info.Name, i, err)
+					return
+				}
+				got, err := drain(s)
+				if err != nil || !slices.Equal(got.tokens, expected(p, 20, e.Info.Vocab)) {
+					t.Errorf("%s, prompt %d, round %d: %d; error %v", e.Info.Name, i, round, got.tokens, err)
+					return
+				}
+			}
+		})
+	}
+	return sync.OnceFunc(func() {
+		close(over)
+		wg.Wait()
+	})
+}
+
+// Law Survive: a device that is lost while two models answer computes the sequences of both again, to the same bits.
+func TestLostWithTwoModels(t *testing.T) {
+	steps, opened := atomic.Int64{}, atomic.Int64{}
+	d := &beside{flight: 3, draws: true, pause: 100 * time.Microsecond,
+		lost: func(int) bool { return steps.Add(1)%60 == 0 && opened.Load() < 7 },
+		away: func() bool { opened.Add(1); return false }}
+	h := openHouse(t, d, []string{fixture, "llama"}, func(m *Model) { m.Context, m.Blocks, m.Sequences, m.Rows = 1024, 400, 6, 32 })
+	for _, e := range h.Engines() {
+		defer asking(t, e, prompts(3))()
+	}
+	require.Eventually(t, func() bool { return opened.Load() >= 7 && steps.Load() > 500 || t.Failed() }, patient,
+		time.Millisecond)
+	require.NoError(t, h.Health())
+	for _, e := range h.Engines() {
+		require.NoError(t, e.Health())
+	}
+}
+
+// A model that hangs the device twice while another one is there is refused, with an error that says why, and is not
+// let in again. The other one goes on: its answers are what they were.
+func TestHangIsOfAModel(t *testing.T) {
+	const poison = 7
+	d := &beside{flight: 4, draws: true, pause: 100 * time.Microsecond, queue: newQueue(),
+		hung: func(s *backend.Step) bool { return slices.Contains(s.Tokens, poison) }}
+	h := openHouse(t, d, []string{fixture, "llama"}, func(m *Model) { m.Context, m.Blocks, m.Sequences, m.Rows = 1024, 400, 6, 32 })
+	first, second := h.Engines()[0], h.Engines()[1]
+	clean := [][]int32{{1, 2, 3}, {4, 5}, {8, 9, 10, 11}}
+	for _, p := range clean {
+		require.NotContains(t, expected(p, 20, first.Info.Vocab), int32(poison))
+	}
+	stop := asking(t, first, clean)
+	_, err := drain(begin(t, second, plain([]int32{6, poison}, 3)))
+	require.Error(t, err)
+	require.Eventually(t, func() bool { return second.Health() != nil }, patient, time.Millisecond)
+	require.ErrorContains(t, second.Health(), "computing it hung the device 2 times within 10m0s, which other models need")
+	_, err = second.Generate(plain([]int32{1}, 1))
+	require.ErrorContains(t, err, "run it alone, or on another device")
+	require.NoError(t, second.Leave(t.Context()))
+	_, err = h.Enter(t.Context(), modelOf(t, "llama"))
+	require.ErrorContains(t, err, "computing it hung the device 2 times")
+	stop()
+	require.NoError(t, first.Health())
+	require.NoError(t, h.Health())
+	require.Equal(t, expected(clean[0], 20, first.Info.Vocab),
+		collect(t, begin(t, first, plain(clean[0], 20))).tokens)
+}
+
+// Of steps in flight that end together it was the one begun first that hung.
+func TestOldestIsToBlame(t *testing.T) {
+	began := time.Unix(1, 0)
+	at := func(ms int) *step {
+		m := &step{}
+		m.times.started = began.Add(time.Duration(ms) * time.Millisecond)
+		return m
+	}
+	first, second, third := at(1), at(2), at(3)
+	k := &deviceMemory{}
+	k.put(&guest{index: 0, flying: []*step{third}})
+	k.put(&guest{index: 2, flying: []*step{first}})
+	require.Same(t, first, k.oldest(second))
+	require.Same(t, first, k.oldest(first))
 }
