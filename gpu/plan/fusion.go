@@ -70,9 +70,7 @@ func Fuse(p *ir.Bound, whole bool, kernels kernel.Table, kv backend.KV) *Fusion 
 		within: map[*ir.Node]bool{}, sums: map[*ir.Node]*ir.Node{}, norms: map[ir.Value]*ir.Node{},
 		attends: map[*ir.Node]*attended{}, inside: map[*ir.Node]bool{}, targets: map[ir.Value]target{},
 		Sinks: map[ir.Ref]bool{}, Divisors: map[ir.Ref]bool{}}
-	for _, out := range p.Outputs {
-		f.kept[out.Value] = true
-	}
+	f.kept[p.End()] = true
 	var nodes []*ir.Node
 	for s := range p.Segments {
 		for _, v := range p.Segments[s].Carries {

@@ -92,23 +92,36 @@ func Pictures(t *testing.T, d, oracle backend.Device) {
 	}
 }
 
-// painted runs pictures as one step, and returns the outputs.
+// painted runs pictures as one step, and returns the outputs. A step before it has the pictures turned, so that nothing
+// that a device keeps of a row's place is right by chance.
 func (m *Model) painted(t *testing.T, d backend.Device, pictures ...picture) map[string][]float32 {
 	t.Helper()
 	c := backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, len(pictures)), MaxRows: 64}}
 	l := load(t, d, m, c)
+	for i := range pictures {
+		pictures[i].Height, pictures[i].Width = pictures[i].Width, pictures[i].Height
+	}
+	l.paint(t, pictures)
+	for i := range pictures {
+		pictures[i].Height, pictures[i].Width = pictures[i].Width, pictures[i].Height
+	}
+	return l.paint(t, pictures)
+}
+
+func (l *loaded) paint(t *testing.T, pictures []picture) map[string][]float32 {
+	t.Helper()
 	s := l.Steps()[0]
 	s.Tokens, s.Spans, s.Wanted = nil, nil, nil
 	var rows []float32
 	for i, p := range pictures {
-		span := backend.Span{Row: s.Rows(), Rows: p.Height * p.Width, Tables: Tables(m.Program, []int32{int32(i)}),
+		span := backend.Span{Row: s.Rows(), Rows: p.Height * p.Width, Tables: Tables(l.m.Program, []int32{int32(i)}),
 			Grid: p.Grid}
 		for r := range span.Rows {
 			span.Places = append(span.Places, ir.Place{0, int32(r / p.Width), int32(r % p.Width)})
 		}
 		s.Spans, rows = append(s.Spans, span), append(rows, p.rows...)
 	}
-	return l.handed(t, s, map[ir.Value][]float32{m.Inputs[0].Value: rows})
+	return l.handed(t, s, map[ir.Value][]float32{l.m.Inputs[0].Value: rows})
 }
 
 // handed runs a step segment by segment: inputs are handed in where a segment reads them, and outputs are taken

@@ -172,6 +172,7 @@ type StateLayer struct {
 
 // Program is a whole model: a chain of segments. All values that cross a border between them are Carries. What else a
 // program is like its Form says: see Check.
+// Wide: a program is data. Its tables and facts are each read alone, by whoever walks it.
 type Program struct {
 	Arch     string
 	Width    int // features of the residual stream
