@@ -100,6 +100,18 @@ func TestCompositions(t *testing.T) {
 	}
 }
 
+// TestPicturesDealt: inputs of rows come to every card that takes them, and outputs from wherever they are computed.
+func TestPicturesDealt(t *testing.T) {
+	t.Parallel()
+	for _, c := range divisions {
+		t.Run(c.name, func(t *testing.T) {
+			d := backendtest.Dealt(composition(t, c.cards, c.host), c.deal)
+			backendtest.Pictures(t, d, ref.New())
+			backendtest.Heads(t, d, ref.New())
+		})
+	}
+}
+
 // TestDealtBits: cards of one kind compute the bits of one of them, whatever is where.
 func TestDealtBits(t *testing.T) {
 	t.Parallel()

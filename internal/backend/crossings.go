@@ -1,28 +1,33 @@
 package backend
 
-import "github.com/sluice-ai/sluice/internal/ir"
+import (
+	"slices"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+)
 
 // Crossing is a value that goes from the device of one segment to the device of another.
 type Crossing struct {
 	Value ir.Value
-	From  int // the segment that writes it
+	From  int // the segment that writes it; below 0: none, it is an input of rows
 	To    int // the first segment of the other device that reads it
 }
 
 // Crossings lists the values that cross where segments are computed on these devices, by segment: each once for every
-// device that takes it, in the order in which they are taken.
+// device that takes it, in the order in which they are taken. Inputs of rows come to every device that takes them.
 func Crossings(p *ir.Bound, devices []int) (all []Crossing) {
 	type visit struct {
 		value  ir.Value
 		device int
 	}
-	writers, there := make([]int, len(p.Widths)), map[visit]bool{}
+	writers, there := slices.Repeat([]int{-1}, len(p.Widths)), map[visit]bool{}
 	for s := range p.Segments {
 		for _, v := range p.Only([]int{s}).Taken() {
 			at := visit{v, devices[s]}
-			if devices[writers[v]] != at.device && !there[at] {
+			from := writers[v]
+			if (from < 0 || devices[from] != at.device) && !there[at] {
 				there[at] = true
-				all = append(all, Crossing{v, writers[v], s})
+				all = append(all, Crossing{v, from, s})
 			}
 		}
 		for i := range p.Segments[s].Nodes {

@@ -20,8 +20,12 @@ func chain(takes ...[]ir.Value) *ir.Bound {
 
 // TestCrossings: a value crosses once to every device that takes it, and not to the one that has it.
 func TestCrossings(t *testing.T) {
+	in := ir.Value(5) // no segment writes it
 	p := chain(nil, []ir.Value{0}, []ir.Value{0, 1}, []ir.Value{0, 2}, []ir.Value{0, 3})
 	require.Empty(t, Crossings(p, []int{3, 3, 3, 3, 3}))
+	rows := chain([]ir.Value{in}, []ir.Value{0, in}, []ir.Value{1, in})
+	rows.Widths = make([]int, in+1)
+	require.Equal(t, []Crossing{{in, -1, 0}, {0, 0, 1}, {in, -1, 1}}, Crossings(rows, []int{1, 0, 0}))
 	require.Equal(t, []Crossing{{0, 0, 1}, {0, 0, 2}, {1, 1, 2}, {2, 2, 3}, {3, 3, 4}},
 		Crossings(p, []int{0, 1, 2, 1, 0}))
 }

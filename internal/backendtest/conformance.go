@@ -26,10 +26,8 @@ func Conformance(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Typ
 	if _, both := d.(split); !both { // whose programs are in parts, all of them
 		t.Run("Parts", func(t *testing.T) { parts(t, d, matrixTypes) })
 	}
-	if _, both := d.(split); !both { // which hands nothing on but its own borders
-		t.Run("Heads", func(t *testing.T) { Heads(t, d, oracle) })
-		t.Run("Pictures", func(t *testing.T) { Pictures(t, d, oracle) })
-	}
+	t.Run("Heads", func(t *testing.T) { Heads(t, d, oracle) })
+	t.Run("Pictures", func(t *testing.T) { Pictures(t, d, oracle) })
 	t.Run("Slots", func(t *testing.T) { Slots(t, d, matrixTypes) })
 	t.Run("Windows", func(t *testing.T) { windows(t, d) })
 	t.Run("Blocks", func(t *testing.T) { Blockwise(t, d, backend.KVF32, backend.KVF16, backend.KVQ8) })

@@ -129,7 +129,7 @@ func names(s *source) (faults []string) {
 	return faults
 }
 
-// singular are names of what stood for one device, or for a processor beside it: devices are numbered (docs/adr/0042).
+// singular are names of what stood for one device, or for a processor beside it: devices are numbered (docs/adr/0046).
 var singular = []string{"On" + "Host", "Host" + "KV"}
 
 func TestDevicesArePlural(t *testing.T) { each(t, plural) }

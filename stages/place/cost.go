@@ -272,7 +272,9 @@ func (m *Model) cost(p *ir.Bound, rows float64) []*step {
 		steps[d] = &step{apart: m.own[d]}
 	}
 	for _, c := range backend.Crossings(p, m.Devices) {
-		steps[m.Devices[c.From]].crosses++
+		if c.From >= 0 {
+			steps[m.Devices[c.From]].crosses++
+		}
 		steps[m.Devices[c.To]].crosses++
 	}
 	of := func(g *ir.Group) *step { return steps[m.Devices[g.Segment]] }

@@ -1,5 +1,5 @@
 // Package compose is a device made of several: each computes some segments of a program, with weights and caches of its
-// own and its own arithmetic. Who drives it sees one device (docs/adr/0042).
+// own and its own arithmetic. Who drives it sees one device (docs/adr/0046).
 //
 // Any of them may compute within Run or beside the program. A value that one hands to another goes through the
 // program's memory, just after the segment that writes it: whoever runs the step waits for it there. So a step

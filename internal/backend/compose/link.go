@@ -14,7 +14,7 @@ import (
 type link struct {
 	value ir.Value
 	width int
-	from  int // the segment that writes it
+	from  int // the segment that writes it; below 0: it is an input of the program
 	taken int // the last segment before which a device takes it
 	rows  []float32
 }
@@ -22,17 +22,18 @@ type link struct {
 // leave copies the value, just after its segment was run: devices keep it no longer for others. It waits for one
 // that computes beside the program.
 func (x *link) leave(from *member, s *backend.Step) error {
-	return from.Out(x.value, s, x.rows[:len(s.Tokens)*x.width])
+	return from.Out(x.value, s, x.rows[:s.Rows()*x.width])
 }
 
 // arrive brings the value, just before the first segment of a device that takes it.
 func (x *link) arrive(to *member, s *backend.Step) error {
-	return to.In(x.value, s, x.rows[:len(s.Tokens)*x.width])
+	return to.In(x.value, s, x.rows[:s.Rows()*x.width])
 }
 
 // links are all of a program.
 type links struct {
 	takes, hands [][]*link // by segment: what comes from other devices before it, and goes to them after it
+	inputs       []*link
 	memory       []byte
 }
 
@@ -44,7 +45,11 @@ func newLinks(p *ir.Bound, devices []int, rows int) (*links, error) {
 		l := all[c.Value]
 		if l == nil {
 			l = &link{value: c.Value, width: p.Widths[c.Value], from: c.From}
-			all[c.Value], x.hands[c.From] = l, append(x.hands[c.From], l)
+			if all[c.Value] = l; c.From < 0 {
+				x.inputs = append(x.inputs, l)
+			} else {
+				x.hands[c.From] = append(x.hands[c.From], l)
+			}
 		}
 		l.taken = c.To // they come in order
 		x.takes[c.To] = append(x.takes[c.To], l)
@@ -59,9 +64,14 @@ type area struct {
 	of    []*link
 }
 
-// room gives values memory for the time between devices. What was taken leaves it to those that come after.
+// room gives values memory for the time between devices. What was taken leaves it to those that come after. Inputs come
+// when they are wanted, and have their own.
 func (x *links) room(rows int) (err error) {
 	areas, bytes := []*area(nil), int64(0)
+	for _, l := range x.inputs {
+		areas = append(areas, &area{width: l.width, until: len(x.hands), of: []*link{l}})
+		bytes += int64(4 * l.width * rows)
+	}
 	for s, list := range x.hands {
 		for _, l := range list {
 			i := slices.IndexFunc(areas, func(a *area) bool { return a.width == l.width && a.until <= s })

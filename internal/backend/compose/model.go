@@ -125,9 +125,19 @@ func (m *model) Foresees(segment int) (route int, ok bool) {
 	return route, ok && m.of[route] == m.of[segment]
 }
 
-// In is of no use to a program that is here whole.
-func (m *model) In(v ir.Value, _ *backend.Step, _ []float32) error {
-	return fmt.Errorf("value %d comes from nowhere else: all of the program is here", v)
+// In keeps an input for the devices that take it, each just before its first segment that does.
+func (m *model) In(v ir.Value, s *backend.Step, rows []float32) error {
+	i := slices.IndexFunc(m.links.inputs, func(l *link) bool { return l.value == v })
+	if i < 0 {
+		return fmt.Errorf("value %d is no input of rows: all of the program is here", v)
+	}
+	l := m.links.inputs[i]
+	if n := s.Rows() * l.width; len(rows) != n || n > len(l.rows) {
+		return fmt.Errorf("input %d: %d numbers, want %d rows of %d, at most %d", v, len(rows), s.Rows(), l.width,
+			m.config.MaxRows)
+	}
+	copy(l.rows, rows)
+	return nil
 }
 
 // Out asks who computed the value.
