@@ -218,7 +218,9 @@ func TestLostWithTwoModels(t *testing.T) {
 	d := &beside{flight: 3, draws: true, pause: 100 * time.Microsecond,
 		lost: func(int) bool { return steps.Add(1)%60 == 0 && opened.Load() < 7 },
 		away: func() bool { opened.Add(1); return false }}
-	h := openHouse(t, d, []string{fixture, "llama"}, func(m *Model) { m.Context, m.Blocks, m.Sequences, m.Rows = 1024, 400, 6, 32 })
+	h := openHouse(t, d, []string{fixture, "llama"}, func(m *Model) {
+		m.Context, m.Blocks, m.Sequences, m.Rows = 1024, 400, 6, 32
+	})
 	for _, e := range h.Engines() {
 		defer asking(t, e, prompts(3))()
 	}
@@ -236,7 +238,9 @@ func TestHangIsOfAModel(t *testing.T) {
 	const poison = 7
 	d := &beside{flight: 4, draws: true, pause: 100 * time.Microsecond, queue: newQueue(),
 		hung: func(s *backend.Step) bool { return slices.Contains(s.Tokens, poison) }}
-	h := openHouse(t, d, []string{fixture, "llama"}, func(m *Model) { m.Context, m.Blocks, m.Sequences, m.Rows = 1024, 400, 6, 32 })
+	h := openHouse(t, d, []string{fixture, "llama"}, func(m *Model) {
+		m.Context, m.Blocks, m.Sequences, m.Rows = 1024, 400, 6, 32
+	})
 	first, second := h.Engines()[0], h.Engines()[1]
 	clean := [][]int32{{1, 2, 3}, {4, 5}, {8, 9, 10, 11}}
 	for _, p := range clean {
