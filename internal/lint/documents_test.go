@@ -168,18 +168,23 @@ func TestChangesSeesFaults(t *testing.T) {
 	require.Len(t, news("# Changelog\n\n## [0.1.0] - 2026-12-01\n"), 1)
 }
 
-// TestDecisions holds the ADRs to titles that state a decision, and superseded ones to links to their successors.
+// TestDecisions holds the ADRs to numbers of their own and titles that state a decision, and superseded ones to links
+// to their successors.
 func TestDecisions(t *testing.T) {
-	count := 0
+	numbers := map[string]string{}
 	for name, text := range texts(t, ".md") {
 		if under(name, "docs/adr") {
-			count++
+			number, _, _ := strings.Cut(path.Base(name), "-")
+			if other, taken := numbers[number]; taken {
+				t.Errorf("%s: has the number of %s", name, other)
+			}
+			numbers[number] = name
 			for _, fault := range decision(path.Base(name), text) {
 				t.Error(name + fault)
 			}
 		}
 	}
-	require.Greater(t, count, 40)
+	require.Greater(t, len(numbers), 40)
 }
 
 var (
