@@ -63,9 +63,7 @@ func (m *model) enter(segment int, s *backend.Step) (*member, *backend.Step, err
 		return x, at, nil
 	case m.entered < 0:
 		m.begin(m.ends[m.index(s)])
-	}
-	if at != s {
-		at.Tokens, at.Spans, at.Prompt = s.Tokens, s.Spans, s.Prompt
+		m.fill(s)
 	}
 	m.entered = segment
 	for _, l := range m.links.takes[segment] {
@@ -74,6 +72,17 @@ func (m *model) enter(segment int, s *backend.Step) (*member, *backend.Step, err
 		}
 	}
 	return x, at, nil
+}
+
+// fill gives every device its own step of the composition, before any of them begins: one that computes beside the
+// program may read its step until that has ended.
+func (m *model) fill(s *backend.Step) {
+	i := m.index(s)
+	for _, x := range m.members {
+		if at := x.step(i); at != s {
+			at.Tokens, at.Spans, at.Prompt = s.Tokens, s.Spans, s.Prompt
+		}
+	}
 }
 
 // leave takes along what other devices take.
