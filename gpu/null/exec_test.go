@@ -1,8 +1,10 @@
 package null_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -210,4 +212,39 @@ func TestDroppedBarriers(t *testing.T) {
 			require.Empty(t, unseen, "barriers that nobody missed, of %d", n)
 		})
 	}
+}
+
+// TestOpensAgainWithoutModels: a card that was lost is opened again when none of its models is left, and not before.
+func TestOpensAgainWithoutModels(t *testing.T) {
+	opened := 0
+	var card *null.Device
+	d, err := exec.New(func() (driver.Device, error) {
+		opened++
+		card = null.Open(null.Options{})
+		return card, nil
+	})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	m, err := backendtest.Small("mixture", quant.Q8_0)
+	require.NoError(t, err)
+	compile := func() (backend.Model, error) {
+		return d.Compile(m.Bound, backend.Config{Limits: backend.Limits{KV: backend.KVF16,
+			Blocks: backendtest.Blocks(m.Program, 1), MaxRows: 32, MaxWanted: 8, Flight: 1}})
+	}
+	first, err := compile()
+	require.NoError(t, err)
+	card.Lose(driver.ErrLost)
+	require.Eventually(t, func() bool { // it may be a moment until the loss is seen
+		x, err := compile()
+		if err == nil {
+			err = x.Close()
+		}
+		return errors.Is(err, backend.ErrLost)
+	}, time.Minute, time.Millisecond)
+	require.Equal(t, 1, opened)
+	require.NoError(t, first.Close())
+	second, err := compile()
+	require.NoError(t, err)
+	require.Equal(t, 2, opened)
+	require.NoError(t, second.Close())
 }
