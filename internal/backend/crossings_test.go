@@ -35,7 +35,8 @@ func TestTorn(t *testing.T) {
 	attend := func(cache int, in ...ir.Value) ir.Segment {
 		return ir.Segment{Nodes: []ir.Node{{Op: ir.Attend, In: in, Attend: &ir.AttendArgs{KV: cache}}}}
 	}
-	p := &ir.Program{KV: make([]ir.KVLayer, 2), Segments: []ir.Segment{attend(0, 0, 1, 2), attend(1, 0, 1, 2), attend(0, 0)}}
+	p := &ir.Program{KV: make([]ir.KVLayer, 2), Segments: []ir.Segment{attend(0, 0, 1, 2), attend(1, 0, 1, 2),
+		attend(0, 0)}}
 	for _, whole := range [][]int{{0, 0, 0}, {1, 0, 1}, {-1, 2, -1}} {
 		_, torn := Torn(p, whole)
 		require.False(t, torn, whole)

@@ -77,8 +77,8 @@ func TestFitCards(t *testing.T) {
 	require.InDelta(t, ownShare*2*gib, asks[0].Budgets[2], 1)
 }
 
-// TestExpectCards: cards compute one after the other, each with its own memory, and a value that crosses costs a turn on
-// both; of a long prompt they compute chunks at the same time.
+// TestExpectCards: cards compute one after the other, each with its own memory, and a value that crosses costs a turn
+// on both; of a long prompt they compute chunks at the same time.
 func TestExpectCards(t *testing.T) {
 	p := shaped(t, "llama-3.1-8b", "Q8_0")
 	devices, machine := cards(24*gib, 24*gib)
