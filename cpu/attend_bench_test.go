@@ -61,6 +61,7 @@ func (m *model) fillCaches() {
 		}
 		for head := range m.config.Blocks[c.Class] * c.KVHeads {
 			copy(c.memory[c.key(head):], c.memory[:c.head()])
+			copy(c.scales[head*c.scaled():], c.scales[:c.scaled()])
 		}
 	}
 }

@@ -16,7 +16,8 @@ type cache struct {
 	keys   keys
 	values values
 	memory []byte
-	open   *cache // in whose blocks rows are stored until they are full; itself where nothing is sealed
+	scales []float32 // [block][KV head] of those of K, then those of V
+	open   *cache    // in whose blocks rows are stored until they are full; itself where nothing is sealed
 }
 
 // newCache is a cache of full blocks and, where the format seals, one of open ones.
@@ -47,13 +48,31 @@ func (c *cache) key(head int) int { return head * c.head() }
 
 func (c *cache) value(head int) int { return c.key(head) + c.keys.bytes() }
 
+// scaled is how many scales a head has in one block.
+func (c *cache) scaled() int { return backend.BlockSize * (c.keys.scales() + c.values.scales()) }
+
+// size is the bytes of blocks, and those of their scales.
+func (c *cache) size(blocks int) (elements, scales int) {
+	heads := blocks * c.KVHeads
+	return c.key(heads), 4 * heads * c.scaled()
+}
+
+// heldKey is K of a head in a block, and heldValue V.
+func (c *cache) heldKey(head int) held {
+	return held{c.memory[c.key(head):c.value(head)], c.scales[head*c.scaled():]}
+}
+
+func (c *cache) heldValue(head int) held {
+	return held{c.memory[c.value(head):c.key(head+1)], c.scales[head*c.scaled()+backend.BlockSize*c.keys.scales():]}
+}
+
 // from is the memory from a place on, or, behind the end, the last of it: what is read ahead at the end of the cache.
 func (c *cache) from(at int) []byte { return c.memory[min(at, len(c.memory)-vec.Lanes*4):] }
 
 // store keeps K and V of a head at a position of its block.
 func (c *cache) store(isa vec.ISA, w *workspace, head, at int, key, value []float32) {
-	c.keys.store(isa, w, c.memory[c.key(head):], at, key)
-	c.values.store(isa, w, c.memory[c.value(head):], at, value)
+	c.keys.store(isa, w, c.heldKey(head), at, key)
+	c.values.store(isa, w, c.heldValue(head), at, value)
 }
 
 // scores are those of n queries with K of a head, in q.scores from row on: those of the positions below hi and some
@@ -63,7 +82,7 @@ func (c *cache) scores(isa vec.ISA, q *queries, scaled []float32, row, n, head, 
 		C: q.scores[row*backend.BlockSize:][:n*backend.BlockSize], A: scaled[row*c.KDim:], Rows: n, K: c.KDim,
 		N: (hi + vec.Lanes - 1) &^ (vec.Lanes - 1), CStride: backend.BlockSize, AStride: c.KDim, BStride: backend.BlockSize,
 	}
-	c.keys.multiply(isa, q, &q.product, c.memory[c.key(head):], c.from(ahead))
+	c.keys.multiply(isa, q, &q.product, c.heldKey(head), c.from(ahead))
 }
 
 // add adds up V of the positions [lo, hi) of a head, by the weights of n queries in q.scores from row on, in the
@@ -74,5 +93,5 @@ func (c *cache) add(isa vec.ISA, q *queries, row, n, head, lo, hi, ahead int) {
 		C: q.block.acc[row*c.stride:], A: weights[lo:], Rows: n, K: hi - lo, N: c.stride,
 		CStride: c.stride, AStride: backend.BlockSize, BStride: c.stride,
 	}
-	c.values.multiply(isa, q, &q.product, weights, lo, c.memory[c.value(head):], c.from(ahead))
+	c.values.multiply(isa, q, &q.product, weights, lo, c.heldValue(head), c.from(ahead))
 }

@@ -9,52 +9,71 @@ import (
 )
 
 // keys is how K of a head lies in a block. It is chosen when a model is compiled, and asked once for a head and block.
+// Scales lie apart from what they scale, one after the other for all heads: so the processor sees them coming.
 type keys interface {
 	bytes() int
+	scales() int // of a position
 	// store keeps a row at a position of the block, or all 64 at 0; load reads all 64.
-	store(isa vec.ISA, w *workspace, block []byte, at int, rows []float32)
-	load(rows []float32, block []byte)
+	store(isa vec.ISA, w *workspace, in held, at int, rows []float32)
+	load(rows []float32, in held)
 	// multiply runs a product with K of the first positions. next is read after it.
-	multiply(isa vec.ISA, q *queries, p *vec.Product, block, next []byte)
+	multiply(isa vec.ISA, q *queries, p *vec.Product, in held, next []byte)
 }
 
 // values is the same of V. multiply runs a product with the positions from lo on; weights are all of its rows', by
 // position of the block, and may be changed.
 type values interface {
 	bytes() int
-	store(isa vec.ISA, w *workspace, block []byte, at int, rows []float32)
-	load(rows []float32, block []byte)
-	multiply(isa vec.ISA, q *queries, p *vec.Product, weights []float32, lo int, block, next []byte)
+	scales() int
+	store(isa vec.ISA, w *workspace, in held, at int, rows []float32)
+	load(rows []float32, in held)
+	multiply(isa vec.ISA, q *queries, p *vec.Product, weights []float32, lo int, in held, next []byte)
 }
+
+// held is K or V of a head in a block, with its scales, [scale][64 positions].
+type held struct {
+	block  []byte
+	scaled []float32
+}
+
+// scale has scale i of each position.
+func (h *held) scale(i int) *[backend.BlockSize]float32 {
+	return (*[backend.BlockSize]float32)(h.scaled[i*backend.BlockSize:])
+}
+
+// unscaled is what has no scales.
+type unscaled struct{}
+
+func (unscaled) scales() int { return 0 }
 
 // keysOf is how the processor keeps a form of K: one that it has no kernels for, as the form itself does.
 func keysOf(f backend.Form, dim int) keys {
 	switch f := f.(type) {
 	case backend.Float32:
-		return plainKeys{floats32{}, dim}
+		return plainKeys{elements: floats32{}, dim: dim}
 	case backend.Half:
-		return plainKeys{floats16{}, dim}
+		return plainKeys{elements: floats16{}, dim: dim}
 	case backend.Scaled:
 		if f.Each > 0 {
 			return scaledKeys{f.Each, dim}
 		}
 	}
-	return loadedKeys{f, dim}
+	return loadedKeys{Form: f, dim: dim}
 }
 
 // valuesOf is how it keeps one of V, in rows of stride elements.
 func valuesOf(f backend.Form, dim, stride int) values {
 	switch f := f.(type) {
 	case backend.Float32:
-		return plainValues{floats32{}, dim, stride}
+		return plainValues{elements: floats32{}, dim: dim, stride: stride}
 	case backend.Half:
-		return plainValues{floats16{}, dim, stride}
+		return plainValues{elements: floats16{}, dim: dim, stride: stride}
 	case backend.Scaled:
 		if f.Each == 0 {
 			return scaledValues{dim, stride}
 		}
 	}
-	return loadedValues{f, dim, stride}
+	return loadedValues{Form: f, dim: dim, stride: stride}
 }
 
 // as is memory as numbers of another type.
@@ -80,22 +99,27 @@ type elements interface {
 }
 
 type plainKeys struct {
+	unscaled
 	elements
 	dim int
 }
 
 func (k plainKeys) bytes() int { return backend.BlockSize * k.dim * k.size() }
 
-func (k plainKeys) store(isa vec.ISA, w *workspace, block []byte, at int, rows []float32) {
+func (k plainKeys) store(isa vec.ISA, w *workspace, in held, at int, rows []float32) {
 	for ; len(rows) > 0; rows, at = rows[k.dim:], at+1 {
-		k.column(isa, w, block, at, rows[:k.dim])
+		k.column(isa, w, in.block, at, rows[:k.dim])
 	}
 }
 
-func (k plainKeys) load(rows []float32, block []byte) {
+func (k plainKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, in held, next []byte) {
+	k.elements.multiply(isa, q, p, in.block, next)
+}
+
+func (k plainKeys) load(rows []float32, in held) {
 	column := make([]float32, backend.BlockSize)
 	for i := range k.dim {
-		k.wide(column, block[i*backend.BlockSize*k.size():])
+		k.wide(column, in.block[i*backend.BlockSize*k.size():])
 		for at, x := range column {
 			rows[at*k.dim+i] = x
 		}
@@ -103,26 +127,27 @@ func (k plainKeys) load(rows []float32, block []byte) {
 }
 
 type plainValues struct {
+	unscaled
 	elements
 	dim, stride int
 }
 
 func (v plainValues) bytes() int { return backend.BlockSize * v.stride * v.size() }
 
-func (v plainValues) store(isa vec.ISA, _ *workspace, block []byte, at int, rows []float32) {
+func (v plainValues) store(isa vec.ISA, _ *workspace, in held, at int, rows []float32) {
 	for ; len(rows) > 0; rows, at = rows[v.dim:], at+1 {
-		v.row(isa, block[at*v.stride*v.size():], rows[:v.dim])
+		v.row(isa, in.block[at*v.stride*v.size():], rows[:v.dim])
 	}
 }
 
-func (v plainValues) load(rows []float32, block []byte) {
+func (v plainValues) load(rows []float32, in held) {
 	for at := range backend.BlockSize {
-		v.wide(rows[at*v.dim:][:v.dim], block[at*v.stride*v.size():])
+		v.wide(rows[at*v.dim:][:v.dim], in.block[at*v.stride*v.size():])
 	}
 }
 
-func (v plainValues) multiply(isa vec.ISA, q *queries, p *vec.Product, _ []float32, lo int, block, next []byte) {
-	v.elements.multiply(isa, q, p, block[lo*v.stride*v.size():], next)
+func (v plainValues) multiply(isa vec.ISA, q *queries, p *vec.Product, _ []float32, lo int, in held, next []byte) {
+	v.elements.multiply(isa, q, p, in.block[lo*v.stride*v.size():], next)
 }
 
 type floats32 struct{}
@@ -185,41 +210,36 @@ func multiplyBytes(isa vec.ISA, q *queries, p *vec.Product, b, next []byte) {
 	isa.Panel(p, q.wide[:len(kept)], nil)
 }
 
-// scaledKeys is bytes, and behind them the scales of every so many features, by position: the scores of these are
-// scaled when they are added up.
+// scaledKeys is bytes, with scales of every so many features, by position: the scores of these are scaled when they are
+// added up.
 type scaledKeys struct{ each, dim int }
 
 func (k scaledKeys) scales() int { return (k.dim + k.each - 1) / k.each }
 
-func (k scaledKeys) bytes() int { return backend.BlockSize * (k.dim + 4*k.scales()) }
+func (k scaledKeys) bytes() int { return backend.BlockSize * k.dim }
 
-// scale has scale i, by position.
-func (k scaledKeys) scale(block []byte, i int) *[backend.BlockSize]float32 {
-	return (*[backend.BlockSize]float32)(as[float32](block[backend.BlockSize*(k.dim+4*i):]))
-}
-
-func (k scaledKeys) store(isa vec.ISA, w *workspace, block []byte, at int, rows []float32) {
+func (k scaledKeys) store(isa vec.ISA, w *workspace, in held, at int, rows []float32) {
 	kept := w.bytes[:k.dim]
 	for ; len(rows) > 0; rows, at = rows[k.dim:], at+1 {
 		for i := range k.scales() {
 			from := i * k.each
 			to := min(from+k.each, k.dim)
-			k.scale(block, i)[at] = isa.Bytes(kept[from:to], rows[from:to], backend.KVTiny)
+			in.scale(i)[at] = isa.Bytes(kept[from:to], rows[from:to], backend.KVTiny)
 		}
-		scatter(as[int8](block), kept, at)
+		scatter(as[int8](in.block), kept, at)
 	}
 }
 
-func (k scaledKeys) load(rows []float32, block []byte) {
+func (k scaledKeys) load(rows []float32, in held) {
 	for i := range k.dim {
-		kept, scale := as[int8](block[i*backend.BlockSize:]), k.scale(block, i/k.each)
+		kept, scale := as[int8](in.block[i*backend.BlockSize:]), in.scale(i/k.each)
 		for at, unit := range scale {
 			rows[at*k.dim+i] = float32(kept[at]) * unit
 		}
 	}
 }
 
-func (k scaledKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, block, next []byte) {
+func (k scaledKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, in held, next []byte) {
 	part, scores := *p, p.C
 	for i := range k.scales() {
 		from := i * k.each
@@ -227,60 +247,59 @@ func (k scaledKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, block, nex
 		if i > 0 {
 			part.C = q.some
 		}
-		multiplyBytes(isa, q, &part, block[from*backend.BlockSize:], next[min(from*backend.BlockSize, len(next)-1):])
+		multiplyBytes(isa, q, &part, in.block[from*backend.BlockSize:], next[min(from*backend.BlockSize, len(next)-1):])
 		if i == 0 {
-			isa.MulRows(scores, k.scale(block, i))
+			isa.MulRows(scores, in.scale(i))
 		} else {
-			isa.MulAddRows(scores, q.some, k.scale(block, i))
+			isa.MulAddRows(scores, q.some, in.scale(i))
 		}
 	}
 }
 
-// scaledValues is bytes, and behind them a scale for each position: the weights are scaled before they meet V.
+// scaledValues is bytes, with a scale for each position: the weights are scaled before they meet V.
 type scaledValues struct{ dim, stride int }
 
-func (v scaledValues) bytes() int { return backend.BlockSize * (v.stride + 4) }
+func (scaledValues) scales() int { return 1 }
 
-func (v scaledValues) scale(block []byte) *[backend.BlockSize]float32 {
-	return (*[backend.BlockSize]float32)(as[float32](block[backend.BlockSize*v.stride:]))
-}
+func (v scaledValues) bytes() int { return backend.BlockSize * v.stride }
 
-func (v scaledValues) store(isa vec.ISA, _ *workspace, block []byte, at int, rows []float32) {
+func (v scaledValues) store(isa vec.ISA, _ *workspace, in held, at int, rows []float32) {
 	for ; len(rows) > 0; rows, at = rows[v.dim:], at+1 {
-		v.scale(block)[at] = isa.Bytes(as[int8](block[at*v.stride:])[:v.dim], rows[:v.dim], backend.KVTiny)
+		in.scale(0)[at] = isa.Bytes(as[int8](in.block[at*v.stride:])[:v.dim], rows[:v.dim], backend.KVTiny)
 	}
 }
 
-func (v scaledValues) load(rows []float32, block []byte) {
-	for at, unit := range v.scale(block) {
-		for i, x := range as[int8](block[at*v.stride:])[:v.dim] {
+func (v scaledValues) load(rows []float32, in held) {
+	for at, unit := range in.scale(0) {
+		for i, x := range as[int8](in.block[at*v.stride:])[:v.dim] {
 			rows[at*v.dim+i] = float32(x) * unit
 		}
 	}
 }
 
-func (v scaledValues) multiply(isa vec.ISA, q *queries, p *vec.Product, weights []float32, lo int, block, next []byte) {
-	isa.MulRows(weights, v.scale(block))
-	multiplyBytes(isa, q, p, block[lo*v.stride:], next)
+func (v scaledValues) multiply(isa vec.ISA, q *queries, p *vec.Product, weights []float32, lo int, in held, next []byte) {
+	isa.MulRows(weights, in.scale(0))
+	multiplyBytes(isa, q, p, in.block[lo*v.stride:], next)
 }
 
 // loadedKeys is as a form has it that there are no kernels for. It is read once for all queries that share a head.
 type loadedKeys struct {
+	unscaled
 	backend.Form
 	dim int
 }
 
 func (k loadedKeys) bytes() int { return align(k.Bytes(k.dim)) }
 
-func (k loadedKeys) store(_ vec.ISA, _ *workspace, block []byte, at int, rows []float32) {
-	k.Put(block, k.dim, at, rows)
+func (k loadedKeys) store(_ vec.ISA, _ *workspace, in held, at int, rows []float32) {
+	k.Put(in.block, k.dim, at, rows)
 }
 
-func (k loadedKeys) load(rows []float32, block []byte) { k.Get(rows, block, k.dim, 0) }
+func (k loadedKeys) load(rows []float32, in held) { k.Get(rows, in.block, k.dim, 0) }
 
-func (k loadedKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, block, _ []byte) {
+func (k loadedKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, in held, _ []byte) {
 	rows, wide := q.rows[:p.N*k.dim], q.wide[:span(p)]
-	k.Get(rows, block, k.dim, 0)
+	k.Get(rows, in.block, k.dim, 0)
 	for at := range p.N {
 		scatter(wide, rows[at*k.dim:(at+1)*k.dim], at)
 	}
@@ -289,21 +308,22 @@ func (k loadedKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, block, _ [
 
 // loadedValues is the same of V.
 type loadedValues struct {
+	unscaled
 	backend.Form
 	dim, stride int
 }
 
 func (v loadedValues) bytes() int { return align(v.Bytes(v.dim)) }
 
-func (v loadedValues) store(_ vec.ISA, _ *workspace, block []byte, at int, rows []float32) {
-	v.Put(block, v.dim, at, rows)
+func (v loadedValues) store(_ vec.ISA, _ *workspace, in held, at int, rows []float32) {
+	v.Put(in.block, v.dim, at, rows)
 }
 
-func (v loadedValues) load(rows []float32, block []byte) { v.Get(rows, block, v.dim, 0) }
+func (v loadedValues) load(rows []float32, in held) { v.Get(rows, in.block, v.dim, 0) }
 
-func (v loadedValues) multiply(isa vec.ISA, q *queries, p *vec.Product, _ []float32, lo int, block, _ []byte) {
+func (v loadedValues) multiply(isa vec.ISA, q *queries, p *vec.Product, _ []float32, lo int, in held, _ []byte) {
 	rows, wide := q.rows[:p.K*v.dim], q.wide[:p.K*v.stride]
-	v.Get(rows, block, v.dim, lo)
+	v.Get(rows, in.block, v.dim, lo)
 	clear(wide)
 	for at := range p.K {
 		copy(wide[at*v.stride:], rows[at*v.dim:(at+1)*v.dim])

@@ -117,7 +117,8 @@ func (m *model) layCaches(p *ir.Bound) error {
 		}
 		m.caches[i] = newCache(kv, m.config.KV.Of(p.Classes[kv.Class]))
 		for _, c := range m.caches[i].parts() {
-			total += c.key(m.config.Blocks[c.Class] * c.KVHeads)
+			elements, scales := c.size(m.config.Blocks[c.Class])
+			total += elements + scales
 		}
 	}
 	memory, err := mem.Alloc(int64(total))
@@ -130,9 +131,13 @@ func (m *model) layCaches(p *ir.Bound) error {
 			continue
 		}
 		for _, c := range m.caches[i].parts() {
-			n := c.key(m.config.Blocks[c.Class] * c.KVHeads)
+			n, scales := c.size(m.config.Blocks[c.Class])
 			c.memory, memory = memory[:n:n], memory[n:]
 			m.Areas[c.Class] = append(m.Areas[c.Class], backend.Area{Memory: c.memory, Each: c.key(c.KVHeads)})
+			if scales > 0 {
+				m.Areas[c.Class] = append(m.Areas[c.Class], backend.Area{Memory: memory[:scales], Each: 4 * c.KVHeads * c.scaled()})
+			}
+			c.scales, memory = floats(memory[:scales]), memory[scales:]
 		}
 	}
 	return nil

@@ -39,19 +39,24 @@ func (s sealHeads) run(worker, chunk int) {
 	head := func(c *cache) int { return int(tables[c.Class].At(full.block))*kvHeads + chunk%kvHeads }
 	c, open := s.cache, s.cache.open
 	to, from := head(c), head(open)
-	key, value := c.memory[c.key(to):c.value(to)], c.memory[c.value(to):c.key(to+1)]
-	kept, keptValue := open.memory[open.key(from):open.value(from)], open.memory[open.value(from):open.key(from+1)]
+	key, value, kept, keptValue := c.heldKey(to), c.heldValue(to), open.heldKey(from), open.heldValue(from)
 	rows := w.queries.rows
 	if c.format.K.Sealed == nil {
-		copy(key, kept)
+		key.copy(kept, c.keys.scales())
 	} else {
 		open.keys.load(rows[:backend.BlockSize*c.KDim], kept)
 		c.keys.store(isa, w, key, 0, rows[:backend.BlockSize*c.KDim])
 	}
 	if c.format.V.Sealed == nil {
-		copy(value, keptValue)
+		value.copy(keptValue, c.values.scales())
 	} else {
 		open.values.load(rows[:backend.BlockSize*c.VDim], keptValue)
 		c.values.store(isa, w, value, 0, rows[:backend.BlockSize*c.VDim])
 	}
+}
+
+// copy takes over what another block has in the same form, with so many scales.
+func (h held) copy(from held, scales int) {
+	copy(h.block, from.block)
+	copy(h.scaled[:scales*backend.BlockSize], from.scaled)
 }
