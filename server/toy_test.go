@@ -164,7 +164,7 @@ func TestFaultsInTheirDialect(t *testing.T) {
 		{"path", "GET", "sing", "\r\n", "there is nothing at"},
 		{"panic", "GET", "broken", "\r\n", "the request failed here for a reason that is in the server's log"},
 		{"body", "POST", "say", large, "the body has more than 16777216 bytes"},
-		{"origin", "POST", "say", "Origin: http://evil.example\r\nContent-Length: 2\r\n\r\n{}", "pages of other origins are not served"},
+		{"origin", "POST", "say", "Origin: http://evil.example\r\nContent-Length: 2\r\n\r\n{}", "to let its pages ask"},
 		{"key", "POST", "say", "Authorization: Bearer wrong\r\nContent-Length: 2\r\n\r\n{}", "the API key is missing"},
 	} {
 		for _, d := range []struct{ root, shape string }{{"/toy/", `{"oops":"`}, {"/v1/", `{"error":{"message":"`}} {
