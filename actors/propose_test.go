@@ -96,7 +96,11 @@ func requests(t *testing.T, e *Engine) (all []Request) {
 // Whatever is proposed, answers are what they are when nothing is, bit for bit: however often proposals are right,
 // beside each other and others that go away, with too few blocks for all.
 func TestProposals(t *testing.T) {
-	for _, name := range []string{fixture, "gemma3", "mamba2", "lfm2"} {
+	names := []string{fixture, "gemma3", "mamba2", "lfm2"}
+	if devicetest.OnGPU() { // which computes no proposed rows where these would change states
+		names = names[:2]
+	}
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			e, known := startFixture(t, name, wide), texts{}
 			all := requests(t, e)

@@ -93,10 +93,14 @@ func (s *fixtures) Enter(ctx context.Context, h *House, name string, edit func(*
 // within the budget.
 func TestSurviveSwaps(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
+	names := []string{fixture, "gemma3", "llama"}
+	for _, name := range names {
+		fixturePath(t, name) // it may skip, while nothing is open
+	}
 	seed := chaosSeed()
 	inner := newDevice(t)
 	defer inner.Close()
-	s := &fixtures{t: t, names: []string{fixture, "gemma3", "llama"}, device: &metered{Device: inner}}
+	s := &fixtures{t: t, names: names, device: &metered{Device: inner}}
 	h, err := Open(t.Context(), HouseConfig{Device: s.device, Log: zerolog.Nop()})
 	require.NoError(t, err)
 	s.house = h

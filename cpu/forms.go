@@ -277,7 +277,8 @@ func (v scaledValues) load(rows []float32, in held) {
 	}
 }
 
-func (v scaledValues) multiply(isa vec.ISA, q *queries, p *vec.Product, weights []float32, lo int, in held, next []byte) {
+func (v scaledValues) multiply(isa vec.ISA, q *queries, p *vec.Product, weights []float32, lo int, in held,
+	next []byte) {
 	isa.MulRows(weights, in.scale(0))
 	multiplyBytes(isa, q, p, in.block[lo*v.stride:], next)
 }
