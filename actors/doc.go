@@ -12,12 +12,12 @@
 //	config, spec, plan          what a model is, and what was planned for it; nobody changes it
 //	request                     what is asked for
 //	stream                      how the answer is read
-//	delays, step, stats         one pass over the model: why it was late, what it computed, what that took
+//	delays, step, stats         one pass over the model: why it was planned late, what it computed, what that took
 //	masks                       what may follow, where it takes long to find
 //	kv, sequence, tape, pace    whose rows are in it, and in which blocks; what is recorded, and learnt for the next one
 //	guest, stay                 the device's models, which come and go
-//	cursor, watchdog            where it is in a step, for how long that waits
-//	timed                       what a device says that it did, and what it waited for
+//	cursor, watchdog            where it is in a step, which weights that lacks, for how long it waits
+//	timed                       what a device says that it did, and the cause of each gap
 //	device                      whose turn it is
 //	sampler, scheduler          what comes of a step, and the next one
 //	records, session, sessions  the life of a request

@@ -16,9 +16,10 @@ import (
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
-// scheduler forms steps, as many as the device takes at a time. What to do is batch.State's decision; this file carries
-// it out. It accepts *submit and *cancel (session), *wake (stream, or itself), *kvRequest and *mask (kv, masks, the
-// answers), *step (sampler), *stepRing (device), *run.Flushed and *restarted (kv, device, sampler), *torn (masks).
+// scheduler forms steps, as many as the device takes at a time. batch.State decides; this file carries it out. Messages
+// that it accepts, by their senders: *submit and *cancel from a session, *wake from a stream or itself, *kvRequest from
+// kv and *mask from masks as answers, *step from the sampler, *stepRing from the device, *run.Flushed and *restarted
+// from kv, device and sampler, *torn from masks when it was restarted.
 // Wide: it is all that one actor knows; what it decides by is in batch.State.
 type scheduler struct {
 	system      *run.System

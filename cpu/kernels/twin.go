@@ -19,11 +19,11 @@ import (
 // Integers become float32 by rounding to nearest even, as does every other operation. With |x| ≤ 127, quant.Bounds
 // of a format bound its sums, in any order: TestSumsFit.
 
-// block is one tile taken apart: 16 rows × up to 256 k.
+// block is one tile unpacked to plain integers and floats: 16 rows of up to 256 values along k.
 type block struct {
 	q          [TileRows][256]int8
-	scale, low [TileRows][16]int32  // for each 16 of k
-	d, m       [TileRows][4]float32 // for each span
+	scale, low [TileRows][16]int32  // for each run of 16 values
+	d, m       [TileRows][4]float32 // for each span, as above
 }
 
 // unpack takes a tile apart. A table of functions would move every block to the heap.

@@ -59,8 +59,9 @@ func (e *Each) Uses(u *Uses) {
 	u.writeFloats(e.Y, e.Rows, e.YStride, max(e.Width, e.Filled))
 }
 
-// GroupNorm is any norm of internal/ir: RMS or layer, of groups of features, with weight and bias or without. Norm is
-// faster for what it can do, and quantises; its sums have another order. Y may be X.
+// GroupNorm is every norm of internal/ir: RMS or layer, over groups of features, with or without weight and bias. Norm
+// is faster where it applies and can quantise, but adds in another order, so their results differ in the last bits. Y
+// may be X.
 type GroupNorm struct {
 	X, Y, Gain, Bias       uint64 // Gain and Bias: 0 for none
 	GainByRow, BiasByRow   bool   // they have the row's width, not a group's

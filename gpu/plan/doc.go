@@ -3,5 +3,5 @@
 //
 // Fuse decides which nodes share a kernel. New plans all segments once: launches, their order, and where values lie in
 // scratch memory. Plan.Stream is the launches of one shape of step, with their addresses, and with a barrier wherever
-// one of them needs it.
+// one of them needs it (stream.go). Barriers between the dispatches of one kernel are its driver's.
 package plan

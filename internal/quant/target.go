@@ -57,7 +57,8 @@ func (r *run) extremes() (least, most float64) {
 	return least, most
 }
 
-// whole rounds to the nearest integer, ties to even, for numbers below 2⁵¹: at 1.5·2⁵² a float64 has steps of one.
+// whole is added to a float64 below 2⁵¹ and subtracted again to round it to the nearest integer, ties to even:
+// neighbouring float64 values are 1 apart at 1.5·2⁵².
 const whole = 0x1.8p52
 
 // level is the integer from 0 to top that is nearest to v.

@@ -39,7 +39,7 @@ type Vectors struct {
 	Tokens int // of all texts, and of the query before each
 }
 
-// Vectors computes the vectors of texts, as many at once as there are places.
+// Vectors computes the vectors of texts in parallel, as many at a time as the client's quota of places grants.
 func (s *Service) Vectors(x *exchange.Exchange, r *Reading) (*Vectors, *wire.Fault) {
 	x.Watch()
 	var query []int32

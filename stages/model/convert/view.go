@@ -105,7 +105,7 @@ func (v View) narrow(d, from, n int) View {
 	return v
 }
 
-// pick keeps one step of a dimension, which is gone then.
+// pick fixes dimension d at index at, and removes that dimension.
 func (v View) pick(d, at int) View {
 	v = v.narrow(d, at, 1)
 	v.Dims = append(v.Dims[:d], v.Dims[d+1:]...)
@@ -129,8 +129,8 @@ func (v View) swap(a, b int) View {
 	return v
 }
 
-// Runs is the walk with its last dimensions made one where they follow each other: outer dimensions, and how many
-// elements lie side by side at each of their steps.
+// Runs merges the innermost dimensions that are contiguous in memory. It returns the remaining outer dimensions, and the
+// number of contiguous elements at each of their steps.
 func (v View) Runs() (outer []Dim, run int64) {
 	run = 1
 	n := len(v.Dims)
@@ -141,7 +141,7 @@ func (v View) Runs() (outer []Dim, run int64) {
 	return v.Dims[:n], run
 }
 
-// Contiguous says whether the elements lie one after the other, and are as they are.
+// Contiguous says whether the elements are one contiguous run and are multiplied by no factors.
 func (v View) Contiguous() bool {
 	outer, _ := v.Runs()
 	return len(outer) == 0 && v.Factors == nil

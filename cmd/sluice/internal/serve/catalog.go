@@ -101,10 +101,10 @@ type found struct {
 	files  map[string]string
 }
 
-// fresh is how long what was found is good.
+// fresh is for how long the result of a search is used.
 const fresh = time.Second
 
-// look looks again, if the last time was long ago.
+// look returns the models by name. It searches again if the last search is older than fresh.
 func (f *found) look() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
