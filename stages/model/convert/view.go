@@ -129,8 +129,8 @@ func (v View) swap(a, b int) View {
 	return v
 }
 
-// Runs merges the innermost dimensions that are contiguous in memory. It returns the remaining outer dimensions, and the
-// number of contiguous elements at each of their steps.
+// Runs merges the innermost dimensions that are contiguous in memory. It returns the remaining outer dimensions, and
+// the number of contiguous elements at each of their steps.
 func (v View) Runs() (outer []Dim, run int64) {
 	run = 1
 	n := len(v.Dims)
