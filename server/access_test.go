@@ -27,7 +27,7 @@ func TestAPIKeys(t *testing.T) {
 	requireError(t, err, 401, "invalid_api_key", "")
 	_, hello := r.get(t, "/")
 	require.NotContains(t, hello, r.engine.Info.Name, "strangers learn no names")
-	for path, status := range map[string]int{"/": 200, "/health": 200, "/v1/models": 401, "/metrics": 401, "/debug/actors": 401} {
+	for path, status := range map[string]int{"/": 200, "/health": 200, "/v1/health": 200, "/v1/models": 401, "/metrics": 401, "/debug/actors": 401} {
 		got, _ := r.get(t, path)
 		require.Equal(t, status, got, path)
 	}

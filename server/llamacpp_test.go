@@ -249,3 +249,36 @@ func TestLlamaProps(t *testing.T) {
 	require.Equal(t, 405, status)
 	require.Contains(t, text, `{"error":{"code":405,`)
 }
+
+// TestLlamaEmbeds: /embedding has the vectors of the other dialects, in llama-server's shape.
+func TestLlamaEmbeds(t *testing.T) {
+	r := startFixture(t, nil)
+	var theirs struct{ Embeddings [][]float64 }
+	status, body := r.post(t, "/api/embed", `{"model":"small","input":["a","b c"]}`)
+	require.Equal(t, 200, status, body)
+	require.NoError(t, json.Unmarshal([]byte(body), &theirs))
+	for path, field := range map[string]string{"/embedding": "content", "/embeddings": "input"} {
+		var got []struct {
+			Index     int
+			Embedding [][]float64
+		}
+		status, body = r.post(t, path, `{"`+field+`":["a","b c"]}`)
+		require.Equal(t, 200, status, body)
+		require.NoError(t, json.Unmarshal([]byte(body), &got))
+		require.Len(t, got, 2)
+		for i, g := range got {
+			require.Equal(t, i, g.Index)
+			require.Equal(t, theirs.Embeddings[i], g.Embedding[0])
+		}
+	}
+	var raw []struct{ Embedding [][]float64 }
+	status, body = r.post(t, "/embedding", `{"content":"a","embd_normalize":-1}`)
+	require.Equal(t, 200, status, body)
+	require.NoError(t, json.Unmarshal([]byte(body), &raw))
+	require.NotEqual(t, theirs.Embeddings[0], raw[0].Embedding[0])
+	status, body = r.post(t, "/embedding", `{"content":"a","embd_normalize":1}`)
+	require.Equal(t, 400, status)
+	require.Contains(t, body, "embd_normalize is 1: want 2 (length 1) or -1 (as they are)")
+	status, body = r.post(t, "/embedding", `{}`)
+	require.Equal(t, 400, status, body)
+}

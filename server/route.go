@@ -158,6 +158,7 @@ func (s *Server) own() []answer.Route {
 		{Method: get, Path: "/", Public: true, Early: true, Handle: s.welcome},
 		{Method: get, Path: page.Prefix, Public: true, Early: true, Handle: s.pageFile},
 		{Method: get, Path: "/health", Public: true, Early: true, Help: "whether it can answer", Handle: s.healthy},
+		{Method: get, Path: "/v1/health", Name: "/health", Public: true, Early: true, Handle: s.healthy},
 		{Method: get, Path: "/metrics", Private: true, Help: "counts for Prometheus", Handle: s.measured},
 		{Method: get, Path: "/debug/actors", Private: true, Help: "what happens inside", Handle: s.debugActors},
 		{Method: get, Path: "/debug/trace", Private: true, Help: "what happens from now on, for Perfetto", Handle: s.debugTrace},

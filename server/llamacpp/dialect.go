@@ -27,6 +27,8 @@ func Dialect(s *answer.Service) answer.Dialect {
 			{Method: post, Path: "/tokenize", Help: "the tokens of a text", Handle: a.tokenize},
 			{Method: post, Path: "/detokenize", Help: "the text of tokens", Handle: a.detokenize},
 			{Method: post, Path: "/apply-template", Help: "the prompt of a conversation", Handle: a.applyTemplate},
+			{Method: post, Path: "/embedding", Help: "the vectors of texts", Handle: a.embed},
+			{Method: post, Path: "/embeddings", Name: "/embedding", Handle: a.embed},
 			{Method: get, Path: "/props", Help: "what the server is set to", Handle: a.props},
 			{Method: get, Path: "/slots", Private: true, Help: "which answers are computed", Handle: a.slots},
 		},

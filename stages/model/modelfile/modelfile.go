@@ -18,8 +18,12 @@ type Modelfile struct {
 // most is how many bytes one may have.
 const most = 4 << 20
 
-// instructions are those that there are, and what follows them.
+// instructions are those that change something.
 var instructions = [...]string{"FROM", "PARAMETER", "TEMPLATE", "SYSTEM", "MESSAGE", "LICENSE"}
+
+// ofOllama are instructions that say how Ollama itself is to run a model: which version of it, and which of its own
+// parsers and writers of prompts. They are read and change nothing.
+var ofOllama = [...]string{"REQUIRES", "PARSER", "RENDERER"}
 
 // Parse reads a Modelfile. Its errors name the line.
 func Parse(text string) (*Modelfile, error) {
@@ -111,6 +115,10 @@ func (s *scanner) value() (string, error) {
 func (m *Modelfile) read(s *scanner) error {
 	word := s.word()
 	name := strings.ToUpper(word)
+	if slices.Contains(ofOllama[:], name) {
+		_, err := s.value()
+		return err
+	}
 	if !slices.Contains(instructions[:], name) {
 		if name == "ADAPTER" {
 			return fmt.Errorf("ADAPTER: adapters cannot be applied: merge it into the model first")

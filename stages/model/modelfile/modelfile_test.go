@@ -15,6 +15,10 @@ PARAMETER stop "<|end|>"
 PARAMETER stop END OF IT
 PARAMETER num_ctx 2048
 PARAMETER num_gpu 99
+PARAMETER draft_num_predict 4
+REQUIRES 0.12.0
+PARSER qwen3
+renderer qwen3
 
 SYSTEM """You are brief.
 And "kind"."""

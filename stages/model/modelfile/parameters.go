@@ -59,7 +59,8 @@ func rules() []rule {
 // the program starts.
 func ofLoading() []string {
 	return []string{"num_gpu", "num_batch", "num_thread", "num_keep", "main_gpu", "use_mmap", "use_mlock", "low_vram",
-		"f16_kv", "vocab_only", "logits_all", "numa", "penalize_newline", "tfs_z"}
+		"f16_kv", "vocab_only", "logits_all", "numa", "penalize_newline", "tfs_z",
+		"draft_num_predict"}
 }
 
 const (
