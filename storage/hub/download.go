@@ -116,7 +116,7 @@ func (d *download) pieces(ctx context.Context, from, to int) error {
 func (d *download) stretch(ctx context.Context, at, end int64) (n int64, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	stalled := d.watch(stop)
+	stalled := stalls(d.origin, d.patience, stop)
 	defer stalled.Stop()
 	a, err := d.open(ctx, fmt.Sprintf("bytes=%d-%d", at, end-1))
 	if err != nil {
@@ -127,13 +127,6 @@ func (d *download) stretch(ctx context.Context, at, end int64) (n int64, err err
 		return 0, err
 	}
 	return d.copy(ctx, a.Body, at, end, stalled)
-}
-
-// watch stops a request when nothing comes for long. The reader resets the timer.
-func (d *download) watch(stop context.CancelCauseFunc) *time.Timer {
-	return time.AfterFunc(d.patience, func() {
-		stop(&lost{place(d.origin), fmt.Errorf("nothing has come for %v", d.patience)})
-	})
 }
 
 // open requests a part of the file, or all of it: from the address of the last answer, and, if that has expired, from
@@ -257,7 +250,7 @@ func (d *download) whole(ctx context.Context) error {
 func (d *download) stream(ctx context.Context) (n int64, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	stalled := d.watch(stop)
+	stalled := stalls(d.origin, d.patience, stop)
 	defer stalled.Stop()
 	a, err := d.open(ctx, "")
 	if err != nil {

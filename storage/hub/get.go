@@ -195,13 +195,24 @@ func (h *session) document(ctx context.Context, from *url.URL, token, accept str
 	}
 }
 
+// slowest is how many times the patience with a silent hub a whole document may take, whatever trickles.
+const slowest = 10
+
 func (h *session) read(ctx context.Context, from *url.URL, token, accept string) ([]byte, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	idle := stalls(from, h.patience, stop)
+	defer idle.Stop()
+	whole := time.AfterFunc(slowest*h.patience, func() {
+		stop(&lost{place(from), fmt.Errorf("the answer is not there after %v", slowest*h.patience)})
+	})
+	defer whole.Stop()
 	a, err := h.get(ctx, from, token, http.Header{"Accept": {accept}})
 	if err != nil {
 		return nil, err
 	}
 	defer a.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(a.Body, mostAnswer+1))
+	data, err := io.ReadAll(io.LimitReader(&lively{a.Body, idle, h.patience}, mostAnswer+1))
 	switch {
 	case err != nil:
 		return nil, unwrapped(ctx, a.from, err)
@@ -210,6 +221,28 @@ func (h *session) read(ctx context.Context, from *url.URL, token, accept string)
 			mostAnswer)
 	}
 	return data, nil
+}
+
+// stalls stops a request when nothing comes for long. The reader resets the timer.
+func stalls(from *url.URL, patience time.Duration, stop context.CancelCauseFunc) *time.Timer {
+	return time.AfterFunc(patience, func() {
+		stop(&lost{place(from), fmt.Errorf("nothing has come for %v", patience)})
+	})
+}
+
+// lively resets a timer whenever something comes.
+type lively struct {
+	io.Reader
+	idle     *time.Timer
+	patience time.Duration
+}
+
+func (l *lively) Read(b []byte) (int, error) {
+	n, err := l.Reader.Read(b)
+	if n > 0 {
+		l.idle.Reset(l.patience)
+	}
+	return n, err
 }
 
 // temporary reports whether another try may succeed.

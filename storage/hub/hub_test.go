@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -467,6 +468,38 @@ func TestStalledServer(t *testing.T) {
 	c.patience = time.Millisecond
 	_, err = c.Pull(context.Background(), s, named(t, "Ann/Small-GGUF:Q8_0"))
 	require.ErrorContains(t, err, "nothing has come for 1ms")
+}
+
+// TestSilentHub: a hub that begins its description of a model and says no more is given up, as one that never answers
+// and one that trickles are.
+func TestSilentHub(t *testing.T) {
+	for how, serve := range map[string]func(http.ResponseWriter, *http.Request){
+		"nothing": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"some": func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, `{"siblings": [`)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		},
+		"a trickle": func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				fmt.Fprint(w, " ")
+				w.(http.Flusher).Flush()
+				time.Sleep(time.Millisecond)
+			}
+		},
+	} {
+		hub := httptest.NewServer(http.HandlerFunc(serve))
+		_, s, c := fixture(t)
+		c.Endpoint, c.patience = hub.URL, 20*time.Millisecond
+		c.wait = func(context.Context, time.Duration) error { return nil }
+		_, err := c.Pull(context.Background(), s, named(t, "a/b"))
+		hub.Close()
+		if how == "a trickle" { // which a busy machine may stop for a while
+			require.Regexp(t, "the answer is not there after 200ms|nothing has come for 20ms", err)
+			continue
+		}
+		require.ErrorContains(t, err, "nothing has come for 20ms", how)
+	}
 }
 
 // A hub that is busy is asked again, as late as it says; one that stays busy is given up.
