@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// Limits of the conversations that responses can continue. The least recently used ones are dropped first.
+// Limits of the conversations that responses can continue. Where there is no room, the owner of most bytes drops what
+// it has not used for longest.
 const (
 	mostConversations = 8 << 20
 	mostConversation  = 1 << 20 // of one; a longer one is not kept
@@ -20,6 +21,7 @@ type conversations struct {
 	byID  map[string]*list.Element
 	used  list.List // of *conversation, the last used first
 	bytes int
+	owned map[string]int // bytes by owner, who has some
 }
 
 // conversation holds the items of a request, and those of its answer once that is complete, as JSON without the
@@ -37,10 +39,10 @@ func (c *conversations) begin(id, owner, items string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.byID == nil {
-		c.byID = map[string]*list.Element{}
+		c.byID, c.owned = map[string]*list.Element{}, map[string]int{}
 	}
 	c.byID[id] = c.used.PushFront(&conversation{id: id, owner: owner, items: strings.Clone(items)})
-	c.bytes += len(items) + aroundItems
+	c.add(owner, len(items)+aroundItems)
 	c.shrink()
 	return true
 }
@@ -62,7 +64,7 @@ func (c *conversations) end(id string, items []byte) {
 		return
 	}
 	talk.items, talk.complete = talk.items+","+string(items), true
-	c.bytes += 1 + len(items)
+	c.add(talk.owner, 1+len(items))
 	c.shrink()
 }
 
@@ -91,14 +93,30 @@ func (c *conversations) find(id, owner string) (items string, ok bool) {
 	return talk.items, true
 }
 
+func (c *conversations) add(owner string, bytes int) {
+	c.bytes += bytes
+	if c.owned[owner] += bytes; c.owned[owner] == 0 {
+		delete(c.owned, owner)
+	}
+}
+
+// shrink has the owner of most bytes drop its oldest conversations: no client drives out what others need.
 func (c *conversations) shrink() {
 	for c.bytes > mostConversations {
-		c.remove(c.used.Back())
+		most := 0
+		for _, bytes := range c.owned {
+			most = max(most, bytes)
+		}
+		e := c.used.Back()
+		for c.owned[e.Value.(*conversation).owner] < most {
+			e = e.Prev()
+		}
+		c.remove(e)
 	}
 }
 
 func (c *conversations) remove(e *list.Element) {
 	talk := c.used.Remove(e).(*conversation)
 	delete(c.byID, talk.id)
-	c.bytes -= len(talk.items) + aroundItems
+	c.add(talk.owner, -len(talk.items)-aroundItems)
 }

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -82,4 +83,32 @@ func TestGoesOn(t *testing.T) {
 		require.NotNil(t, fault, body)
 		require.Contains(t, fault.Text, want)
 	}
+}
+
+// TestConversationsOfOthers: a client that stores without end drives out its own conversations, the oldest first, and
+// nobody else's.
+func TestConversationsOfOthers(t *testing.T) {
+	c := &conversations{}
+	store := func(id, owner string, bytes int) {
+		require.True(t, c.begin(id, owner, strings.Repeat("x", bytes)))
+		c.end(id, nil)
+	}
+	store("quiet", "a", 20_000)
+	for i := range 3000 {
+		store(strconv.Itoa(i), "b", 15_000)
+	}
+	_, ok := c.find("quiet", "a")
+	require.True(t, ok)
+	_, ok = c.find("2999", "b")
+	require.True(t, ok)
+	_, ok = c.find("0", "b")
+	require.False(t, ok)
+	require.LessOrEqual(t, c.bytes, mostConversations)
+	total := 0
+	for _, bytes := range c.owned {
+		total += bytes
+	}
+	require.Equal(t, c.bytes, total)
+	c.drop("quiet")
+	require.NotContains(t, c.owned, "a")
 }
