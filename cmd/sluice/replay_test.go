@@ -186,7 +186,8 @@ func changeToken(t *testing.T, trace []byte, request, token int) string {
 		case *tokentrace.Open:
 			order = append(order, x.Sequence)
 		case *tokentrace.Drawn:
-			if drawn[x.Sequence]++; x.Sequence == order[request] && drawn[x.Sequence] == token+1 {
+			drawn[x.Sequence]++ // maybe before the request is opened
+			if len(order) > request && x.Sequence == order[request] && drawn[x.Sequence] == token+1 {
 				x.Token ^= 1
 			}
 		}
