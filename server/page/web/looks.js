@@ -69,7 +69,8 @@ function actors(now, before, per) {
       rows.push(row(sessions[0].id.replace(/\/sessions\/.*/, '/sessions/*'), sessions, was, [], per));
     }
   };
-  take(now.actors ?? [], now.credits ?? []);
+  const shared = now.models.flatMap((m) => m.credits ?? []); // models send to the house's actors, too
+  take(now.actors ?? [], [...(now.credits ?? []), ...shared]);
   for (const m of now.models) take(m.actors ?? [], m.credits ?? []);
   return rows;
 }
