@@ -60,8 +60,8 @@ func (m *model) fillCaches() {
 			c.store(m.device.isa, &m.workers[0], 0, at, row[:c.KDim], row[:c.VDim])
 		}
 		for head := range m.config.Blocks[c.Class] * c.KVHeads {
-			copy(c.memory[c.key(head):], c.memory[:c.head()])
-			copy(c.scales[head*c.scaled():], c.scales[:c.scaled()])
+			copy(c.memory[c.key(head):], c.memory[:c.head])
+			copy(c.scales[head*c.scaled:], c.scales[:c.scaled])
 		}
 	}
 }

@@ -17,13 +17,21 @@ type cache struct {
 	values values
 	memory []byte
 	scales []float32 // [block][KV head] of those of K, then those of V
-	open   *cache    // in whose blocks rows are stored until they are full; itself where nothing is sealed
+
+	// Sizes of one head in one block. They are asked for at each product, and forms are interfaces.
+	keyBytes, head    int // bytes of K, and of both
+	keyScales, scaled int // scales of K, and of both
+
+	open *cache // in whose blocks rows are stored until they are full; itself where nothing is sealed
 }
 
 // newCache is a cache of full blocks and, where the format seals, one of open ones.
 func newCache(l ir.KVLayer, f backend.Format) *cache {
 	c := &cache{KVLayer: l, format: f, stride: (l.VDim + vec.Lanes - 1) &^ (vec.Lanes - 1)}
 	c.keys, c.values = keysOf(f.K.Kept(), l.KDim), valuesOf(f.V.Kept(), l.VDim, c.stride)
+	c.keyBytes, c.head = c.keys.bytes(), c.keys.bytes()+c.values.bytes()
+	c.keyScales = backend.BlockSize * c.keys.scales()
+	c.scaled = c.keyScales + backend.BlockSize*c.values.scales()
 	if c.open = c; l.Recent > 0 {
 		recent := l
 		recent.Class, recent.Recent = l.Recent, 0
@@ -40,30 +48,24 @@ func (c *cache) parts() []*cache {
 	return []*cache{c, c.open}
 }
 
-// head is the bytes of one head in one block.
-func (c *cache) head() int { return c.keys.bytes() + c.values.bytes() }
-
 // key is where K of a head begins, and value where V does.
-func (c *cache) key(head int) int { return head * c.head() }
+func (c *cache) key(head int) int { return head * c.head }
 
-func (c *cache) value(head int) int { return c.key(head) + c.keys.bytes() }
-
-// scaled is how many scales a head has in one block.
-func (c *cache) scaled() int { return backend.BlockSize * (c.keys.scales() + c.values.scales()) }
+func (c *cache) value(head int) int { return c.key(head) + c.keyBytes }
 
 // size is the bytes of blocks, and those of their scales.
 func (c *cache) size(blocks int) (elements, scales int) {
 	heads := blocks * c.KVHeads
-	return c.key(heads), 4 * heads * c.scaled()
+	return c.key(heads), 4 * heads * c.scaled
 }
 
 // heldKey is K of a head in a block, and heldValue V.
 func (c *cache) heldKey(head int) held {
-	return held{c.memory[c.key(head):c.value(head)], c.scales[head*c.scaled():]}
+	return held{c.memory[c.key(head):c.value(head)], c.scales[head*c.scaled:]}
 }
 
 func (c *cache) heldValue(head int) held {
-	return held{c.memory[c.value(head):c.key(head+1)], c.scales[head*c.scaled()+backend.BlockSize*c.keys.scales():]}
+	return held{c.memory[c.value(head):c.key(head+1)], c.scales[head*c.scaled+c.keyScales:]}
 }
 
 // from is the memory from a place on, or, behind the end, the last of it: what is read ahead at the end of the cache.

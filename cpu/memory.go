@@ -135,7 +135,7 @@ func (m *model) layCaches(p *ir.Bound) error {
 			c.memory, memory = memory[:n:n], memory[n:]
 			m.Areas[c.Class] = append(m.Areas[c.Class], backend.Area{Memory: c.memory, Each: c.key(c.KVHeads)})
 			if scales > 0 {
-				m.Areas[c.Class] = append(m.Areas[c.Class], backend.Area{Memory: memory[:scales], Each: 4 * c.KVHeads * c.scaled()})
+				m.Areas[c.Class] = append(m.Areas[c.Class], backend.Area{Memory: memory[:scales], Each: 4 * c.KVHeads * c.scaled})
 			}
 			c.scales, memory = floats(memory[:scales]), memory[scales:]
 		}
