@@ -60,20 +60,8 @@ func modelOf(t testing.TB, name string) Model {
 
 // emptyHouse is one that models enter.
 func emptyHouse(t *testing.T, d backend.Device) *House {
-	h, err := Open(context.Background(), HouseConfig{Device: d, Log: zerolog.New(zerolog.NewTestWriter(t))})
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patient)
-		defer cancel()
-		require.NoError(t, h.Close(ctx))
-		dead, unexpected := h.system.Faults()
-		require.Zero(t, dead, "dead letters")
-		require.Zero(t, unexpected, "unexpected messages")
-		for _, a := range h.system.Status() {
-			require.Zero(t, a.Refused, "%s refused messages", a.ID)
-		}
-	})
-	return h
+	t.Helper()
+	return opened(t, HouseConfig{Device: d, Log: zerolog.New(zerolog.NewTestWriter(t))})
 }
 
 // answers asks an engine for one prompt after another until stopped, and compares each answer with those of an engine

@@ -33,6 +33,12 @@ func openHouse(t *testing.T, d backend.Device, names []string, edit func(*Model)
 		}
 		c.Models = append(c.Models, m)
 	}
+	return opened(t, c)
+}
+
+// opened is a house that is closed when the test ends, and checked: nothing went astray while it ran.
+func opened(t *testing.T, c HouseConfig) *House {
+	t.Helper()
 	h, err := Open(context.Background(), c)
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -42,6 +48,9 @@ func openHouse(t *testing.T, d backend.Device, names []string, edit func(*Model)
 		dead, unexpected := h.system.Faults()
 		require.Zero(t, dead, "dead letters")
 		require.Zero(t, unexpected, "unexpected messages")
+		for _, a := range h.system.Status() {
+			require.Zero(t, a.Refused, "%s refused messages", a.ID)
+		}
 	})
 	return h
 }

@@ -29,16 +29,7 @@ func TestSurviveHang(t *testing.T) {
 	all := shortPrompts()
 	want := alone(t, e, all, 24)
 	left.Store(24) // of some 48: a step is one or more
-	var wg sync.WaitGroup
-	for i, p := range all {
-		s := begin(t, e, ask(p, 24))
-		wg.Go(func() {
-			if got, err := trySpelled(s); err != nil || got != want[i] {
-				t.Errorf("prompt %d: error %v\n got %s\nwant %s", i, err, got, want[i])
-			}
-		})
-	}
-	wg.Wait()
+	together(t, e, all, want)
 	require.Negative(t, left.Load())
 	require.NoError(t, e.Health())
 	for _, a := range e.house.Status() {

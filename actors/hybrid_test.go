@@ -201,16 +201,7 @@ func TestExpertsBeside(t *testing.T) {
 			e := startFixture(t, name, expertsBeside(t, experts, &apart{}))
 			require.Equal(t, min(experts, place.Mixtures(e.spec.bound.Program)), e.Plan().HostExperts(e.spec.bound.Program))
 			require.Equal(t, want[:1], alone(t, e, all[:1], 20), "alone")
-			var wg sync.WaitGroup
-			for i, p := range all {
-				s := begin(t, e, ask(p, 20))
-				wg.Go(func() {
-					if got, err := trySpelled(s); err != nil || got != want[i] {
-						t.Errorf("prompt %d: error %v\n got %s\nwant %s", i, err, got, want[i])
-					}
-				})
-			}
-			wg.Wait()
+			together(t, e, all, want)
 		})
 	}
 	f, err := gguf.Open(fixturePath(t, fixture))
@@ -251,16 +242,7 @@ func TestHybrid(t *testing.T) {
 			require.Positive(t, e.Plan().ByTier()[place.Device])
 			require.Equal(t, c.few != few{}, e.spec.streams())
 			require.Equal(t, want[:2], alone(t, e, all[:2], 24), "alone")
-			var wg sync.WaitGroup
-			for i, p := range all {
-				s := begin(t, e, ask(p, 24))
-				wg.Go(func() {
-					if got, err := trySpelled(s); err != nil || got != want[i] {
-						t.Errorf("prompt %d: error %v\n got %s\nwant %s", i, err, got, want[i])
-					}
-				})
-			}
-			wg.Wait()
+			together(t, e, all, want)
 		})
 	}
 }
@@ -283,16 +265,7 @@ func TestHybridOfThree(t *testing.T) {
 		require.Contains(t, computes, 1)
 		require.Equal(t, 2, computes[len(computes)-1])
 		require.Equal(t, want[:1], alone(t, e, all[:1], 24), "alone")
-		var wg sync.WaitGroup
-		for i, p := range all {
-			s := begin(t, e, ask(p, 24))
-			wg.Go(func() {
-				if got, err := trySpelled(s); err != nil || got != want[i] {
-					t.Errorf("prompt %d: error %v\n got %s\nwant %s", i, err, got, want[i])
-				}
-			})
-		}
-		wg.Wait()
+		together(t, e, all, want)
 		require.Positive(t, first.most.Load())
 	}
 }
@@ -336,16 +309,7 @@ func TestHybridIsLost(t *testing.T) {
 	want := alone(t, startFixture(t, fixture, nil), all, 60)
 	d := &apart{lost: func(n int) bool { return n == 40 || n == 90 }}
 	e := startFixture(t, fixture, divided(t, 1, d))
-	var wg sync.WaitGroup
-	for i, p := range all {
-		s := begin(t, e, ask(p, 60))
-		wg.Go(func() {
-			if got, err := trySpelled(s); err != nil || got != want[i] {
-				t.Errorf("prompt %d: error %v\n got %s\nwant %s", i, err, got, want[i])
-			}
-		})
-	}
-	wg.Wait()
+	together(t, e, all, want)
 	require.Greater(t, d.steps.Load(), int64(90))
 }
 
@@ -367,15 +331,7 @@ func TestHybridOnGPU(t *testing.T) {
 	})
 	require.True(t, e.Plan().Divided())
 	want := alone(t, e, all, 40)
-	var wg sync.WaitGroup
-	for i, p := range all {
-		s := begin(t, e, ask(p, 40))
-		wg.Go(func() {
-			if got, err := trySpelled(s); err != nil || got != want[i] {
-				t.Errorf("prompt %d: error %v\n got %s\nwant %s", i, err, got, want[i])
-			}
-		})
-	}
+	wg := readers(t, e, all, want)
 	time.Sleep(10 * time.Millisecond)
 	e.crash("device")
 	wg.Wait()

@@ -62,16 +62,7 @@ func TestStreamedAnswers(t *testing.T) {
 			require.Less(t, e.spec.bytes(), quiet.spec.bytes()*3/4, "little stays")
 			require.Equal(t, want[:2], alone(t, e, all[:2], 24), "alone")
 			require.Greater(t, e.reads(), 100)
-			var wg sync.WaitGroup
-			for i, p := range all {
-				s := begin(t, e, ask(p, 24))
-				wg.Go(func() {
-					if got, err := trySpelled(s); err != nil || got != want[i] {
-						t.Errorf("prompt %d: error %v\n got %s\nwant %s", i, err, got, want[i])
-					}
-				})
-			}
-			wg.Wait()
+			together(t, e, all, want)
 			if m := e.Snapshot().Streamed; c.Shelf > 0 {
 				require.Positive(t, m.Found)
 				require.Positive(t, m.Missed)
@@ -409,16 +400,7 @@ func TestBudgets(t *testing.T) {
 					e := open(func(c *Config) { c.Weights, c.hooks.disk = budget, disk })
 					require.Equal(t, want[0], spelled(t, begin(t, e, ask(all[0], 12))), "alone")
 					requireSameBits(t, logits, score(t, e, all[0]), "logits")
-					var wg sync.WaitGroup
-					for i, p := range all {
-						s := begin(t, e, ask(p, 12))
-						wg.Go(func() {
-							if got, err := trySpelled(s); err != nil || got != want[i] {
-								t.Errorf("prompt %d: error %v\n got %s\nwant %s", i, err, got, want[i])
-							}
-						})
-					}
-					wg.Wait()
+					together(t, e, all, want)
 				})
 			}
 		}

@@ -35,19 +35,14 @@ func onGPU(t *testing.T, o vulkan.Options) func(*Config) {
 func shortPrompts() [][]int32 { return [][]int32{{1, 2}, {7, 8, 9}} }
 
 // atOnce has engines answer at the same time.
-func atOnce(t *testing.T, want []string, all [][]int32, engines ...*Engine) {
-	var wg sync.WaitGroup
+func atOnce(t *testing.T, want []string, prompts [][]int32, engines ...*Engine) {
+	var all []*sync.WaitGroup
 	for _, e := range engines {
-		for i, p := range all {
-			s := begin(t, e, ask(p, 24))
-			wg.Go(func() {
-				if got, err := trySpelled(s); err != nil || got != want[i] {
-					t.Errorf("prompt %d: error %v\n got %s\nwant %s", i, err, got, want[i])
-				}
-			})
-		}
+		all = append(all, readers(t, e, prompts, want))
 	}
-	wg.Wait()
+	for _, wg := range all {
+		wg.Wait()
+	}
 }
 
 // Two engines of one program compute on one card, each with a device of its own, and answer as one does alone. One of

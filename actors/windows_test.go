@@ -95,14 +95,21 @@ func TestRecomputeWindows(t *testing.T) {
 	}
 }
 
-// together asks for all answers at once.
+// together asks for all answers at once, and compares them.
 func together(t *testing.T, e *Engine, all [][]int32, want []string) {
+	t.Helper()
+	readers(t, e, all, want).Wait()
+}
+
+// readers ask for all answers at once, of as many tokens as the first one wanted has, and compare them.
+func readers(t *testing.T, e *Engine, all [][]int32, want []string) *sync.WaitGroup {
+	t.Helper()
 	streams := make([]*Stream, len(all))
 	n := lines(want[0])
 	for i, p := range all {
 		streams[i] = begin(t, e, ask(p, n))
 	}
-	var wg sync.WaitGroup
+	wg := &sync.WaitGroup{}
 	for i, s := range streams {
 		wg.Go(func() {
 			if got, err := trySpelled(s); err != nil || got != want[i] {
@@ -110,7 +117,7 @@ func together(t *testing.T, e *Engine, all [][]int32, want []string) {
 			}
 		})
 	}
-	wg.Wait()
+	return wg
 }
 
 // lines counts the tokens of a trace.
