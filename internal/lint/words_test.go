@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// word is a row of the glossary in docs/structure.md.
+// word is a row of the glossary in docs/glossary.md.
 type word struct {
 	name string   // as it is written
 	home string   // the package whose subject it is
@@ -28,13 +28,11 @@ var (
 	quoted      = regexp.MustCompile("`([^`]+)`")
 )
 
-// readGlossary returns the words of docs/structure.md, and those that are not used.
+// readGlossary returns the words of docs/glossary.md, and those that are not used.
 func readGlossary(t *testing.T, text string) (words []word, unused []string) {
 	t.Helper()
-	_, text, found := strings.Cut(text, "\n## Words\n")
-	require.True(t, found, "docs/structure.md has a section Words")
-	text, rest, found := strings.Cut(text, "\n### Words that are not used\n")
-	require.True(t, found, "the section Words ends with those that are not used")
+	text, rest, found := strings.Cut(text, "\n## Words that are not used\n")
+	require.True(t, found, "docs/glossary.md ends with words that are not used")
 	for _, m := range glossaryRow.FindAllStringSubmatch(text, -1) {
 		w := word{name: m[1], home: m[2]}
 		for _, also := range quoted.FindAllStringSubmatch(m[3], -1) {
@@ -66,7 +64,7 @@ func wordsIn(s *source, words []word) (faults []string) {
 			i := slices.IndexFunc(words, func(w word) bool { return w.ident() == strings.ToLower(x.Name.Name) })
 			if i >= 0 && words[i].home != s.dir() && !slices.Contains(words[i].also, s.dir()) {
 				faults = append(faults, s.at(x.Pos())+": "+x.Name.Name+" is a word of "+words[i].home+
-					": name it otherwise, or say in the glossary of docs/structure.md that it is the same")
+					": name it otherwise, or say in the glossary of docs/glossary.md that it is the same")
 			}
 		}
 	}
@@ -76,7 +74,7 @@ func wordsIn(s *source, words []word) (faults []string) {
 // TestWords: a word of the glossary is a type of one package, and of those that the glossary names beside it; the
 // package has it; words that are not used are nowhere.
 func TestWords(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "docs", "structure.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "glossary.md"))
 	require.NoError(t, err)
 	words, unused := readGlossary(t, string(text))
 	require.Greater(t, len(words), 50)
@@ -92,18 +90,18 @@ func TestWords(t *testing.T) {
 		}
 		for _, w := range unused {
 			if regexp.MustCompile(`(?i)\b` + w + `\b`).MatchString(s.text) {
-				t.Errorf("%s: %q is not used: the glossary of docs/structure.md has the field's word", s.path, w)
+				t.Errorf("%s: %q is not used: the glossary of docs/glossary.md has the field's word", s.path, w)
 			}
 		}
 	}
 	for i := range words {
 		w := &words[i]
 		if all := has[w.home]; !strings.Contains(all, w.name) && !strings.Contains(all, w.ident()) {
-			t.Errorf("docs/structure.md: %s is to be a word of %s, which does not have it", w.name, w.home)
+			t.Errorf("docs/glossary.md: %s is to be a word of %s, which does not have it", w.name, w.home)
 		}
 		for _, also := range w.also {
 			if _, ok := has[also]; !ok {
-				t.Errorf("docs/structure.md: %s: there is no package %s", w.name, also)
+				t.Errorf("docs/glossary.md: %s: there is no package %s", w.name, also)
 			}
 		}
 	}
@@ -111,8 +109,8 @@ func TestWords(t *testing.T) {
 
 // TestWordsSee: the check sees what it is for.
 func TestWordsSee(t *testing.T) {
-	words, unused := readGlossary(t, "\n## Words\n\n| slot | a place | `gpu/exec` | `server` (the API's) |\n| edge | x | `actors/run` | |\n"+
-		"\n### Words that are not used\n\n`bout` (submission), `squares` of a GPU (matrix).\n")
+	words, unused := readGlossary(t, "| slot | a place | `gpu/exec` | `server` (the API's) |\n| edge | x | `actors/run` | |\n"+
+		"\n## Words that are not used\n\n`bout` (submission), `squares` of a GPU (matrix).\n")
 	require.Equal(t, []word{{"slot", "gpu/exec", []string{"server"}}, {"edge", "actors/run", nil}}, words)
 	require.Equal(t, []string{"bout", "squares"}, unused)
 	for _, c := range []struct{ path, text string }{
