@@ -53,6 +53,9 @@ func TestStoreCommands(t *testing.T) {
 	require.Equal(t, outcome{0, "", ""}, here(dir, append(pull, "-q")...))
 	require.Equal(t, outcome{0, "", ""}, here(dir, "cp", "Ann/Mini-GGUF", "mine"))
 
+	require.Equal(t, outcome{0, "12 + 30 = 42.\n", ""}, here(dir, "run", "mine", "12 + 30"), "a name is the model")
+	require.Equal(t, outcome{0, "12 + 30 = 42.\n", ""}, here(dir, "run", "Ann/Mini-GGUF", "12 + 30"))
+
 	o := here(dir, "list", "--json")
 	require.Equal(t, exitDone, o.code, o.stderr)
 	var list []library.ModelRecord

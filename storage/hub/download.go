@@ -126,7 +126,7 @@ func (d *download) stretch(ctx context.Context, at, end int64) (n int64, err err
 	if err := d.fits(a, at, end); err != nil {
 		return 0, err
 	}
-	return d.copy(ctx, a.Body, at, end, stalled)
+	return d.copy(ctx, &lively{a.Body, stalled, d.patience}, at, end)
 }
 
 // open requests a part of the file, or all of it: from the address of the last answer, and, if that has expired, from
@@ -195,13 +195,12 @@ func (d *download) fits(a *answer, at, end int64) error {
 }
 
 // copy writes a body to the file, piece by piece, and returns the number of bytes.
-func (d *download) copy(ctx context.Context, body io.Reader, at, end int64, stalled *time.Timer) (n int64, err error) {
+func (d *download) copy(ctx context.Context, body io.Reader, at, end int64) (n int64, err error) {
 	buffer := make([]byte, chunk)
 	for piece := d.pieceAt(at); at+n < end; {
 		_, to := d.part.At(piece)
 		want := min(chunk, to-at-n)
 		got, err := io.ReadFull(body, buffer[:want])
-		stalled.Reset(d.patience)
 		if err := d.part.Write(buffer[:got], at+n); err != nil {
 			return n, err
 		}
@@ -261,7 +260,7 @@ func (d *download) stream(ctx context.Context) (n int64, err error) {
 		return 0, fmt.Errorf("%s: sends %d bytes with status %d, want all %d of the file with 200", place(a.from),
 			a.ContentLength, a.StatusCode, d.file.Size)
 	}
-	if n, err = d.copy(ctx, a.Body, 0, d.file.Size, stalled); err != nil {
+	if n, err = d.copy(ctx, &lively{a.Body, stalled, d.patience}, 0, d.file.Size); err != nil {
 		return n, err
 	}
 	if more, _ := io.ReadFull(a.Body, make([]byte, 1)); more > 0 {

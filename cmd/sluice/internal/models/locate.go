@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/stages/model/modelfile"
+	"github.com/sluice-ai/sluice/storage/checkpoint"
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
@@ -56,20 +57,15 @@ var nameOnly = regexp.MustCompile(`^[A-Za-z][\w.-]*(/[\w.-]+){0,2}:[\w.-]+$|^[A-
 // Known says whether a word names a file that is there, or a model of the store; named, whether it can hardly be
 // anything but such a name.
 func Known(e *env.Env, word string) (known, named bool) {
-	named = LooksLikePath(word) && strings.HasSuffix(strings.ToLower(word), ".gguf") || nameOnly.MatchString(word)
-	if info, err := os.Stat(word); err == nil && (info.IsDir() || strings.HasSuffix(strings.ToLower(word), ".gguf")) {
-		_, err := os.Stat(filepath.Join(word, "config.json"))
-		return !info.IsDir() || err == nil, named
-	}
-	name, err := store.ParseName(word)
-	if err != nil {
+	file := strings.HasSuffix(strings.ToLower(word), ".gguf")
+	named = file || nameOnly.MatchString(word)
+	switch _, err := os.Stat(word); {
+	case err == nil:
+		return file || checkpoint.Has(word), named
+	case LooksLikePath(word):
 		return false, named
 	}
-	s, err := OpenStore(e)
-	if err != nil {
-		return false, named
-	}
-	_, err = s.Find(name)
+	_, err := Locate(e, word)
 	return err == nil, named
 }
 
