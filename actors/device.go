@@ -414,6 +414,9 @@ func (d *device) over(m *step) {
 	m.over = true
 	d.kept.working.CompareAndSwap(m, nil)
 	g := d.guest(m)
+	if g == nil { // it left while the device started again, and its model's last steps ended
+		return
+	}
 	for len(g.flying) > 0 && g.flying[0].over {
 		first := g.flying[0]
 		g.flying = append(g.flying[:0], g.flying[1:]...)

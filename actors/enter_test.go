@@ -260,3 +260,13 @@ func TestSurviveWhileEntering(t *testing.T) {
 		})
 	}
 }
+
+// TestOverOfNobody: a step that flew when the device died may end when its model has left, since what closes a model
+// waits for its steps, and their ends come after the device has started again.
+func TestOverOfNobody(t *testing.T) {
+	d, m := &device{kept: &deviceMemory{guests: make([]*guest, 1)}}, &step{}
+	d.kept.working.Store(m)
+	require.NotPanics(t, func() { d.over(m) })
+	require.Nil(t, d.kept.working.Load())
+	require.True(t, m.over)
+}
