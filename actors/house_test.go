@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -207,18 +208,16 @@ func TestTurnsByCost(t *testing.T) {
 	require.Less(t, share, 2.0, "in turns it would be 4, by cost it is 1")
 }
 
-// uneven compiles models whose steps take different times, in order.
+// uneven compiles models whose steps take different times, in order. Models enter a house side by side.
 type uneven struct {
 	nullDevice
 	pauses   []time.Duration
-	compiled int
+	compiled atomic.Int32
 }
 
 func (d *uneven) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	m, err := d.nullDevice.Compile(p, c)
-	pause := d.pauses[d.compiled]
-	d.compiled++
-	return unevenModel{m, pause}, err
+	return unevenModel{m, d.pauses[d.compiled.Add(1)-1]}, err
 }
 
 type unevenModel struct {
