@@ -108,9 +108,17 @@ func logits(t rapid.TB, r *running, n int, next func() int) []uint32 {
 // positions is long enough for three stretches of attention, so that single rows are split over workers.
 const positions = 1100
 
+// mixed is a cache of one type for K and another for V.
+func mixed(t *testing.T, k, v string) backend.KV {
+	t.Helper()
+	kv, err := backend.MixKV(k, v)
+	require.NoError(t, err)
+	return kv
+}
+
 // TestChunkFree: any chunks and numbers of threads give the same bits, over several stretches.
 func TestChunkFree(t *testing.T) {
-	for _, kv := range []backend.KV{backend.KVF16, backend.KVF32, backend.KVQ8} {
+	for _, kv := range []backend.KV{backend.KVF16, backend.KVF32, backend.KVQ8, mixed(t, "q8", "f16")} {
 		for _, window := range []int{1, 600} {
 			m := toy(t, quant.Q8_0, window)
 			whole := start(t, device(t, 1, ""), m, kv, positions, positions)

@@ -2,9 +2,7 @@ package backend
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/sluice-ai/sluice/internal/ir"
 )
@@ -146,41 +144,6 @@ func (kv KV) BlockBytes(p *ir.Program) (bytes int64) {
 		bytes += int64(kv.Of(p.Classes[l.Class]).BlockBytes(l))
 	}
 	return bytes
-}
-
-// Formats that have a name for users: `--kv`. A new one is a line here, and its forms.
-var (
-	KVF32 = KV{Format: Format{Name: "f32", K: Side{Open: Float32{}}, V: Side{Open: Float32{}}}}
-	KVF16 = KV{Format: Format{Name: "f16", K: Side{Open: Half{}}, V: Side{Open: Half{}}}}
-	KVQ8  = KV{Format: Format{Name: "q8", K: Side{Open: Scaled{Each: KVScaled}}, V: Side{Open: Scaled{}}}}
-
-	kvNamed   = [...]KV{KVF32, KVF16, KVQ8}
-	kvAliases = map[string]string{"q8_0": "q8"} // llama.cpp's names
-)
-
-// KVNames are the names that ParseKV knows; the first ones are the formats' own.
-func KVNames() (names []string) {
-	for _, kv := range kvNamed {
-		names = append(names, kv.Name)
-	}
-	return append(names, slices.Sorted(maps.Keys(kvAliases))...)
-}
-
-// KVList is the formats that have a name, for people.
-func KVList() string {
-	names := KVNames()[:len(kvNamed)]
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " or " + names[last]
-}
-
-// ParseKV finds a format by its name, or by llama.cpp's.
-func ParseKV(name string) (KV, error) {
-	for _, kv := range kvNamed {
-		if kv.Name == name || kv.Name == kvAliases[name] {
-			return kv, nil
-		}
-	}
-	return KV{}, fmt.Errorf("KV type %q: want %s", name, KVList())
 }
 
 // Check is an error for a format without forms, in which nothing can be kept.

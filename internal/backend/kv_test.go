@@ -35,6 +35,28 @@ func TestKVFormats(t *testing.T) {
 	require.Equal(t, "no cache format", KV{}.String())
 }
 
+// TestMixKV: K and V have types of their own, by any of their names.
+func TestMixKV(t *testing.T) {
+	for _, c := range []struct{ k, v, name string }{
+		{"f16", "f16", "f16"}, {"q8", "q8_0", "q8"}, {"f16", "q8_0", "f16/q8"}, {"q8", "f32", "q8/f32"},
+	} {
+		kv, err := MixKV(c.k, c.v)
+		require.NoError(t, err)
+		require.Equal(t, c.name, kv.String())
+		require.NoError(t, kv.Check())
+		k, err := ParseKV(c.k)
+		require.NoError(t, err)
+		v, err := ParseKV(c.v)
+		require.NoError(t, err)
+		require.Equal(t, Format{Name: c.name, K: k.K, V: v.V}, kv.Format)
+	}
+	_, err := MixKV("q3", "f16")
+	require.EqualError(t, err, `KV type "q3" for K: want f32, f16 or q8`)
+	_, err = MixKV("f16", "")
+	require.EqualError(t, err, `KV type "" for V: want f32, f16 or q8`)
+	require.Equal(t, KVNames(), KVNamesOfV())
+}
+
 // TestKVByClass: classes with a window may have a format of their own, and count by it.
 func TestKVByClass(t *testing.T) {
 	p := &ir.Program{Classes: []ir.Class{{Window: 70}, {}}, KV: []ir.KVLayer{{KVHeads: 1, KDim: 2, VDim: 3},
