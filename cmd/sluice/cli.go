@@ -82,7 +82,7 @@ func newParserWith(e *env.Env, s *configuration, exit func(code int)) (*kong.Kon
 		kong.Name("sluice"),
 		kong.Description(about),
 		kong.Vars{"version": "sluice " + env.Version(), "kv": strings.Join(backend.KVNames(), ","),
-			"kvs": backend.KVList()},
+			"kvs": backend.KVList(), "kvv": strings.Join(backend.KVNamesOfV(), ",")},
 		kong.Writers(e.Stdout, e.Stderr),
 		kong.Exit(exit),
 		kong.Help(printHelp),

@@ -56,6 +56,7 @@ func TestCompletionInBash(t *testing.T) {
 		{"se", "serve"},
 		{"serve --mo", "--model --models"},
 		{"serve --kv q", "q8 q8_0"},
+		{"plan --kv-v q", "q8 q8_0"},
 		{"serve --addr ", ""},
 		{"serve -m x.gguf --keep", "--keep-alive"},
 		{"trace ", "record stalls"},

@@ -37,6 +37,7 @@ func TestConfigSaysWhatWon(t *testing.T) {
 	const file = `
 ram = "4G"
 kv = "q8"
+kv-k = "f16"
 ctx = 2048
 parallel = 3
 model = "everybody.gguf"
@@ -50,7 +51,7 @@ ctx = 4096
 [chat]
 ram = "1G"
 `
-	variables := map[string]string{"SLUICE_RAM": "5G", "SLUICE_KV": "f32", "SLUICE_ADDR": ":9000", "SLUICE_PARALLEL": "",
+	variables := map[string]string{"SLUICE_RAM": "5G", "SLUICE_KV": "f32", "SLUICE_KV_V": "f32", "SLUICE_ADDR": ":9000", "SLUICE_PARALLEL": "",
 		"SLUICE_API_KEY": "secret two", "SLUICE_FORCE": "true"}
 	o := withSettings(t, file, variables, "config", "--json", "serve", "--ram", "8G")
 	require.Equal(t, exitDone, o.code, o.stderr)
@@ -68,6 +69,8 @@ ram = "1G"
 	for name, want := range map[string]string{
 		"ram":          "8.0 GiB | flag | SLUICE_RAM = 5G; sluice.toml [serve] = 6G; sluice.toml = 4G",
 		"kv":           "f32 | SLUICE_KV | sluice.toml = q8",
+		"kv-k":         "f16 | sluice.toml | ",
+		"kv-v":         "f32 | SLUICE_KV_V | ",
 		"ctx":          "4096 | sluice.toml [serve] | sluice.toml = 2048",
 		"keep-alive":   "5m0s | sluice.toml [serve] | ",
 		"addr":         ":9000 | SLUICE_ADDR | ",

@@ -37,6 +37,7 @@ var (
 		"--port": "--addr HOST:PORT", "--host": "--addr HOST:PORT", "-p": "--addr HOST:PORT", "-c": "--ctx", "--ctx-size": "--ctx",
 		"-ngl": "--gpu-layers", "--n-gpu-layers": "--gpu-layers", "--verbose": "--log debug", "-v": "--log debug",
 		"--api_key": "--api-key", "--temperature": "--temp", "--max-tokens": "-n", "--n-predict": "-n",
+		"--cache-type-k": "--kv-k", "--cache-type-v": "--kv-v", "--kv-cache-dtype": "--kv",
 	}
 	commandsElsewhere = map[string]string{
 		"ps": "top", "stop": "serve --keep-alive", "start": "serve", "search": "pull", "delete": "rm", "remove": "rm",

@@ -122,3 +122,23 @@ func (w *lawful) rejected(t *testing.T) {
 	got = w.step(t, rows{w.tokens[kept+2:], kept + 2, blocks})
 	sameBits(t, "after more of them", v, got, w.want[(kept+2)*v:])
 }
+
+// Mixes is caches with K in one format and V in another, in both orders: d has the oracle's results.
+func Mixes(t *testing.T, d, oracle backend.Device) {
+	s := small{layers: 2, width: 32, ffn: 96, vocab: 51, heads: 4, kvHeads: 2, head: 16, window: 70}
+	p, err := gemmaLike(s)
+	require.NoError(t, err)
+	m, err := randomModel(p, 9, all(quant.F32))
+	require.NoError(t, err)
+	tokens := prompt(10, backend.BlockSize+5, m.Vocab)
+	exact, _ := both(t, d, oracle, m, backend.KVF32, tokens)
+	for _, names := range [][2]string{{"q8", "f32"}, {"f32", "q8"}, {"q8", "f16"}} {
+		t.Run(names[0]+" "+names[1], func(t *testing.T) {
+			kv, err := backend.MixKV(names[0], names[1])
+			require.NoError(t, err)
+			got, want := both(t, d, oracle, m, kv, tokens)
+			require.LessOrEqual(t, relative(got, want), 1e-4)
+			require.Greater(t, relative(got, exact), 1e-4, "one of both is rounded")
+		})
+	}
+}

@@ -33,7 +33,7 @@ type EngineFlags struct {
 
 // Flags say how models are run.
 type Flags struct {
-	KV          string   `name:"kv" enum:"${kv}" default:"f16" help:"Type of the KV cache: ${kvs}, each half as large as the one before."`
+	CacheFlags
 	Ctx         int      `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what a measurement needs, else what the model was trained for, as memory allows."`
 	RAM         env.Size `name:"ram" placeholder:"SIZE" help:"Memory for weights, such as 6G or 800M (powers of 1024); what does not fit is streamed from the file. Default: all of them, if they fit this machine."`
 	VRAM        env.Size `name:"vram" placeholder:"SIZE" help:"Memory of the GPU for weights, such as 6G; what does not fit waits in this machine's memory, as far as --ram goes, and is copied when it is needed. Default: all of them, if they fit."`
@@ -107,10 +107,9 @@ func (f *Flags) modelOf(e *env.Env, name string, file *gguf.File, d backend.Devi
 
 // ModelOf is one of a file, as the flags say.
 func (f *Flags) ModelOf(name string, file *gguf.File) actors.Model {
-	kv, _ := backend.ParseKV(f.KV) // kong has checked it
 	context := cmp.Or(f.Ctx, modelfile.Of(&file.Meta).Context)
-	return actors.Model{Name: name, File: file, KV: kv, Context: context, NoRepack: f.NoRepack, Weights: int64(f.RAM),
-		VRAM: int64(f.VRAM), Layers: f.GPULayers.Planned(), Experts: f.CPUExperts}
+	return actors.Model{Name: name, File: file, KV: f.Formats(), Context: context, NoRepack: f.NoRepack,
+		Weights: int64(f.RAM), VRAM: int64(f.VRAM), Layers: f.GPULayers.Planned(), Experts: f.CPUExperts}
 }
 
 // enter loads a model whose file was opened into a house.
@@ -174,7 +173,7 @@ func (f *Flags) summarize(e *env.Env, log zerolog.Logger, d backend.Device, engi
 	_, weights := engine.Loaded()
 	cache := int64(blocks.Free+blocks.Cached+blocks.Used) * backend.BlockSize * info.KVBytes
 	log.Info().Str("model", info.Name).Str("architecture", info.Architecture).
-		Str("parameters", env.Parameters(info.Parameters)).Int("context", info.Context).Str("kv", f.KV).
+		Str("parameters", env.Parameters(info.Parameters)).Int("context", info.Context).Str("kv", f.Formats().String()).
 		Int("threads", cmp.Or(f.Threads, runtime.NumCPU())).Str("kernels", d.Name()).
 		Str("weights", env.BinarySize(weights)).Str("cache", env.BinarySize(cache)).Str("memory", env.BinarySize(PeakMemory(e.Root))).
 		Dur("ms", took).Msg("ready")

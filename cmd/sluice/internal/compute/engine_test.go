@@ -32,3 +32,20 @@ func TestNoColor(t *testing.T) {
 		require.Equal(t, coloured, strings.Contains(screen.String(), "\x1b"), "NO_COLOR=%q: %q", value, screen.String())
 	}
 }
+
+// TestCacheFlags: --kv speaks for both, --kv-k and --kv-v for one each.
+func TestCacheFlags(t *testing.T) {
+	for _, c := range []struct {
+		flags CacheFlags
+		want  string
+	}{
+		{CacheFlags{KV: "f16"}, "f16"},
+		{CacheFlags{KV: "q8_0"}, "q8"},
+		{CacheFlags{KV: "f16", KVK: "q8"}, "q8/f16"},
+		{CacheFlags{KV: "f16", KVV: "q8"}, "f16/q8"},
+		{CacheFlags{KV: "f32", KVK: "q8", KVV: "q8_0"}, "q8"},
+		{CacheFlags{KV: "f32", KVK: "f16", KVV: "q8"}, "f16/q8"},
+	} {
+		require.Equal(t, c.want, c.flags.Formats().String())
+	}
+}

@@ -70,7 +70,7 @@ func (c *Bench) Run(e *env.Env) (err error) {
 	c.Threads = cmp.Or(c.Threads, runtime.NumCPU())
 	result := &report.Bench{Machine: compute.ProcessorName(&cpuid.CPU), Commit: env.Built(), Threads: c.Threads,
 		Seqs:  c.Seqs,
-		Cache: c.KV, NoRepack: c.NoRepack}
+		Cache: c.Formats().String(), NoRepack: c.NoRepack}
 	began := e.Now()
 	var device backend.Device
 	var file *gguf.File

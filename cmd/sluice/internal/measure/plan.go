@@ -11,7 +11,6 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
-	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/place"
 )
@@ -53,9 +52,9 @@ func (c *Plan) plan(e *env.Env) (t *planText, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, device.Close()) }()
-	kv, _ := backend.ParseKV(c.KV) // kong has checked it
-	m := &actors.Model{File: file, KV: kv, Context: c.Ctx, Sequences: c.Seqs, Weights: int64(c.RAM), VRAM: int64(c.VRAM),
-		Layers: c.GPULayers.Planned(), Experts: c.CPUExperts, Speeds: compute.SpeedsOf(e, file, device), NoRepack: c.NoRepack}
+	m := &actors.Model{File: file, KV: c.Formats(), Context: c.Ctx, Sequences: c.Seqs,
+		Weights: int64(c.RAM), VRAM: int64(c.VRAM), Layers: c.GPULayers.Planned(), Experts: c.CPUExperts,
+		Speeds: compute.SpeedsOf(e, file, device), NoRepack: c.NoRepack}
 	t = &planText{ram: int64(c.RAM), vram: int64(c.VRAM), sequences: c.Seqs, device: device.Name()}
 	if t.plan, err = actors.PlanFor(m, device); err != nil {
 		return nil, err

@@ -1,0 +1,20 @@
+package compute
+
+import (
+	"cmp"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// CacheFlags say how keys and values are kept.
+type CacheFlags struct {
+	KV  string `name:"kv" enum:"${kv}" default:"f16" help:"Type of the KV cache: ${kvs}, each half as large as the one before."`
+	KVK string `name:"kv-k" enum:",${kv}" default:"" placeholder:"TYPE" help:"Type of the keys in it: these want more bits than values do. Default: that of --kv."`
+	KVV string `name:"kv-v" enum:",${kvv}" default:"" placeholder:"TYPE" help:"Type of the values in it. Default: that of --kv."`
+}
+
+// Formats are those of K and V that the flags name.
+func (f *CacheFlags) Formats() backend.KV {
+	kv, _ := backend.MixKV(cmp.Or(f.KVK, f.KV), cmp.Or(f.KVV, f.KV)) // kong has checked both
+	return kv
+}
