@@ -3,5 +3,7 @@
 // knows block numbers only; the memory they name is the device's, and when a block is computed is the caller's to say
 // (Publish, Pass).
 //
-// Three states: free, used (in the table of an open sequence) and cached (in the prefix tree, in no table).
+// Three states: free, used (in the table of an open sequence) and cached (in the prefix tree, in no table). Cached
+// blocks go to other memory when their place is wanted, if there is any, and come back (tiers.go); to copy them is the
+// caller's.
 package kv

@@ -3,6 +3,7 @@ package kv
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -14,7 +15,9 @@ type Seq uint64
 // Class is the size of a cache class. Each has blocks of its own, with numbers from 0. What a block holds is the
 // device's: keys and values of its positions, or the state after them, whose window is that of backend.Window.
 type Class struct {
-	Blocks  int
+	Blocks  int  // of the device
+	Host    int  // of the host's memory, for what the device has no room for any more
+	Disk    int  // likewise, for what the host's memory has none for
 	Window  int  // positions that a row can see at most, itself included; 0: all
 	Chunked bool // those of its own chunk of Window positions; see ir.Class
 }
@@ -38,9 +41,10 @@ var (
 // repeats it. Not safe for concurrent use: one actor owns it.
 type Cache struct {
 	classes []Class
-	free    [][]int32 // by class: a stack; its top is granted next
+	free    [Tiers][][]int32 // by class: a stack; its top is granted next
 	seqs    map[Seq]*sequence
 	tree    tree
+	moves   moves
 
 	hits, misses, evictions uint64
 }
@@ -51,9 +55,11 @@ type sequence struct {
 	salt   uint64
 	path   []int32
 	tables []backend.Table // by class
+	waits  uint64          // the last move that has to be done before tables are used
 }
 
-// Stats counts blocks by state, of all classes together (Blocks = Free + Cached + Used), and what happened since New.
+// Stats counts blocks of the device by state, of all classes together (Blocks = Free + Cached + Used), and what
+// happened since New.
 type Stats struct {
 	Blocks    int
 	Free      int
@@ -62,6 +68,9 @@ type Stats struct {
 	Hits      uint64 // prompt tokens that Open found cached
 	Misses    uint64 // prompt tokens that Open left to compute
 	Evictions uint64 // cached blocks given up for others
+
+	Host, Disk int    // blocks that lie there
+	Out, Back  uint64 // blocks moved away from the device, and back to it
 }
 
 // New makes the books of these classes, all blocks free.
@@ -74,22 +83,27 @@ func New(classes ...Class) *Cache {
 // Reset forgets every sequence and every cached prefix: the device lost its memory, or the owner restarted.
 // The counters of Stats go on, and tables that were handed out stay as they are.
 func (c *Cache) Reset() {
-	c.free = make([][]int32, len(c.classes))
-	nodes := 0
-	for i, class := range c.classes {
-		for b := class.Blocks - 1; b >= 0; b-- { // block 0 is granted first
-			c.free[i] = append(c.free[i], int32(b))
+	nodes := make([]int, len(c.classes))
+	for t := range c.free {
+		c.free[t] = make([][]int32, len(c.classes))
+		for i, class := range c.classes {
+			room := class.room(Tier(t))
+			for b := room - 1; b >= 0; b-- { // block 0 is granted first
+				c.free[t][i] = append(c.free[t][i], int32(b))
+			}
+			nodes[i] += max(room, 0)
 		}
-		nodes = max(nodes, class.Blocks)
 	}
+	c.moves.reset(c.classes)
 	c.seqs = make(map[Seq]*sequence)
-	c.tree = newTree(len(c.classes), nodes)
+	c.tree = newTree(len(c.classes), slices.Max(append(nodes, 0)))
 }
 
 // Open starts a sequence and pins the longest cached prefix of tokens, in whole blocks and short of the last
 // token: at least one is left to compute, because sampling needs its logits. A prefix is cached as far as the next row
 // would find all that it sees: every block in a class without window, in one with a window those that reach into it.
-// The first cached positions need no computing. Only sequences of the same salt share.
+// The first cached positions need no computing. Only sequences of the same salt share. What lies beyond the device is
+// fetched: see Coming. Where there is no room for that, nothing is done and the error is ErrFull.
 func (c *Cache) Open(id Seq, salt uint64, tokens []int32) (cached int, err error) {
 	if c.seqs[id] != nil {
 		return 0, fmt.Errorf("sequence %d is already open: close it first", id)
@@ -97,15 +111,20 @@ func (c *Cache) Open(id Seq, salt uint64, tokens []int32) (cached int, err error
 	s := &sequence{salt: salt, tables: make([]backend.Table, len(c.classes))}
 	s.path = c.known(salt, tokens)
 	s.path = s.path[:c.complete(s.path)]
+	cached = len(s.path) * backend.BlockSize
+	for i, class := range c.classes {
+		s.tables[i].First = class.first(cached)
+	}
+	if err := c.fits(id, s); err != nil {
+		return 0, err
+	}
 	for _, n := range s.path {
 		c.tree.nodes[n].paths++
 	}
-	cached = len(s.path) * backend.BlockSize
-	for i, class := range c.classes {
-		t := &s.tables[i]
-		t.First = class.first(cached)
-		for _, n := range s.path[t.First:] {
-			t.Blocks = append(t.Blocks, c.tree.pin(i, n))
+	c.fetch(s)
+	for i := range s.tables {
+		for _, n := range s.path[s.tables[i].First:] {
+			c.put(s, i, c.tree.at(i, n).block)
 		}
 	}
 	c.seqs[id] = s
@@ -166,7 +185,7 @@ func (c *Cache) Grow(id Seq, end, soon int) error {
 		return err
 	}
 	for i := range c.classes {
-		free, idle := len(c.free[i]), c.tree.idle[i].length
+		free, idle := len(c.free[Device][i]), c.tree.idle[Device][i].length
 		if n := c.wants(s, i, end, soon); n > free+idle {
 			return fmt.Errorf("grow sequence %d to %d positions by %d blocks of class %d: %d free and %d cached of %d: %w",
 				id, end, n, i, free, idle, c.classes[i].Blocks, ErrFull)
@@ -174,8 +193,8 @@ func (c *Cache) Grow(id Seq, end, soon int) error {
 	}
 	for i := range c.classes {
 		for range c.wants(s, i, end, soon) {
-			b, _ := c.take(i)
-			s.tables[i].Blocks = append(s.tables[i].Blocks, b)
+			b, _ := c.take(Device, i)
+			c.put(s, i, b)
 		}
 	}
 	return nil
@@ -190,30 +209,10 @@ func (c *Cache) wants(s *sequence, class, end, soon int) int {
 	return max(0, backend.BlocksFor(end)-t.First-len(t.Blocks))
 }
 
-// take grants one block of a class, if there is one.
-func (c *Cache) take(class int) (b int32, ok bool) {
-	if len(c.free[class]) == 0 {
-		if c.tree.idle[class].length == 0 {
-			return 0, false
-		}
-		c.evict(class)
-	}
-	last := len(c.free[class]) - 1
-	b, c.free[class] = c.free[class][last], c.free[class][:last]
-	return b, true
-}
-
-// evict frees the block of a class that has been idle longest. Where a class keeps all blocks, no prefix that goes on
-// from there can be found any more: what the other classes have of the node is freed with it.
-func (c *Cache) evict(class int) {
-	n := c.tree.idle[class].oldest
-	for i, other := range c.classes {
-		if i == class || c.classes[class].keepsAll() && !other.keepsAll() && c.tree.isIdle(i, n) {
-			c.free[i] = append(c.free[i], c.tree.drop(i, n))
-			c.evictions++
-		}
-	}
-	c.tree.prune(n)
+// put appends a block to a sequence's table of a class. Moves that were decided on may still read or write it.
+func (c *Cache) put(s *sequence, class int, b int32) {
+	s.tables[class].Blocks = append(s.tables[class].Blocks, b)
+	s.waits = max(s.waits, c.moves.last[class][b])
 }
 
 // keepsAll says that the class gives no block back before the sequence ends.
@@ -231,7 +230,7 @@ func (c *Cache) Close(id Seq) error {
 		// From the end, so that a block goes idle before the blocks that it continues: eviction meets leaves first.
 		t := &s.tables[i]
 		for at := len(t.Blocks) - 1; at >= 0; at-- {
-			c.release(s, i, t.First+at, t.Blocks[at])
+			c.release(s, i, t.First+at, t.Blocks[at], true)
 		}
 	}
 	for i := len(s.path) - 1; i >= 0; i-- {
@@ -241,21 +240,24 @@ func (c *Cache) Close(id Seq) error {
 	return nil
 }
 
-// release ends a sequence's use of its block at a place of its table.
-func (c *Cache) release(s *sequence, class, at int, b int32) {
-	if at < len(s.path) && c.tree.release(class, s.path[at], b) {
+// release ends a sequence's use of its block at a place of its table: one that the next row would see, or one that was
+// passed.
+func (c *Cache) release(s *sequence, class, at int, b int32, seen bool) {
+	if at < len(s.path) && c.tree.release(class, s.path[at], b, seen) {
 		return // it stays cached
 	}
-	c.free[class] = append(c.free[class], b)
+	c.free[Device][class] = append(c.free[Device][class], b)
 }
 
 // Stats says how the blocks are used at the moment.
 func (c *Cache) Stats() Stats {
-	s := Stats{Hits: c.hits, Misses: c.misses, Evictions: c.evictions}
+	s := Stats{Hits: c.hits, Misses: c.misses, Evictions: c.evictions, Out: c.moves.out, Back: c.moves.back}
 	for i, class := range c.classes {
 		s.Blocks += max(class.Blocks, 0)
-		s.Free += len(c.free[i])
-		s.Cached += c.tree.idle[i].length
+		s.Free += len(c.free[Device][i])
+		s.Cached += c.tree.idle[Device][i].length
+		s.Host += c.tree.idle[Host][i].length
+		s.Disk += c.tree.idle[Disk][i].length
 	}
 	s.Used = s.Blocks - s.Free - s.Cached
 	return s

@@ -364,12 +364,12 @@ func (x *machine) check(t *rapid.T) {
 		want.Used += len(used)
 		want.Cached += len(idle)
 		require.Equal(t, class.Blocks, len(free)+len(used)+len(idle), "every block is in one state")
-		require.ElementsMatch(t, free, x.c.free[c])
+		require.ElementsMatch(t, free, x.c.free[Device][c])
 		var blocks, list []int32
 		for _, k := range idle {
 			blocks = append(blocks, x.m.cached[c][k].block)
 		}
-		for n := x.c.tree.idle[c].oldest; n != noNode; n = x.c.tree.at(c, n).newer {
+		for n := x.c.tree.idle[Device][c].oldest; n != noNode; n = x.c.tree.at(c, n).newer {
 			list = append(list, x.c.tree.at(c, n).block)
 		}
 		require.Equal(t, blocks, list, "the order in which they are evicted")

@@ -49,9 +49,11 @@ func (c *Cache) Publish(id Seq, tokens []int32) error {
 func (c *Cache) adopt(class int, n, b int32) {
 	switch e := c.tree.at(class, n); {
 	case e.block == noBlock:
-		e.block, e.users = b, 1
+		e.tier, e.block, e.users = Device, b, 1
 	case e.users == 0: // two equal blocks, one unused: keep ours
-		c.free[class] = append(c.free[class], c.tree.replace(class, n, b))
+		c.tree.unlink(class, n)
+		c.free[e.tier][class] = append(c.free[e.tier][class], e.block)
+		e.tier, e.block, e.users = Device, b, 1
 	default:
 		e.twins = append(e.twins, b)
 	}
@@ -67,7 +69,7 @@ func (c *Cache) Pass(id Seq, done int) (gave bool, err error) {
 	for i, class := range c.classes {
 		t := &s.tables[i]
 		for len(t.Blocks) > 0 && t.First < class.first(done) {
-			c.release(s, i, t.First, t.Blocks[0])
+			c.release(s, i, t.First, t.Blocks[0], false)
 			t.First, t.Blocks = t.First+1, t.Blocks[1:]
 			gave = true
 		}

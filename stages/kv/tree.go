@@ -32,16 +32,19 @@ type node struct {
 // An open sequence that has the node's text in its table has there either the entry's block (counted in users) or a
 // twin. Twins exist only while users > 0.
 type entry struct {
-	block int32
+	block int32   // of the tier
+	tier  Tier    // where it lies, or will when moves are done; Device while it has users
+	seen  bool    // by the row after its last user's, so that another one may go on from there
 	users int32   // open sequences whose table holds block
 	twins []int32 // equal private blocks of open sequences, in order of arrival
-	older int32   // neighbours in the class's idle list while users == 0
+	older int32   // neighbours in the idle list of the tier and class while users == 0
 	newer int32
 }
 
-// idleList is the nodes whose block of a class nobody uses, in the order in which they fell idle. In a class that keeps
-// all blocks, a node on a path falls idle after its descendants on that path, hence every idle node stands behind its
-// children in the list, and the oldest is always a leaf.
+// idleList is the nodes whose block of a class lies in one tier and nobody uses, in the order in which they fell idle.
+// In a class that keeps all blocks, a node on a path falls idle after its descendants on that path, hence every idle
+// node stands behind its children in the list, or they are in a list of a later tier: the oldest goes on to the next
+// tier, and comes back only with all nodes before it.
 type idleList struct {
 	length         int
 	oldest, newest int32
@@ -52,16 +55,16 @@ type idleList struct {
 type tree struct {
 	classes int
 	nodes   []node
-	entries []entry // [node][class]
-	buckets []int32 // first node by hash; length a power of two
-	spare   int32   // first unused node
-	idle    []idleList
+	entries []entry           // [node][class]
+	buckets []int32           // first node by hash; length a power of two
+	spare   int32             // first unused node
+	idle    [Tiers][]idleList // by class
 }
 
 func newTree(classes, nodes int) tree {
-	t := tree{classes: classes, spare: noNode, idle: make([]idleList, classes)}
+	t := tree{classes: classes, spare: noNode}
 	for i := range t.idle {
-		t.idle[i] = idleList{oldest: noNode, newest: noNode}
+		t.idle[i] = slices.Repeat([]idleList{{oldest: noNode, newest: noNode}}, classes)
 	}
 	t.extend(max(nodes, 1))
 	return t
@@ -162,35 +165,18 @@ func (t *tree) prune(n int32) {
 	}
 }
 
-// pin adds a user to the block of a class at n, and returns it.
-func (t *tree) pin(class int, n int32) int32 {
+// pin adds a user to the block of a class at n.
+func (t *tree) pin(class int, n int32) {
 	e := t.at(class, n)
 	if e.users == 0 {
 		t.unlink(class, n)
 	}
 	e.users++
-	return e.block
-}
-
-// replace lets b, a user's equal block, back the idle entry of n, and returns the block that backed it.
-func (t *tree) replace(class int, n, b int32) (old int32) {
-	old = t.pin(class, n)
-	t.at(class, n).block = b
-	return old
-}
-
-// drop takes the idle block of a class from n.
-func (t *tree) drop(class int, n int32) int32 {
-	t.unlink(class, n)
-	e := t.at(class, n)
-	b := e.block
-	e.block = noBlock
-	return b
 }
 
 // release ends one sequence's use of n, for which it had block b in its table, and says whether b stays where it is,
 // cached or used by others. Else it is free.
-func (t *tree) release(class int, n, b int32) (kept bool) {
+func (t *tree) release(class int, n, b int32, seen bool) (kept bool) {
 	e := t.at(class, n)
 	if e.block != b {
 		i := slices.Index(e.twins, b)
@@ -209,7 +195,15 @@ func (t *tree) release(class int, n, b int32) (kept bool) {
 		e.twins = slices.Delete(e.twins, 0, 1)
 		return false
 	}
-	l := &t.idle[class]
+	e.seen = seen
+	t.link(class, n)
+	return true
+}
+
+// link appends n to the idle list of its block's tier.
+func (t *tree) link(class int, n int32) {
+	e := t.at(class, n)
+	l := &t.idle[e.tier][class]
 	e.older, e.newer = l.newest, noNode
 	if l.newest != noNode {
 		t.at(class, l.newest).newer = n
@@ -218,12 +212,12 @@ func (t *tree) release(class int, n, b int32) (kept bool) {
 	}
 	l.newest = n
 	l.length++
-	return true
 }
 
-// unlink takes n out of a class's idle list.
+// unlink takes n out of the idle list that it is in.
 func (t *tree) unlink(class int, n int32) {
-	l, e := &t.idle[class], t.at(class, n)
+	e := t.at(class, n)
+	l := &t.idle[e.tier][class]
 	if e.older != noNode {
 		t.at(class, e.older).newer = e.newer
 	} else {

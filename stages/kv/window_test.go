@@ -162,7 +162,7 @@ func TestWindowGoesWithTheFullBlock(t *testing.T) {
 	advance(t, c, 1, "ab")
 	require.NoError(t, c.Close(1))
 	advance(t, c, 2, "xy")
-	require.Equal(t, 8-2, len(c.free[1]))
+	require.Equal(t, 8-2, len(c.free[Device][1]))
 	require.EqualValues(t, 4, c.Stats().Evictions)
 }
 

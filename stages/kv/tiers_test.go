@@ -1,0 +1,319 @@
+package kv
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// all carries out every move, and returns them.
+func all(c *Cache) (moves []Move) {
+	for m, ok := c.NextMove(); ok; m, ok = c.NextMove() {
+		moves = append(moves, m)
+	}
+	for range moves {
+		c.Moved()
+	}
+	return moves
+}
+
+// What the device has no room for goes to the host's memory, leaves of the oldest first, and comes back when a prompt
+// begins with it. What the host's memory has no room for is lost.
+func TestMovesOutAndBack(t *testing.T) {
+	c := New(Class{Blocks: 3, Host: 3})
+	compute(t, c, 1, "abc")
+	require.NoError(t, c.Close(1))
+	require.Empty(t, all(c), "nothing moves while there is room")
+
+	compute(t, c, 2, "xy")
+	require.True(t, c.Coming(2), "what its blocks held is still read")
+	require.Equal(t, []Move{
+		{From: Device, To: Host, Block: 2, Into: 0}, {From: Device, To: Host, Block: 1, Into: 1},
+	}, all(c))
+	require.False(t, c.Coming(2))
+	require.Equal(t, Stats{Blocks: 3, Cached: 1, Used: 2, Host: 2, Out: 2, Misses: 193 + 129}, c.Stats())
+	require.NoError(t, c.Close(2))
+
+	require.Equal(t, 3*backend.BlockSize, compute(t, c, 3, "abc"), "a is there, b and c come back")
+	require.True(t, c.Coming(3))
+	require.Equal(t, []Move{
+		{From: Device, To: Host, Block: 1, Into: 2}, {From: Host, To: Device, Block: 1, Into: 1},
+		{From: Device, To: Host, Block: 2, Into: 1}, {From: Host, To: Device, Block: 0, Into: 2},
+	}, all(c), "x and y go meanwhile")
+	require.Zero(t, c.Stats().Evictions)
+	require.NoError(t, c.Close(3))
+
+	compute(t, c, 4, "mno")
+	require.NoError(t, c.Close(4))
+	require.EqualValues(t, 2, c.Stats().Evictions, "y, then x")
+	require.Equal(t, 3*backend.BlockSize, compute(t, c, 5, "abc"))
+}
+
+// A sequence that shares what is on its way for another one waits with it. One that has nothing to do with it does not.
+func TestComingIsShared(t *testing.T) {
+	c := New(Class{Blocks: 4, Host: 4})
+	compute(t, c, 1, "abcd")
+	require.NoError(t, c.Close(1))
+	compute(t, c, 2, "wxyz")
+	require.NoError(t, c.Close(2))
+	require.Len(t, all(c), 4)
+	compute(t, c, 3, "a")
+	require.Len(t, c.moves.due, 2, "z goes, a comes")
+	_, _ = c.NextMove()
+	_, _ = c.NextMove()
+	compute(t, c, 4, "a")
+	c.Moved()
+	require.True(t, c.Coming(3))
+	require.True(t, c.Coming(4))
+	c.Moved()
+	require.False(t, c.Coming(3))
+	require.False(t, c.Coming(4))
+	require.False(t, c.Coming(5), "it is not open")
+}
+
+// What has no room on the device beside open sequences stays where it is, and nothing else changes.
+func TestComesOnlyWithRoom(t *testing.T) {
+	c := New(Class{Blocks: 3, Host: 3})
+	compute(t, c, 1, "abc")
+	require.NoError(t, c.Close(1))
+	compute(t, c, 2, "xy")
+	all(c)
+	before := c.Stats()
+	_, err := c.Open(3, 0, append(text("abc"), 0))
+	require.ErrorIs(t, err, ErrFull)
+	require.EqualError(t, err, "open sequence 3 with 2 blocks of class 0 from other memory: 0 free and 0 cached of 3: "+
+		"the KV cache is full")
+	require.Equal(t, before, c.Stats())
+	require.NoError(t, c.Close(2))
+	require.Equal(t, 3*backend.BlockSize, compute(t, c, 3, "abc"))
+}
+
+// An equal block that is computed anew takes the place of one beyond the device.
+func TestComputedAnew(t *testing.T) {
+	c := New(Class{Blocks: 2, Host: 2})
+	compute(t, c, 1, "ab")
+	require.NoError(t, c.Close(1))
+	_, err := c.Open(2, 0, nil) // it looks for nothing
+	require.NoError(t, err)
+	require.NoError(t, c.Grow(2, 128, 128))
+	require.Equal(t, 2, c.Stats().Host)
+	require.NoError(t, c.Publish(2, text("ab")))
+	require.Equal(t, 0, c.Stats().Host)
+	require.Len(t, c.free[Host][0], 2)
+}
+
+// Behind a window, what a prompt may go on from moves; what was passed does not.
+func TestOnlyTheEndOfAWindowMoves(t *testing.T) {
+	c := New(Class{Blocks: 12, Host: 12}, Class{Blocks: 4, Host: 4, Window: 65})
+	advance(t, c, 1, "abcdefgh")
+	require.Empty(t, all(c), "4 blocks went round, each was passed")
+	require.NoError(t, c.Close(1))
+	advance(t, c, 2, "stuvwxyz")
+	require.NoError(t, c.Close(2))
+	for _, m := range all(c) {
+		require.True(t, m.Class == 0 || m.Block == 0 || m.Block == 3, "those of g and h: %v", m)
+	}
+	require.Equal(t, 8*backend.BlockSize, advance(t, c, 3, "abcdefgh"))
+}
+
+// Blocks go on from the host's memory to the disk, and come back by the same way.
+func TestDiskIsBehindTheHost(t *testing.T) {
+	c := New(Class{Blocks: 1, Host: 2, Disk: 2})
+	for i, letter := range []string{"a", "b", "c", "d"} {
+		compute(t, c, Seq(i), letter)
+		require.NoError(t, c.Close(Seq(i)))
+	}
+	require.Equal(t, Stats{Blocks: 1, Cached: 1, Host: 2, Disk: 1, Out: 3, Misses: 4 * 65}, c.Stats())
+	all(c)
+	require.Equal(t, backend.BlockSize, compute(t, c, 4, "a"))
+	var ways []string
+	for _, m := range all(c) {
+		ways = append(ways, fmt.Sprint(m.From, m.To))
+	}
+	require.Equal(t, []string{"1 2", "2 1", "1 2", "0 1", "1 0"}, ways, "b goes on, a comes, c goes on, d goes, a comes")
+	require.Zero(t, c.Stats().Evictions)
+}
+
+// contents is the memory of all tiers, in which a block holds the text that it is computed of. Moves are carried out
+// late; what a sequence may use has to hold what it was computed of.
+type contents struct {
+	c       *Cache
+	classes []Class
+	blocks  [Tiers][]map[int32]string // by class
+	begun   []Move
+	open    map[Seq]*computed
+}
+
+// computed is an open sequence. Blocks of its text are computed in order.
+type computed struct {
+	text []int32
+	done int // blocks
+}
+
+func (x *contents) key(s *computed, n int) string {
+	m := modelSeq{text: s.text}
+	return m.key(n)
+}
+
+func (x *contents) begin(t *rapid.T) {
+	id := Seq(rapid.IntRange(0, 4).Draw(t, "id"))
+	if x.open[id] != nil {
+		return
+	}
+	s := &computed{text: texts.Draw(t, "text")}
+	cached, err := x.c.Open(id, 0, s.text)
+	if err != nil {
+		require.ErrorIs(t, err, ErrFull)
+		return
+	}
+	s.done = cached / backend.BlockSize
+	x.open[id] = s
+}
+
+// step computes a block of a sequence, where it may.
+func (x *contents) step(t *rapid.T) {
+	for _, id := range slices.Sorted(maps.Keys(x.open)) {
+		s := x.open[id]
+		if (s.done+1)*backend.BlockSize > len(s.text) || !rapid.Bool().Draw(t, "has rows") {
+			continue
+		}
+		end := (s.done + 1) * backend.BlockSize
+		if err := x.c.Grow(id, end, end); err != nil {
+			require.ErrorIs(t, err, ErrFull)
+			continue
+		}
+		if x.c.Coming(id) {
+			continue
+		}
+		s.done++
+		for c := range x.classes {
+			table := x.c.Tables(id)[c]
+			x.blocks[Device][c][table.At(s.done-1)] = x.key(s, s.done)
+		}
+		require.NoError(t, x.c.Publish(id, s.text[:end]))
+		_, err := x.c.Pass(id, end)
+		require.NoError(t, err)
+	}
+}
+
+func (x *contents) end(t *rapid.T) {
+	ids := slices.Sorted(maps.Keys(x.open))
+	if len(ids) == 0 {
+		return
+	}
+	id := rapid.SampledFrom(ids).Draw(t, "ends")
+	if x.c.Coming(id) {
+		return // its owner waits for an answer
+	}
+	require.NoError(t, x.c.Close(id))
+	delete(x.open, id)
+}
+
+// carry begins moves, and ends some that were begun: their copies are made as late as can be.
+func (x *contents) carry(t *rapid.T) {
+	for len(x.begun) < 3 {
+		m, ok := x.c.NextMove()
+		if !ok {
+			break
+		}
+		x.begun = append(x.begun, m)
+	}
+	for range rapid.IntRange(0, len(x.begun)).Draw(t, "done") {
+		m := x.begun[0]
+		require.Equal(t, 1, max(int(m.From), int(m.To))-min(int(m.From), int(m.To)), "between neighbours")
+		x.blocks[m.To][m.Class][m.Into] = x.blocks[m.From][m.Class][m.Block]
+		x.begun = x.begun[1:]
+		x.c.Moved()
+	}
+}
+
+// check: what a sequence may use holds its text, and every place of every tier is free or has one owner.
+func (x *contents) check(t *rapid.T) {
+	for id, s := range x.open {
+		if x.c.Coming(id) {
+			continue
+		}
+		for c, table := range x.c.Tables(id) {
+			for i := table.First; i < s.done; i++ {
+				require.Equal(t, x.key(s, i+1), x.blocks[Device][c][table.At(i)], "class %d, block %d of sequence %d", c, i, id)
+			}
+		}
+	}
+	for c, class := range x.classes {
+		for tier := range Tiers {
+			x.checkTier(t, c, Tier(tier), class.room(Tier(tier)))
+		}
+	}
+}
+
+func (x *contents) checkTier(t *rapid.T, c int, tier Tier, room int) {
+	owned := map[int32]string{}
+	own := func(b int32, by string) {
+		require.True(t, owned[b] == "" || owned[b] == by, "block %d of tier %d is %s and %s", b, tier, owned[b], by)
+		owned[b] = by
+	}
+	for _, b := range x.c.free[tier][c] {
+		require.Empty(t, owned[b], "it is free twice")
+		own(b, "free")
+	}
+	tree := &x.c.tree
+	l, length, before := &tree.idle[tier][c], 0, noNode
+	for n := l.oldest; n != noNode; n = tree.at(c, n).newer {
+		e := tree.at(c, n)
+		require.True(t, e.tier == tier && e.users == 0 && e.block != noBlock && e.older == before)
+		own(e.block, fmt.Sprint("idle at node ", n))
+		length, before = length+1, n
+	}
+	require.Equal(t, before, l.newest)
+	require.Equal(t, length, l.length)
+	if tier == Device {
+		for id := range x.open {
+			for i, b := range x.c.Tables(id)[c].Blocks {
+				require.NotEqual(t, "free", owned[b])
+				if owned[b] == "" {
+					own(b, fmt.Sprint("used at ", i))
+				}
+			}
+		}
+	}
+	require.Len(t, owned, room)
+}
+
+func tiersProperty(t *rapid.T) {
+	blocks := func(most int, name string) int { return rapid.IntRange(0, most).Draw(t, name) }
+	var classes []Class
+	for range rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "windows") {
+		window := rapid.SampledFrom([]int{64, 65, 130}).Draw(t, "window")
+		classes = append(classes, Class{Blocks: 1 + blocks(7, "blocks"), Host: blocks(8, "host"), Disk: blocks(4, "disk"),
+			Window: window})
+	}
+	if len(classes) == 0 || rapid.Bool().Draw(t, "full") {
+		classes = append(classes, Class{Blocks: 1 + blocks(9, "blocks"), Host: blocks(12, "host"), Disk: blocks(8, "disk")})
+	}
+	x := &contents{c: New(classes...), classes: classes, open: map[Seq]*computed{}}
+	for tier := range x.blocks {
+		for range classes {
+			x.blocks[tier] = append(x.blocks[tier], map[int32]string{})
+		}
+	}
+	calls := []func(*rapid.T){x.begin, x.begin, x.step, x.step, x.step, x.end, x.carry, x.carry}
+	for range rapid.IntRange(50, 200).Draw(t, "calls") {
+		calls[rapid.IntRange(0, len(calls)-1).Draw(t, "call")](t)
+		x.check(t)
+	}
+	sum, s := 0, x.c.Stats()
+	for _, class := range classes {
+		sum += class.Blocks
+	}
+	require.Equal(t, sum, s.Blocks)
+	require.Equal(t, sum, s.Free+s.Cached+s.Used)
+}
+
+// Whatever is moved late, and however prompts meet: what a sequence may use holds what it was computed of.
+func TestTiersHoldWhatWasComputed(t *testing.T) { rapid.Check(t, tiersProperty) }
