@@ -67,8 +67,10 @@ func (s *State) short(q *Seq) bool {
 // admits says whether a place is free and the waiting sequence first in line. The line's order is kept: a short request
 // does not pass a long one that waits for blocks, and while one client's requests for blocks are under way, no other's
 // are made: what was freed for one would go to the other. So it is with a running sequence that lacks blocks to go on.
+// What a preempted sequence leaves is for those that run: until one of them has ended, none comes back that was
+// preempted for want of blocks, but for one of a client that has no other.
 func (s *State) admits(q *Seq) bool {
-	if q.kv.refused || s.counts[entering] > q.client.entering {
+	if q.kv.refused || s.counts[entering] > q.client.entering || s.crowded && q.evicted && q.client.held > 0 {
 		return false
 	}
 	for _, p := range s.seqs {
@@ -107,6 +109,7 @@ func (s *State) KVDone(q *Seq, r KVRequest, tables []backend.Table, cached int) 
 		}
 	case KVClose:
 		q.kv.open, q.kv.passed, q.kv.end, q.done, q.planned = false, 0, 0, 0, 0
+		s.crowded = s.crowded && q.phase != ended
 		s.roomMade()
 	}
 	if q.phase == ended && !q.kv.open {
@@ -168,7 +171,9 @@ func (s *State) relieve() (hopeless *Seq) {
 	case holders == 0, holders == 1 && last == stuck:
 		return stuck
 	case stuck.phase == running:
-		s.move(s.richest().youngest(), waiting)
+		q := s.richest().youngest()
+		q.evicted, s.crowded = true, true
+		s.move(q, waiting)
 	}
 	return nil
 }

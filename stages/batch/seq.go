@@ -36,6 +36,7 @@ type Seq struct {
 	arrival uint64
 	done    int             // positions computed
 	reached int             // positions computed when it gave its place up
+	evicted bool            // preempted for want of blocks, once
 	planned int             // positions that are computed or in steps in flight
 	flying  int             // steps in flight with rows of it
 	pending int             // tokens that these give it at most, or chunks of a score

@@ -38,6 +38,7 @@ type State struct {
 	steps    uint64 // planned in all: the newest one's number
 	masks    uint64 // asked for in all
 	flying   int    // parts of steps in flight
+	crowded  bool   // a sequence was preempted for want of blocks, and none has given back its own by its end since
 	read     bool   // the newest step was of prompts; where they are apart
 }
 
@@ -104,7 +105,7 @@ func (s *State) Starved(q *Seq) bool { return q.phase != ended && !q.credit() }
 // Reset forgets all progress: the KV cache is gone, and what steps in flight compute, and masks that were asked for, is
 // nobody's. Every living sequence waits again, in its old order, and will be recomputed from its tokens.
 func (s *State) Reset() {
-	s.flying = 0
+	s.flying, s.crowded = 0, false
 	for _, q := range slices.Clone(s.seqs) {
 		if q.phase != ended {
 			s.move(q, waiting)
