@@ -26,7 +26,8 @@ type pace struct {
 	segment time.Duration // of the slowest kind of segment
 	waited  time.Duration // by a step, for weights that are streamed
 	answers line          // by the rows of steps that have no prompts
-	fixed   int           // rows that take as long as such a step does without any
+	shared  line          // by those of all steps that have answers
+	fixed   int           // rows that take as long as a step of answers does without any
 	known   bool
 }
 
@@ -45,7 +46,7 @@ func (l *line) add(x, y float64) {
 // Nothing is known while all x are alike.
 func (l *line) crosses() (x float64, known bool) {
 	spread := l.n*l.xx - l.x*l.x
-	if spread < l.n*l.n/16 {
+	if spread <= l.n*l.n/16 {
 		return 0, false
 	}
 	slope := (l.n*l.xy - l.x*l.y) / spread
@@ -53,7 +54,7 @@ func (l *line) crosses() (x float64, known bool) {
 	if slope <= 0 {
 		return math.MaxInt32, true
 	}
-	return max(begins/slope, 0), true
+	return min(max(begins/slope, 0), math.MaxInt32), true
 }
 
 // budget returns how many rows the next step may have, at most limit. Where others wait for the device, a sequence
@@ -87,11 +88,22 @@ func (p *pace) observe(rows int, step, segment, waited time.Duration) {
 	p.segment = towards(p.segment, segment/time.Duration(rows))
 }
 
-// answered takes how long a step took that had no prompts, with all that it waited for.
-func (p *pace) answered(rows int, took time.Duration) {
-	p.answers.add(float64(rows), took.Seconds())
-	if x, known := p.answers.crosses(); known {
-		p.fixed, p.known = int(math.Round(x)), true
+// answered takes how long a step took that had answers, with all that it waited for, and whether it had prompts too. A
+// row of a prompt may cost more than one of an answer, for all the positions that it sees: what is fixed counts in the
+// dearer rows of both, so that whoever shares a step gives no more than its share to either.
+func (p *pace) answered(rows int, took time.Duration, prompts bool) {
+	p.shared.add(float64(rows), took.Seconds())
+	if !prompts {
+		p.answers.add(float64(rows), took.Seconds())
+	}
+	fixed := math.Inf(1)
+	for _, l := range []*line{&p.answers, &p.shared} {
+		if x, known := l.crosses(); known {
+			fixed = min(fixed, x)
+		}
+	}
+	if !math.IsInf(fixed, 1) {
+		p.fixed, p.known = int(math.Round(fixed)), true
 	}
 }
 

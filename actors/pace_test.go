@@ -58,7 +58,7 @@ func TestPaceOfStreaming(t *testing.T) {
 // each other, and by none as long as all have the same.
 func TestPaceOfAnswers(t *testing.T) {
 	var p pace
-	step := func(rows int) { p.answered(rows, 5*time.Millisecond+time.Duration(rows)*time.Millisecond) }
+	step := func(rows int) { p.answered(rows, 5*time.Millisecond+time.Duration(rows)*time.Millisecond, false) }
 	for range 100 {
 		step(31)
 	}
@@ -72,10 +72,29 @@ func TestPaceOfAnswers(t *testing.T) {
 	}
 	require.Equal(t, 5, p.budget(512, false).Fixed, "it is remembered")
 	for range 2 * aFewSteps {
-		p.answered(2, 9*time.Millisecond)
-		p.answered(20, 9*time.Millisecond)
+		p.answered(2, 9*time.Millisecond, false)
+		p.answered(20, 9*time.Millisecond, false)
 	}
 	require.Equal(t, 512, p.budget(512, false).Fixed, "as many rows as there may be cost nothing")
+}
+
+// TestPaceBesidePrompts: a lone answer, whose steps are all alike, and prompts beside it tell what rows cost; where
+// rows of prompts are dearer than those of answers, what is fixed counts in theirs.
+func TestPaceBesidePrompts(t *testing.T) {
+	var p pace
+	p.answered(17, 19*time.Millisecond, true)
+	require.Equal(t, minRows, p.budget(512, false).Fixed, "a guess")
+	for range 4 {
+		p.answered(1, 3*time.Millisecond, false) // 2 ms, and 1 ms a row
+		p.answered(17, 19*time.Millisecond, true)
+	}
+	require.Equal(t, 2, p.budget(512, false).Fixed)
+	for range 4 * aFewSteps {
+		p.answered(1, 9*time.Millisecond, false) // 8 ms
+		p.answered(9, 17*time.Millisecond, false)
+		p.answered(20, 48*time.Millisecond, true) // 2 ms each
+	}
+	require.Less(t, p.budget(512, false).Fixed, 5)
 }
 
 func TestSlowestSegment(t *testing.T) {

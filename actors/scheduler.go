@@ -354,8 +354,9 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 	}
 	s.stats.stepDone(m)
 	s.pace.observe(len(m.compute.Tokens), m.times.took, s.slowest(m), m.times.waited)
-	if m.decodes() {
-		s.pace.answered(len(m.compute.Tokens), m.times.took+m.times.waited+m.times.sampled.Sub(m.times.sampling))
+	if m.answers() {
+		took := m.times.took + m.times.waited + m.times.sampled.Sub(m.times.sampling)
+		s.pace.answered(len(m.compute.Tokens), took, !m.decodes())
 	}
 	for i, p := range m.parts {
 		r := &m.results[i]

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -99,6 +100,11 @@ func (*step) Poisonous() {}
 
 // decodes says whether every sequence of the step has one row, and those of proposed tokens.
 func (m *step) decodes() bool { return len(m.compute.Tokens)-m.proposed() == len(m.parts) }
+
+// answers says whether it has a row of an answer.
+func (m *step) answers() bool {
+	return slices.ContainsFunc(m.parts, func(p batch.Part) bool { return p.Rows-p.Proposed == 1 && p.Wanted > 0 })
+}
 
 // proposed counts the rows of proposed tokens.
 func (m *step) proposed() (n int) {

@@ -154,20 +154,28 @@ func (s *State) answers() (n int) {
 	return n
 }
 
-// rowsOfAnswers is how many decodes a step has that so many clients share: with them it takes at most as many times as
-// long as a step would of the client alone that wants fewest rows. So nobody's answers take longer than with an equal
-// share of the device, and rows that cost next to nothing are left out for nobody.
-func (s *State) rowsOfAnswers(clients, fixed int) int {
-	fewest, reading := math.MaxInt, 0
+// share is how many rows a step may have that so many clients share, and how many of these may be of answers. With them
+// it takes at most as many times as long as a step would of the client alone that wants fewest rows. So nobody's
+// answers take longer than with an equal share of the device, whatever others send, and rows that cost next to nothing
+// are left out for nobody. A client that only reads its prompts has the fewest of the rows for them; where all clients
+// have answers, a quarter is for the prompts that some read besides.
+func (s *State) share(clients, fixed int) (rows, answers int) {
+	fewest, reading, more := math.MaxInt, 0, false
 	for _, c := range s.clients {
 		if c.wants > 0 {
 			fewest = min(fewest, c.wants)
+			more = more || c.wants > c.answers
 		}
 		if c.wants > 0 && c.answers == 0 {
 			reading++
 		}
 	}
-	return clients*(fixed+fewest) - fixed - reading*fewest
+	rows = clients*(fixed+fewest) - fixed
+	answers = rows - reading*fewest
+	if reading == 0 && more {
+		answers -= max(rows/4, 1)
+	}
+	return rows, max(answers, clients-reading)
 }
 
 // places is how many are free.

@@ -154,7 +154,26 @@ func TestRowsAreShared(t *testing.T) {
 			m.submitOf("a", 2, prompt(300, 2000), 1)
 			m.submitOf("b", 11, prompt(20, 3000), 1)
 			m.submitOf("b", 12, prompt(150, 4000), 1)
-		}, []string{"1 0+128", "11 0+20*, 1 128+108", "12 0+128", "1 236+64*, 12 128+22*, 2 0+42"}},
+		}, []string{"1 0+128", "11 0+20*, 1 128+108", "12 0+128", "1 236+44", "12 128+22*, 1 280+20*, 2 0+2"}},
+		{"a prompt has as much beside another's answer", 3, func(m *sim) {
+			m.submitOf("b", 11, prompt(1, 900), 100)
+			m.steps(1)
+			m.submitOf("a", 1, prompt(300, 1000), 1)
+			m.submitOf("a", 2, prompt(300, 2000), 1)
+		}, []string{"11 1+1*, 1 0+4", "11 2+1*, 1 4+4"}},
+		{"a prompt has a quarter of what its client's answers would have", 6, func(m *sim) {
+			hog(m)
+			m.submitOf("b", 11, prompt(1, 900), 100)
+			m.steps(1)
+			m.submitOf("a", 7, prompt(300, 1000), 1)
+			m.steps(1)
+		}, []string{"11 2+1*, 6 2+1*, 1 3+1*, 2 3+1*, 3 3+1*, 4 3+1*, 7 2+2", "11 3+1*, 5 3+1*, 6 3+1*, 1 4+1*, 2 4+1*, 3 4+1*, 7 4+2"}},
+		{"prompts beside a shorter one are no longer", 5, func(m *sim) {
+			m.submitOf("a", 1, prompt(300, 1000), 1)
+			m.submitOf("a", 2, prompt(300, 2000), 1)
+			m.steps(1)
+			m.submitOf("b", 11, prompt(20, 3000), 1)
+		}, []string{"11 0+20*, 1 128+25", "1 153+128"}},
 		{"of three, the two that want much share what is left", 2, func(m *sim) {
 			for id := ID(1); id <= 4; id++ {
 				m.submitOf("a", id, prompt(1, int32(id)*100), 100)
@@ -185,29 +204,42 @@ func TestRowsAreShared(t *testing.T) {
 	}
 }
 
-// TestStrangers: beside a client that asks for all that it can, with however many steps in flight and whoever draws, a
-// stranger's answer takes two steps more than alone, and what is computed meanwhile costs twice as much at most.
+// TestStrangers: beside a client that asks for all that it can, be it answers or prompts, with however many steps in
+// flight and whoever draws, a stranger's answer takes few steps more than alone, and what is computed meanwhile costs
+// twice as much at most.
 func TestStrangers(t *testing.T) {
-	for _, fixed := range []int{0, 1, 3, 50} {
-		for flight := 1; flight <= 3; flight++ {
-			l := Limits{Seqs: 32, Rows: 512, Wanted: 64, Beside: 32, Draws: flight > 1}
-			cost := func(hogs int) (steps, rows int) {
-				m := newSimOf(t, l, flight, kv.Class{Blocks: 1000})
-				m.fixed = fixed
-				for id := ID(1); int(id) <= hogs; id++ {
-					m.submitOf("hog", id, prompt(3, int32(id)*10), 16_000)
+	hogs := []struct {
+		name               string
+		n, prompt, answers int
+	}{{"answers", 128, 3, 16_000}, {"a prompt", 1, 16_000, 10}, {"prompts", 40, 4000, 10}, {"prompts and answers", 64, 200, 200}}
+	for _, hog := range hogs {
+		for _, fixed := range []int{0, 1, 3, 50} {
+			for flight := 1; flight <= 3; flight++ {
+				l := Limits{Seqs: 32, Rows: 512, Wanted: 64, Beside: 128, Draws: flight > 1}
+				cost := func(hogs int) (steps, rows, before int) {
+					m := newSimOf(t, l, flight, kv.Class{Blocks: 1000})
+					m.fixed, m.rows, m.alone = fixed, 128, 512
+					for id := ID(1); int(id) <= hogs; id++ {
+						m.submitOf("hog", id, prompt(hog.prompt, int32(id)*10_000), hog.answers)
+					}
+					m.going(20, 0)
+					for m.serveKV() || m.plan() {
+					}
+					for _, f := range m.flying {
+						before += len(f.step.Tokens) + fixed
+					}
+					m.submitOf("stranger", 1000, prompt(20, 9000), 40)
+					steps, rows = m.going(10_000, 1000)
+					return steps, rows, before
 				}
-				m.going(200, 0)
-				m.submitOf("stranger", 1000, prompt(20, 9000), 40)
-				return m.going(10_000, 1000)
+				alone, aloneRows, _ := cost(0)
+				steps, rows, before := cost(hog.n)
+				t.Logf("%s, fixed %d, %d in flight: alone %d steps of %d rows, beside others %d of %d", hog.name, fixed,
+					flight, alone, aloneRows, steps, rows)
+				require.LessOrEqual(t, steps, alone+1+flight)
+				spare := (1 + flight) * (32 + fixed) // of one step that waits for a place, and those after it in flight
+				require.LessOrEqual(t, rows+steps*fixed, 2*(aloneRows+alone*fixed)+before+spare)
 			}
-			alone, aloneRows := cost(0)
-			steps, rows := cost(128)
-			t.Logf("fixed %d, %d in flight: alone %d steps of %d rows, beside others %d of %d", fixed, flight, alone, aloneRows,
-				steps, rows)
-			require.LessOrEqual(t, steps, alone+1+flight)
-			spare := (1 + flight) * (32 + fixed) // the steps that were on their way
-			require.LessOrEqual(t, rows+steps*fixed, 2*(aloneRows+alone*fixed)+spare)
 		}
 	}
 }

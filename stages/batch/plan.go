@@ -35,10 +35,10 @@ type Budget struct {
 // are computed or in flight, and it wants the rest; prefill, decode and recompute are this one rule.
 // Decodes come first, prefill fills what is left: the client that has had least of it first, and of a client in order
 // of arrival. However few rows are asked for, no decode of a client alone is left out, and prefill gets leastBeside
-// beside them: else those that came last would stand still. Decodes of several clients are as many as rowsOfAnswers
-// says. Without decodes the first prefill of a client alone may fill the step, since such a step can be given up when
-// its sequence is cancelled, and nobody waits for its next token. A sequence whose step failed before runs alone, so
-// that a second failure is known to be its own. The slices of step and parts are reused.
+// beside them: else those that came last would stand still. Of several clients, decodes and prefill are as many as
+// share says. Without decodes the first prefill of a client alone may fill the step, since such a step can be given up
+// when its sequence is cancelled, and nobody waits for its next token. A sequence whose step failed before runs alone,
+// so that a second failure is known to be its own. The slices of step and parts are reused.
 //
 // Where rows of prompts and of answers are apart, steps of the two take turns: then a decode waits for one step of
 // prompts, as long as the prefill beside it would have been.
@@ -60,14 +60,18 @@ func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hope
 		return p.end(), nil
 	}
 	clients := s.demand()
-	decodes := p.answers(clients, b)
+	most, answers := math.MaxInt, math.MaxInt // of a client alone
+	if clients > 1 && !s.limits.Whole {
+		most, answers = s.share(clients, b.Fixed)
+	}
+	decodes := p.answers(answers, b)
 	rows, first := b.Rows, !decodes
 	switch {
 	case decodes:
-		rows = min(max(rows-len(step.Tokens), leastBeside), s.limits.Beside)
+		rows = min(max(rows-len(step.Tokens), leastBeside), max(most-len(step.Tokens), 1), s.limits.Beside)
 		p.rows = min(p.rows, rows)
 	case clients > 1:
-		p.rows, first = min(p.rows, rows), false
+		p.rows, first = min(p.rows, rows, most), false
 	default:
 		p.rows = min(p.rows, b.Alone)
 	}
@@ -127,11 +131,7 @@ type planner struct {
 // answers adds decodes, and says whether there are any, in this step or in those in flight: their next row has to wait
 // for it. A sequence that is left out is the first of its client's in the next step. Proposed tokens have rows that
 // nobody else would.
-func (p *planner) answers(clients int, b Budget) (any bool) {
-	most := math.MaxInt
-	if clients > 1 {
-		most = p.s.rowsOfAnswers(clients, b.Fixed)
-	}
+func (p *planner) answers(most int, b Budget) (any bool) {
 	p.spare = min(min(b.Rows, most, p.rows)-p.s.answers(), p.wanted-p.s.Running())
 	p.s.resume()
 	for q := p.s.nextRow(); q != nil; q = p.s.nextRow() {

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/kv"
 )
 
-// crowd computes n answers of so many tokens in so many blocks, and returns the rows and steps that this took. Tokens are
-// the sequence's number: only how much is computed counts here.
+// crowd computes n answers of so many tokens in so many blocks, and returns the rows and steps that this took. Tokens
+// are the sequence's number: only how much is computed counts here.
 func crowd(t *testing.T, clients, n, length, blocks int) (rows, steps int) {
 	m := newSimOf(t, Limits{Seqs: 32, Rows: 512, Wanted: 64, Beside: 128}, 1, kv.Class{Blocks: blocks})
 	for id := ID(1); int(id) <= n; id++ {
