@@ -21,7 +21,6 @@ type Facts struct {
 	Name     string
 	Software bool   // a processor that plays the device: it has no bus, draws no screen, and other things to do
 	Free     uint64 // bytes of its own memory that nothing took when it was opened
-	Samples  bool   // kernel.Sample runs; kernel.ArgMax always does
 	Halves   bool   // attention over caches of halves rounds queries and weights to halves, too
 
 	Tick               float64 // nanoseconds of a timestamp's unit

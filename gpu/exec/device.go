@@ -45,13 +45,9 @@ func (v *Device) Name() string { return strings.ToLower(v.facts.API) + " " + v.f
 
 // Traits: steps are computed beside the program, and tokens are drawn here, unless from too many.
 func (v *Device) Traits() backend.Traits {
-	t := backend.Traits{Flight: flight, Draws: 1, Shares: true, Memory: backend.OwnMemory,
+	return backend.Traits{Flight: flight, Draws: kernel.MaxTopK, Shares: true, Memory: backend.OwnMemory,
 		Free: max(1, int64(v.facts.Free)), Bytes: v.groupBytes, Apart: v.kernels.Apart, Halves: v.facts.Halves,
 		Clock: v.computing.bits > 0, Meter: v}
-	if v.facts.Samples {
-		t.Draws = kernel.MaxTopK
-	}
-	return t
 }
 
 // Compile plans the program's segments, takes the memory and waits for weights.

@@ -36,7 +36,7 @@ func (m *model) usual() []plan.Shape {
 	full := p.Capacity(false)
 	of := func(rows, wanted int, alone bool) plan.Shape {
 		sh := plan.Shape{Rows: rows, Wanted: wanted, Prompt: m.layout.apart && !alone, Alone: alone, Draws: true,
-			Logits: true, Samples: m.device.facts.Samples}
+			Logits: true, Samples: true}
 		if len(m.layout.program.States) > 0 {
 			sh.Spans = 1
 		}

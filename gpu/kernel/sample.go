@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"encoding/binary"
-	"math"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 )
@@ -23,16 +22,13 @@ func PutDraw(to []byte, d *backend.Draw) {
 	if d == nil {
 		return
 	}
-	share := math.Inf(-1)
-	if d.MinP > 0 {
-		share = math.Log(float64(d.MinP))
-	}
-	order := binary.LittleEndian
-	order.PutUint64(to, math.Float64bits(backend.Uniform(d.Seed, d.Position, 0)))
-	order.PutUint64(to[8:], math.Float64bits(share))
-	order.PutUint32(to[16:], math.Float32bits(d.Temp))
-	order.PutUint32(to[20:], math.Float32bits(d.TopP))
-	order.PutUint32(to[24:], uint32(d.TopK))
+	order, scale := binary.LittleEndian, backend.ScaleOf(float64(d.Temp))
+	order.PutUint64(to, backend.Random(d.Seed, d.Position, 0))
+	order.PutUint64(to[8:], backend.SurpriseOf(d.MinP))
+	order.PutUint32(to[16:], scale.Factor)
+	order.PutUint32(to[20:], uint32(scale.Shift))
+	order.PutUint32(to[24:], backend.ShareOf(d.TopP))
+	order.PutUint32(to[28:], uint32(d.TopK))
 }
 
 // ArgMaxScratch is the bytes that ArgMax needs for a number of rows.

@@ -3,9 +3,11 @@ package null
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/internal/backend"
 )
 
 // draws are the loops of what chooses tokens.
@@ -43,16 +45,16 @@ func choose(x *access, ids, second uint64, r, id int) {
 
 // draw is what kernel.PutDraw writes.
 type draw struct {
-	chance, share float64
-	temp, reach   float32
-	topK, _       uint32
+	random, most uint64 // most: the surprise that is not too much
+	scale        backend.DrawScale
+	reach, topK  uint32
 }
 
 // candidate is a token that may be drawn.
 type candidate struct {
 	id     int
-	logit  float64
-	weight float64
+	logit  float32
+	weight uint64
 }
 
 func sample(x *access, k *kernel.Sample) {
@@ -66,13 +68,13 @@ func sample(x *access, k *kernel.Sample) {
 	}
 }
 
-// pick draws among the likeliest TopK: those of them that together reach a probability, with some share of the
-// likeliest one's. Sums go in the order of candidates, each operation rounded by itself.
+// pick draws among the likeliest TopK: those of them that together reach a probability, and that are not too much less
+// likely than the first. Their weights lie side by side in the order of ids.
 func (d *draw) pick(logits []float32) int {
 	var all []candidate
 	for i, v := range logits {
 		if v > float32(math.Inf(-1)) {
-			all = append(all, candidate{id: i, logit: float64(v)})
+			all = append(all, candidate{id: i, logit: v})
 		}
 	}
 	if len(all) == 0 {
@@ -80,58 +82,41 @@ func (d *draw) pick(logits []float32) int {
 	}
 	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(b.logit, a.logit) })
 	all = all[:min(len(all), int(min(d.topK, kernel.MaxTopK)))]
-	weighCandidates(all, 1)
 	all = all[:d.cut(all)]
-	target, sum := d.chance*weighCandidates(all, float64(d.temp)), 0.0
+	_, total := weighCandidates(all, d.scale)
+	point, _ := bits.Mul64(d.random, total)
+	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.id, b.id) })
 	for _, c := range all {
-		if sum += c.weight; sum > target {
+		if point < c.weight {
 			return c.id
 		}
+		point -= c.weight
 	}
-	return all[0].id
+	panic("null: a draw's point is beyond the sum of weights")
 }
 
-// weighCandidates weighs by a temperature, and returns the sum.
-func weighCandidates(all []candidate, temp float64) (sum float64) {
+// weighCandidates weighs what is sorted, and returns the sum.
+func weighCandidates(all []candidate, s backend.DrawScale) (by backend.Weigher, sum uint64) {
+	by = backend.NewWeigher(all[0].logit, s)
 	for i := range all {
-		all[i].weight = power((all[i].logit - all[0].logit) / temp)
+		all[i].weight = backend.WeightOf(by.Surprise(all[i].logit))
 		sum += all[i].weight
 	}
-	return sum
+	return by, sum
 }
 
-// cut is how many candidates probability and share leave.
+// cut is how many candidates probability and surprise leave.
 func (d *draw) cut(all []candidate) int {
+	by, total := weighCandidates(all, backend.ScaleOf(1))
 	n := len(all)
-	if d.reach < 1 {
-		total, sum := 0.0, 0.0
-		for _, c := range all {
-			total += c.weight
-		}
-		for i := 0; i < n; i++ {
-			if sum += float64(all[i].weight / total); sum >= float64(d.reach) {
-				n = i + 1
-			}
+	if d.reach != backend.AllShare {
+		least, sum := backend.LeastSum(d.reach, total), uint64(0)
+		for n = 0; n == 0 || sum < least; n++ {
+			sum += all[n].weight
 		}
 	}
-	for n > 1 && all[n-1].logit < all[0].logit+d.share {
+	for by.Surprise(all[n-1].logit) > d.most {
 		n--
 	}
 	return n
-}
-
-// power is eˣ for x of 0 or less: 2ᵏ·eʳ with r within half of ln 2, by Taylor's series, its even and odd powers apart.
-// Every device that draws has these operations.
-func power(x float64) float64 {
-	if x < -708 {
-		return 0
-	}
-	k := math.Floor(float64(x*math.Log2E) + 0.5)
-	r := (x - float64(k*6.93147180369123816490e-01)) - float64(k*1.90821492927058770002e-10)
-	s, even, odd := float64(r*r), 1./3628800, 1./39916800
-	for _, of := range [...][2]float64{{1. / 40320, 1. / 362880}, {1. / 720, 1. / 5040}, {1. / 24, 1. / 120},
-		{1. / 2, 1. / 6}, {1, 1}} {
-		even, odd = float64(even*s)+of[0], float64(odd*s)+of[1]
-	}
-	return (even + float64(odd*r)) * math.Float64frombits(uint64(1023+int64(k))<<52)
 }

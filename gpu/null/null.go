@@ -46,7 +46,7 @@ func Open(o Options) *Device {
 		o.Free = 1 << 30
 	}
 	d := &Device{options: o, changed: make(chan struct{}), memory: memory{free: o.Free}}
-	d.facts = driver.Facts{API: "null", Name: "card", Software: true, Free: o.Free, Samples: true, Tick: 1,
+	d.facts = driver.Facts{API: "null", Name: "card", Software: true, Free: o.Free, Tick: 1,
 		Stamps: o.Stamps, CopyStamps: o.Stamps}
 	for q := range d.queues {
 		d.running.Go(func() { d.serve(driver.Queue(q)) })

@@ -63,7 +63,7 @@ func openPhysical(lib *vk.Library, p pick) (*vk.Device, error) {
 func newDevice(lib *vk.Library, d *vk.Device, k *Kernels) *device {
 	f := &d.Facts
 	x := &device{Device: d, lib: lib, kernels: k, facts: driver.Facts{API: "Vulkan", Name: f.Name,
-		Software: f.Kind == vk.CPU, Free: free(f), Samples: f.Has.Float64, Halves: k.attendSquares, Tick: f.Tick}}
+		Software: f.Kind == vk.CPU, Free: free(f), Halves: k.attendSquares, Tick: f.Tick}}
 	x.facts.Stamps, x.facts.CopyStamps = d.StampBits()
 	return x
 }

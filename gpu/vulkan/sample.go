@@ -3,8 +3,6 @@
 package vulkan
 
 import (
-	"errors"
-
 	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
@@ -12,9 +10,6 @@ import (
 
 // Sample records it.
 func (k *Kernels) Sample(r *vk.Recording, s *kernel.Sample) error {
-	if !k.d.Facts.Has.Float64 {
-		return errors.New("this device has no float64 to draw tokens with")
-	}
 	for join := range uint32(2) {
 		c := shaders.SampleConstants{Join: join, Most: kernel.MaxTopK}
 		shader, err := k.kernel(shaders.Sample, c.List())

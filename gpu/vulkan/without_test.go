@@ -106,7 +106,7 @@ func TestIndispensable(t *testing.T) {
 			require.ErrorContains(t, f.Missing, "cannot be used: it has no "+name)
 			require.False(t, f.Auto)
 		}
-		_, err = Open(0, Options{Without: []string{name, "shaderFloat64"}})
+		_, err = Open(0, Options{Without: []string{name, "shaderFloat16"}})
 		require.ErrorContains(t, err, "it has no "+name)
 		_, err = OpenBest(Options{Without: []string{name}})
 		require.ErrorContains(t, err, "there is no GPU that can be used")
@@ -119,7 +119,7 @@ func TestIndispensable(t *testing.T) {
 // TestCapabilities reads what modules declare to need: that is what every device has, but for those that are chosen by
 // what it has.
 func TestCapabilities(t *testing.T) {
-	const int64s, int16s, int8s, float64s, float16s = 11, 22, 39, 10, 9 // SpvCapability
+	const int64s, int16s, int8s, float16s = 11, 22, 39, 9 // SpvCapability
 	const ballot, shuffle, dot, dotPacked, model, squares = 64, 65, 6019, 6018, 5345, 6022
 	every := []uint32{1, int64s, int16s, int8s, 61, shuffle, 4433, 4448, 5347}
 	names := 0
@@ -139,8 +139,6 @@ func TestCapabilities(t *testing.T) {
 			if m == shaders.AttendMatrix {
 				allowed = append(allowed, ballot)
 			}
-		case m == shaders.Sample:
-			allowed = append(allowed, float64s)
 		case m == shaders.PeakDot4 || strings.HasPrefix(name, "mat") && !strings.HasSuffix(name, "_plain") &&
 			!strings.Contains(name, "half") && !strings.Contains(name, "16") && !strings.Contains(name, "float"):
 			allowed = append(allowed, dot, dotPacked)

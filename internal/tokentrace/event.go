@@ -26,14 +26,14 @@ type (
 		Prompt   []int32
 		Settings []byte // how it samples, as JSON
 		Text     string // of the prompt; empty where only ids were recorded
-		Client   uint64 // whose it is: clients are numbered as they come; 0 in traces before version 3
+		Client   uint64 // whose it is: clients are numbered as they come
 	}
 	// Step is a step that was computed.
 	Step struct {
 		Time   uint64
 		Spans  []Span
-		Tokens []int32 // of its rows, -1 where it is not known; none in traces of version 1
-		Budget Budget  // zero in traces before version 3
+		Tokens []int32 // of its rows, -1 where it is not known
+		Budget Budget
 	}
 	// Budget holds the inputs of a step's formation that come from the clock; all other inputs are in the trace.
 	Budget struct{ Rows, Alone, Fixed int }
@@ -41,7 +41,7 @@ type (
 	Span struct {
 		Sequence       uint64
 		Position, Rows int
-		Proposed       int // of Rows, the last ones: of tokens that were guessed; 0 in traces before version 4
+		Proposed       int // of Rows, the last ones: of tokens that were guessed
 	}
 	// Foreseen is a prediction of a layer's experts for the rows of the last step, made by the layer's router from an
 	// earlier residual stream: the input of the layer before it or, if Late is set, that layer's output. Margins are

@@ -13,13 +13,12 @@ import (
 
 // Reader reads a trace.
 type Reader struct {
-	Model   Model
-	version byte
-	in      *bufio.Reader
-	at      int64 // byte where the next record begins
-	body    bytes.Buffer
-	left    []byte // of the record that is being taken apart
-	wrong   string // what of it was not as it must be
+	Model Model
+	in    *bufio.Reader
+	at    int64 // byte where the next record begins
+	body  bytes.Buffer
+	left  []byte // of the record that is being taken apart
+	wrong string // what of it was not as it must be
 }
 
 const (
@@ -41,9 +40,8 @@ func NewReader(r io.Reader) (*Reader, error) {
 	if kind != kindModel || len(t.left) == 0 {
 		return nil, fmt.Errorf("the first record of the trace is of kind %d: want the model's, %d", kind, kindModel)
 	}
-	if t.version = t.left[0]; t.version < 1 || t.version > version {
-		return nil, fmt.Errorf("the trace is of version %d, and this program reads versions up to %d: record it again",
-			t.version, version)
+	if err := known(t.left[0]); err != nil {
+		return nil, err
 	}
 	t.left = t.left[1:]
 	m := &t.Model
@@ -59,6 +57,18 @@ func NewReader(r io.Reader) (*Reader, error) {
 		m.Layers = append(m.Layers, l)
 	}
 	return t, t.end(kindModel)
+}
+
+// known returns an error for a trace of another version.
+func known(v byte) error {
+	switch {
+	case v == version:
+		return nil
+	case v > 0 && v < version:
+		return fmt.Errorf("the trace is of version %d, whose tokens were drawn by weights of floating point: this program "+
+			"draws by whole numbers, and reads version %d: record it again", v, version)
+	}
+	return fmt.Errorf("the trace is of version %d, and this program reads version %d: record it again", v, version)
 }
 
 // Next returns the next event, or io.EOF at the end. The event belongs to the caller.
@@ -97,10 +107,7 @@ func (t *Reader) open() *Open {
 	if s := t.text(); s != "" {
 		e.Settings = []byte(s)
 	}
-	e.Text = t.text()
-	if t.version >= 3 {
-		e.Client = t.number(math.MaxUint64)
-	}
+	e.Text, e.Client = t.text(), t.number(math.MaxUint64)
 	return e
 }
 
@@ -108,20 +115,13 @@ func (t *Reader) step() *Step {
 	e := &Step{Time: t.number(math.MaxUint64)}
 	for range t.count() {
 		s := Span{Sequence: t.number(math.MaxUint64), Position: int(t.number(mostID)), Rows: int(t.number(mostID))}
-		if t.version >= 4 {
-			s.Proposed = int(t.number(uint64(s.Rows)))
-		}
+		s.Proposed = int(t.number(uint64(s.Rows)))
 		e.Spans = append(e.Spans, s)
-	}
-	if t.version == 1 {
-		return e
 	}
 	for range t.count() {
 		e.Tokens = append(e.Tokens, int32(t.number(mostID))-1)
 	}
-	if t.version >= 3 {
-		e.Budget = Budget{int(t.number(mostID)), int(t.number(mostID)), int(t.number(mostID))}
-	}
+	e.Budget = Budget{int(t.number(mostID)), int(t.number(mostID)), int(t.number(mostID))}
 	return e
 }
 

@@ -3,6 +3,7 @@ package tokentrace
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"testing"
@@ -38,40 +39,17 @@ func margins(experts, rows int) []int8 {
 	return m
 }
 
-// TestOldVersions: traces of version 1 have no tokens with their steps, those of version 2 no clients and no budgets,
-// and those of version 3 nothing proposed.
+// TestOldVersions: a trace whose tokens were drawn in another way is refused, and told why.
 func TestOldVersions(t *testing.T) {
-	steps := map[byte][]byte{1: {9, 1, 1, 0, 2}, 2: {9, 1, 1, 0, 2, 2, 6, 0}, 3: {9, 1, 1, 0, 2, 2, 6, 0, 7, 8, 9}}
-	for v, step := range steps {
-		data := written(t)
-		at := bytes.IndexByte(data[len(magic):], version) + len(magic)
-		for data[at-2] != kindModel {
-			at += 1 + bytes.IndexByte(data[at+1:], version)
+	for v := range byte(version) {
+		data := bytes.Replace(written(t), append([]byte{version}, "\x05small"...), append([]byte{v}, "\x05small"...), 1)
+		_, _, err := readAll(data)
+		if v == 0 {
+			require.EqualError(t, err, "the trace is of version 0, and this program reads version 5: record it again")
+			continue
 		}
-		data[at] = v
-		opens := bytes.Index(data, []byte("hello")) + 5
-		length := bytes.IndexByte(data[:opens], kindOpen) + 1
-		for data[length-1] != kindOpen || int(data[length]) != opens-length { // with the client's byte behind the text
-			length++
-		}
-		if v < 3 {
-			data[length]--
-		} else {
-			opens++
-		}
-		data = append(append(data[:opens:opens], kindStep, byte(len(step))), step...)
-		_, all, err := readAll(data)
-		require.ErrorIs(t, err, io.EOF)
-		want := &Step{Time: 9, Spans: []Span{{Sequence: 1, Rows: 2}}}
-		if v >= 2 {
-			want.Tokens = []int32{5, -1}
-		}
-		if v == 3 {
-			want.Budget = Budget{7, 8, 9}
-			require.Equal(t, uint64(7), all[0].(*Open).Client)
-		}
-		require.Equal(t, want, all[1])
-		require.Equal(t, "hello", all[0].(*Open).Text)
+		require.EqualError(t, err, fmt.Sprintf("the trace is of version %d, whose tokens were drawn by weights of floating "+
+			"point: this program draws by whole numbers, and reads version 5: record it again", v))
 	}
 }
 

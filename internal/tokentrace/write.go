@@ -10,7 +10,7 @@ import (
 // magic begins every trace; version follows it.
 const (
 	magic   = "sluice token trace\n"
-	version = 4
+	version = 5
 )
 
 // Writer writes a trace. Its methods keep none of their arguments. After an error all methods return it.

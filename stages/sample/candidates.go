@@ -1,15 +1,19 @@
 package sample
 
 import (
+	"cmp"
 	"math"
+	"math/bits"
 	"slices"
+
+	"github.com/sluice-ai/sluice/internal/backend"
 )
 
 // candidate is a token that may still be chosen.
 type candidate struct {
-	id    int32
-	logit float64
-	p     float64 // a probability after softmax, a weight after weigh
+	id     int32
+	logit  float32
+	weight uint64 // after weigh
 }
 
 // better orders candidates: the likeliest first, among equal ones the lower id first.
@@ -60,7 +64,7 @@ func (c *candidates) fill(row []float32, floor float64, k int) {
 	if k <= 0 || k > len(row)/4 {
 		for i, x := range row {
 			if l := float64(x); l >= floor && !math.IsInf(l, -1) {
-				c.list = append(c.list, candidate{id: int32(i), logit: l})
+				c.list = append(c.list, candidate{id: int32(i), logit: x})
 			}
 		}
 		if k > 0 {
@@ -76,7 +80,7 @@ func (c *candidates) fill(row []float32, floor float64, k int) {
 		if x <= bound || float64(x) < floor {
 			continue
 		}
-		c.list = append(c.list, candidate{id: int32(i), logit: float64(x)})
+		c.list = append(c.list, candidate{id: int32(i), logit: x})
 		if len(c.list) == 2*k {
 			slices.SortFunc(c.list, better)
 			c.list = c.list[:k]
@@ -108,66 +112,65 @@ func (c *candidates) best() candidate {
 	return best
 }
 
-// softmax sets the probabilities and returns their norm: log p = logit − norm.
-func (c *candidates) softmax() (norm float64) {
-	c.weigh(1)
-	sum := c.total()
-	for i := range c.list {
-		c.list[i].p /= sum
-	}
-	return c.best().logit + log(sum)
-}
-
-// weigh sets each p to exp(logit/temp), up to a common factor. Temperature 0 leaves the best candidate alone.
-func (c *candidates) weigh(temp float64) {
-	best := c.best()
-	if temp <= 0 {
-		c.list = append(c.list[:0], best)
-		temp = 1
-	}
+// weigh sets the weights under a temperature, which is above 0, and returns what weighed, and the sum.
+func (c *candidates) weigh(temp float64) (by backend.Weigher, total uint64) {
+	by = backend.NewWeigher(c.best().logit, backend.ScaleOf(temp))
 	for i := range c.list {
 		x := &c.list[i]
-		x.p = exp((x.logit - best.logit) / temp)
+		x.weight = backend.WeightOf(by.Surprise(x.logit))
+		total += x.weight
 	}
+	return by, total
 }
 
-func (c *candidates) total() (sum float64) {
+func (c *candidates) total() (sum uint64) {
 	for i := range c.list {
-		sum += c.list[i].p
+		sum += c.list[i].weight
 	}
 	return sum
 }
 
-// entropy returns the entropy of the probabilities, in nats. norm is the result of softmax.
-func (c *candidates) entropy(norm float64) (h float64) {
-	for _, x := range c.list {
-		h += float64(x.p * (norm - x.logit))
+// meanSurprise returns the mean of the surprises, compared with the likeliest candidate, by weights that add up to
+// total.
+func (c *candidates) meanSurprise(by *backend.Weigher, total uint64) uint64 {
+	var high, low uint64 // below 2¹²⁷: what has a weight has a surprise of at most 43·2⁵⁶
+	for i := range c.list {
+		x := &c.list[i]
+		if x.weight == 0 {
+			continue
+		}
+		h, l := bits.Mul64(x.weight, by.Surprise(x.logit))
+		var carry uint64
+		low, carry = bits.Add64(low, l, 0)
+		high, _ = bits.Add64(high, h, carry)
 	}
-	return h
+	mean, _ := bits.Div64(high, low, total)
+	return mean
 }
 
 // typical keeps the candidates whose information, −log p, is closest to its mean, the entropy, until their
-// probabilities exceed p. Source: Meister et al., arXiv:2202.00666.
-func (c *candidates) typical(p float64, keep int) {
+// weights exceed a share p of all. Source: Meister et al., arXiv:2202.00666.
+func (c *candidates) typical(p float32, keep int) {
 	if p >= 1 {
 		return
 	}
-	norm := c.softmax()
-	h := c.entropy(norm)
+	by, total := c.weigh(1)
+	mean := c.meanSurprise(&by, total)
+	for i := range c.list { // for the time of sorting, weights are distances
+		s := by.Surprise(c.list[i].logit)
+		c.list[i].weight = max(s, mean) - min(s, mean)
+	}
 	slices.SortFunc(c.list, func(a, b candidate) int {
-		switch x, y := math.Abs(norm-a.logit-h), math.Abs(norm-b.logit-h); {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
+		if a.weight != b.weight {
+			return cmp.Compare(a.weight, b.weight)
 		}
 		return better(a, b)
 	})
 	c.sorted = false
-	sum := 0.0
+	share, sum := backend.ShareOf(p), uint64(0)
 	for i := range c.list {
-		sum += c.list[i].p
-		if sum > p && i+1 >= keep {
+		sum += backend.WeightOf(by.Surprise(c.list[i].logit))
+		if i+1 >= keep && exceeds(sum, share, total) {
 			c.list = c.list[:i+1]
 			break
 		}
@@ -175,45 +178,48 @@ func (c *candidates) typical(p float64, keep int) {
 	c.sort()
 }
 
+// exceeds reports whether a sum is more than a share of all.
+func exceeds(sum uint64, share uint32, all uint64) bool {
+	high, low := bits.Mul64(all, uint64(share))
+	return sum>>32 > high || sum>>32 == high && sum<<32 > low
+}
+
 // topP keeps the likeliest candidates until their probabilities reach p. Source: Holtzman et al.,
 // arXiv:1904.09751.
-func (c *candidates) topP(p float64, keep int) {
+func (c *candidates) topP(p float32, keep int) {
 	if p >= 1 {
 		return
 	}
-	c.softmax()
+	_, total := c.weigh(1)
+	least := backend.LeastSum(backend.ShareOf(p), total)
 	if c.sorted {
-		c.reach(len(c.list), p, keep)
+		c.reach(len(c.list), least, keep)
 		return
 	}
-	// The answer is a head of the sorted list. Sort those above a probability, and lower that until it is there.
-	top := 0.0
-	for i := range c.list {
-		top = max(top, c.list[i].p)
-	}
-	for _, least := range [...]float64{0x1p-8, 0x1p-16, 0x1p-32, 0} {
+	// The answer is a head of the sorted list. Sort those above a weight, and lower that until it is there.
+	for _, floor := range [...]uint64{backend.WeightOne >> 8, backend.WeightOne >> 16, backend.WeightOne >> 32, 0} {
 		n := 0
 		for i := range c.list {
-			if c.list[i].p >= least*top {
+			if c.list[i].weight >= floor {
 				c.list[i], c.list[n] = c.list[n], c.list[i]
 				n++
 			}
 		}
 		slices.SortFunc(c.list[:n], better)
-		if c.reach(n, p, keep) {
+		if c.reach(n, least, keep) {
 			break
 		}
 	}
 	c.sorted = true
 }
 
-// reach cuts the list where the sum of its first n candidates, which are sorted, reaches p, and reports whether it
-// does.
-func (c *candidates) reach(n int, p float64, keep int) bool {
-	sum := 0.0
+// reach cuts the list where the weights of its first n candidates, which are sorted, add up to least, and reports
+// whether they do.
+func (c *candidates) reach(n int, least uint64, keep int) bool {
+	sum := uint64(0)
 	for i := range c.list[:n] {
-		sum += c.list[i].p
-		if sum >= p && i+1 >= keep {
+		sum += c.list[i].weight
+		if sum >= least && i+1 >= keep {
 			c.list = c.list[:i+1]
 			return true
 		}
@@ -223,36 +229,40 @@ func (c *candidates) reach(n int, p float64, keep int) bool {
 
 // minP keeps the candidates with at least p times the probability of the likeliest. Source: Nguyen et al.,
 // arXiv:2407.01082.
-func (c *candidates) minP(p float64, keep int) {
+func (c *candidates) minP(p float32, keep int) {
 	if p <= 0 {
 		return
 	}
-	floor := c.best().logit + log(p)
-	n := 0
-	for i := range c.list {
-		if c.list[i].logit >= floor {
-			n++
+	by, most := backend.NewWeigher(c.best().logit, backend.ScaleOf(1)), backend.SurpriseOf(p)
+	less := func(x candidate) bool { return by.Surprise(x.logit) > most }
+	if keep > 1 { // the likeliest stays anyway
+		n := len(c.list)
+		for i := range c.list {
+			if less(c.list[i]) {
+				n--
+			}
+		}
+		if n < keep {
+			c.sort()
+			c.list = c.list[:min(keep, len(c.list))]
+			return
 		}
 	}
-	if n < keep {
-		c.sort()
-		c.list = c.list[:min(keep, len(c.list))]
-		return
-	}
-	c.list = slices.DeleteFunc(c.list, func(x candidate) bool { return x.logit < floor })
+	c.list = slices.DeleteFunc(c.list, less)
 }
 
 // xtc ("exclude top choices") removes the candidates with at least the threshold's probability, except the least
 // likely of them. Source: llama.cpp, tools/main/README.md.
-func (c *candidates) xtc(threshold float64, keep int) {
+func (c *candidates) xtc(threshold float32, keep int) {
 	if threshold > 0.5 {
 		return
 	}
-	c.softmax()
+	_, total := c.weigh(1)
+	least := backend.LeastSum(backend.ShareOf(threshold), total)
 	var last candidate
 	n := 0
 	for _, x := range c.list {
-		if x.p >= threshold {
+		if x.weight >= least {
 			if n == 0 || better(last, x) < 0 {
 				last = x
 			}
@@ -262,13 +272,13 @@ func (c *candidates) xtc(threshold float64, keep int) {
 	if n < 2 || len(c.list)-(n-1) < keep {
 		return
 	}
-	c.list = slices.DeleteFunc(c.list, func(x candidate) bool { return x.p >= threshold && x.id != last.id })
+	c.list = slices.DeleteFunc(c.list, func(x candidate) bool { return x.weight >= least && x.id != last.id })
 }
 
-// surprising removes the candidates with a surprise of more than mu bits, but leaves the best. p are weights.
+// surprising removes the weighed candidates with a surprise of more than mu bits, but leaves the best.
 func (c *candidates) surprising(mu float64) {
-	best, floor := c.best(), exp(float64(-mu*math.Ln2))*c.total()
-	c.list = slices.DeleteFunc(c.list, func(x candidate) bool { return x.p < floor && x.id != best.id })
+	best, floor := c.best(), exp(float64(-mu*math.Ln2))*float64(c.total())
+	c.list = slices.DeleteFunc(c.list, func(x candidate) bool { return float64(x.weight) < floor && x.id != best.id })
 }
 
 // temperature returns Temp, or a value that depends on the model's uncertainty: from Temp−DynTempRange at entropy 0
@@ -279,18 +289,45 @@ func (c *candidates) temperature(p *Params) float64 {
 		return temp
 	}
 	least := max(0, temp-span)
-	share := min(1, c.entropy(c.softmax())/log(float64(len(c.list))))
+	share := min(1, c.entropy()/log(float64(len(c.list))))
 	return least + float64((temp+span-least)*pow(share, float64(p.DynTempExponent)))
 }
 
-// pick draws a candidate by its weight. u is uniform in [0, 1).
-func (c *candidates) pick(u float64) candidate {
-	target, sum := u*c.total(), 0.0
-	for _, x := range c.list {
-		sum += x.p
-		if sum > target {
-			return x
-		}
+// entropy returns the entropy of the probabilities, in nats.
+func (c *candidates) entropy() float64 {
+	by, total := c.weigh(1)
+	mean := float64(c.meanSurprise(&by, total)) * 0x1p-56
+	return float64(mean*math.Ln2) + log(float64(total)/backend.WeightOne)
+}
+
+// draw weighs the candidates under a temperature, and picks one. Temperature 0 takes the best.
+func (c *candidates) draw(temp float64, d draws) candidate {
+	if temp <= 0 {
+		best := c.best()
+		c.list = append(c.list[:0], best)
+		temp = 1
 	}
-	return c.best() // u·total was rounded up to total
+	_, total := c.weigh(temp)
+	return c.pick(d.below(total))
+}
+
+// pick returns the candidate that a point lies in when weights lie side by side in the order of ids, whatever the order
+// of the list: first the half of the id's bits that are the higher ones, then the others.
+func (c *candidates) pick(point uint64) candidate {
+	const digit = 11 // bits, of the 22 that ids have
+	prefix := int32(0)
+	for _, shift := range [...]int{digit, 0} {
+		var sums [1 << digit]uint64
+		for i := range c.list {
+			if x := &c.list[i]; x.id>>shift>>digit == prefix {
+				sums[x.id>>shift&(1<<digit-1)] += x.weight
+			}
+		}
+		d := int32(0)
+		for ; point >= sums[d]; d++ {
+			point -= sums[d]
+		}
+		prefix = prefix<<digit | d
+	}
+	return c.list[slices.IndexFunc(c.list, func(x candidate) bool { return x.id == prefix })]
 }

@@ -4,9 +4,13 @@ import (
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/sluice-ai/sluice/internal/backend"
 )
 
 // chiSquare compares counts with what the probabilities promise.
@@ -119,10 +123,19 @@ func TestIndependentOfOthers(t *testing.T) {
 	require.Equal(t, alone, together)
 }
 
-// The bits that a seed stands for are part of the product: recorded tokens must come again on any machine, after
-// any change.
+// Log-probabilities and mirostat's drift have the same bits on any machine, after any change. Weights are pinned by
+// TestDrawsNeverChange of internal/backend.
 func TestBitsNeverChange(t *testing.T) {
 	require.Equal(t, 0.7978145444684147, draws{7, 9}.uniform(drawToken))
+	var tokens []int32
+	for seed := range uint64(12) {
+		p := Defaults()
+		p.Seed, p.Temp = seed, 1.5
+		r, err := NewSampler(300).Sample(noise(300, 1), &p, nil, State{})
+		require.NoError(t, err)
+		tokens = append(tokens, r.ID)
+	}
+	require.Equal(t, []int32{91, 113, 55, 113, 113, 113, 207, 113, 172, 113, 113, 97}, tokens)
 	h := fnv.New64a()
 	put := func(x float64) {
 		bits := math.Float64bits(x)
@@ -153,6 +166,134 @@ func TestFunctions(t *testing.T) {
 	require.Equal(t, 1.0, pow(0, 0))
 	require.Zero(t, pow(0, 2))
 	require.InDelta(t, math.Pow(0.3, 1.7), pow(0.3, 1.7), 1e-14)
+}
+
+// The whole chain draws as often as the softmax of float64 says, over what its definition leaves. With fewer than 40
+// degrees of freedom, 90 is passed by chance once in 100,000.
+func TestChainDistribution(t *testing.T) {
+	row := noise(60, 5)
+	for name, edit := range map[string]func(*Params){
+		"top-k":       func(p *Params) { p.TopK, p.Temp = 30, 1.3 },
+		"top-p":       func(p *Params) { p.TopP = 0.6 },
+		"min-p":       func(p *Params) { p.MinP = 0.1 },
+		"typical":     func(p *Params) { p.TypicalP = 0.5 },
+		"XTC":         func(p *Params) { p.TopK, p.XTCProbability, p.XTCThreshold = 30, 1, 0.05 },
+		"temperature": func(p *Params) { p.TopK, p.Temp, p.DynTempRange = 20, 1, 0.5 },
+		"the default": func(p *Params) { p.TopK, p.TopP, p.MinP, p.Temp = 40, 0.95, 0.05, 0.8 },
+	} {
+		p := plain()
+		edit(&p)
+		want, sure := naiveChain(row, &p, nil, p.XTCProbability > 0)
+		require.True(t, sure, name)
+		require.Less(t, len(want), 41, name)
+		s, seen := NewSampler(len(row)), map[int32]int{}
+		const n = 20000
+		for seed := range uint64(n) {
+			p.Seed = seed
+			r, err := s.Sample(row, &p, nil, State{})
+			require.NoError(t, err)
+			require.Contains(t, want, r.ID, name)
+			seen[r.ID]++
+		}
+		x := 0.0
+		for id, share := range want {
+			x += (float64(seen[id]) - n*share) * (float64(seen[id]) - n*share) / (n * share)
+		}
+		require.Less(t, x, 90.0, name)
+	}
+}
+
+// A draw depends on which candidates there are and not on their order: pick finds in any order what a walk by ids does,
+// and settings that remove none change nothing.
+func TestOrderIndependence(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		row := drawLogits(t)
+		p := plain()
+		p.Temp, p.Seed = rapid.Float32Range(0.05, 5).Draw(t, "temp"), rapid.Uint64().Draw(t, "seed")
+		s := NewSampler(len(row))
+		want, err := s.Sample(row, &p, nil, State{})
+		require.NoError(t, err)
+		for _, edit := range []func(*Params){
+			func(p *Params) { p.TopK = len(row) }, func(p *Params) { p.TopK = math.MaxInt32 },
+			func(p *Params) { p.TypicalP, p.MinKeep = 0.5, len(row) }, func(p *Params) { p.TopP, p.MinKeep = 0, len(row) },
+			func(p *Params) { p.MinP = math.SmallestNonzeroFloat32 },
+		} {
+			q := p
+			edit(&q)
+			got, err := s.Sample(row, &q, nil, State{})
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
+		var c candidates
+		for id, weight := range rapid.SliceOfN(rapid.Uint64Range(0, 9), 1, 40).Draw(t, "weights") {
+			c.list = append(c.list, candidate{id: int32(id * id * 2621), weight: weight})
+		}
+		c.list[0].weight++
+		point := rapid.Uint64Range(0, c.total()-1).Draw(t, "point")
+		left, by := point, 0
+		for left >= c.list[by].weight {
+			left -= c.list[by].weight
+			by++
+		}
+		id := c.list[by].id
+		c.list = rapid.Permutation(c.list).Draw(t, "order")
+		require.Equal(t, id, c.pick(point).id)
+	})
+}
+
+// Every mask over a few tokens: the token is one that is allowed, and that which the row without the others gives.
+func TestAllMasks(t *testing.T) {
+	row := logsOf(0.3, 0.05, 0.2, 0.1, 0.15, 0.08, 0.07, 0.05)
+	s := NewSampler(len(row))
+	for _, temp := range []float32{0, 0.2, 1, 3} {
+		for mask := range uint64(1 << len(row)) {
+			p := Defaults()
+			p.Temp, p.Seed = temp, mask*31
+			left := slices.Clone(row)
+			for i := range left {
+				if mask>>i&1 == 0 {
+					left[i] = float32(math.Inf(-1))
+				}
+			}
+			want, err := s.Sample(left, &p, nil, State{})
+			got, among := s.SampleAmong([]uint64{mask}, row, &p, nil, State{})
+			if mask == 0 {
+				require.Error(t, err)
+				require.Error(t, among)
+				continue
+			}
+			require.NoError(t, err)
+			require.NoError(t, among)
+			require.Equal(t, want, got)
+			require.NotZero(t, mask>>got.ID&1)
+		}
+	}
+}
+
+// The most tokens there may be, all alike, and the vocabularies of today: sums do not run over, and every eighth of the
+// vocabulary gets its share. One token more is refused.
+func TestLargestVocabulary(t *testing.T) {
+	for _, vocab := range []int{262144, backend.MaxDrawn} {
+		if vocab == backend.MaxDrawn && testing.Short() {
+			continue
+		}
+		row, s, p := make([]float32, vocab), NewSampler(vocab), plain()
+		_, err := s.Sample(row, &p, nil, State{})
+		require.NoError(t, err)
+		total := s.candidates.total()
+		require.Equal(t, uint64(vocab)<<42, total)
+		require.EqualValues(t, 0, s.candidates.pick(0).id)
+		require.EqualValues(t, vocab-1, s.candidates.pick(total-1).id)
+		require.EqualValues(t, vocab/2, s.candidates.pick(uint64(vocab/2)<<42).id)
+		counts, even := make([]int, 8), slices.Repeat([]float64{1. / 8}, 8)
+		for seed := range uint64(4000) {
+			counts[int(draws{seed, 3}.below(total)>>42)*8/vocab]++
+		}
+		require.Less(t, chiSquare(counts, even), 36.0)
+	}
+	p := plain()
+	_, err := NewSampler(backend.MaxDrawn+1).Sample(make([]float32, backend.MaxDrawn+1), &p, nil, State{})
+	require.EqualError(t, err, "4194304 tokens: a draw is among at most 4194303")
 }
 
 func TestNoAlloc(t *testing.T) {

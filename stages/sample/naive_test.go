@@ -316,7 +316,7 @@ func chainLikeNaive(t *rapid.T) (compared bool) {
 	require.Len(t, s.candidates.list, len(want))
 	for _, x := range s.candidates.list {
 		require.Contains(t, want, x.id)
-		require.InDelta(t, want[x.id], x.p/total, 1e-6)
+		require.InDelta(t, want[x.id], float64(x.weight)/float64(total), 1e-6)
 	}
 	return true
 }

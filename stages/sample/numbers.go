@@ -2,6 +2,7 @@ package sample
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 )
@@ -72,5 +73,13 @@ const (
 // draws yields the random numbers of a position.
 type draws struct{ seed, position uint64 }
 
-// uniform returns a number in [0, 1).
-func (d draws) uniform(index uint64) float64 { return backend.Uniform(d.seed, d.position, index) }
+// uniform returns a number in [0, 1), with 53 bits.
+func (d draws) uniform(index uint64) float64 {
+	return float64(backend.Random(d.seed, d.position, index)>>11) * 0x1p-53
+}
+
+// below returns a number below n, which picks the token.
+func (d draws) below(n uint64) uint64 {
+	point, _ := bits.Mul64(backend.Random(d.seed, d.position, drawToken), n)
+	return point
+}

@@ -3,6 +3,9 @@ package sample
 import (
 	"fmt"
 	"math"
+	"slices"
+
+	"github.com/sluice-ai/sluice/internal/backend"
 )
 
 // State is the state that a sequence carries from token to token besides its tokens. The zero value starts a
@@ -57,6 +60,9 @@ func (s *Sampler) SampleAmong(
 	if len(logits) != s.vocab {
 		return Result{}, fmt.Errorf("%d logits: want %d, one for each token of the vocabulary", len(logits), s.vocab)
 	}
+	if s.vocab > backend.MaxDrawn {
+		return Result{}, fmt.Errorf("%d tokens: a draw is among at most %d", s.vocab, backend.MaxDrawn)
+	}
 	best, err := likeliest(logits)
 	if err != nil {
 		return Result{}, err
@@ -92,14 +98,13 @@ func (s *Sampler) SampleAmong(
 func (s *Sampler) chain(row []float32, p *Params, d draws) int32 {
 	c := &s.candidates
 	c.fill(row, sigmaFloor(row, float64(p.TopNSigma)), p.TopK)
-	c.typical(float64(p.TypicalP), p.MinKeep)
-	c.topP(float64(p.TopP), p.MinKeep)
-	c.minP(float64(p.MinP), p.MinKeep)
+	c.typical(p.TypicalP, p.MinKeep)
+	c.topP(p.TopP, p.MinKeep)
+	c.minP(p.MinP, p.MinKeep)
 	if d.uniform(drawXTC) < float64(p.XTCProbability) {
-		c.xtc(float64(p.XTCThreshold), p.MinKeep)
+		c.xtc(p.XTCThreshold, p.MinKeep)
 	}
-	c.weigh(c.temperature(p))
-	return c.pick(d.uniform(drawToken)).id
+	return c.draw(c.temperature(p), d).id
 }
 
 // mirostat chooses among the tokens whose surprise, −log₂ p, is at most µ = 2·Tau + drift, and moves µ towards the
@@ -111,8 +116,9 @@ func (s *Sampler) mirostat(row []float32, p *Params, drift float64, d draws) (in
 	c.weigh(float64(p.Temp))
 	tau := float64(p.Tau)
 	c.surprising(2*tau + drift)
-	x := c.pick(d.uniform(drawToken))
-	surprise := -log(x.p/c.total()) / math.Ln2
+	total := c.total()
+	x := c.pick(d.below(total))
+	surprise := -log(float64(x.weight)/float64(total)) / math.Ln2
 	return x.id, drift - float64(float64(p.Eta)*(surprise-tau))
 }
 
@@ -138,16 +144,24 @@ func likeliest(logits []float32) (int32, error) {
 
 // logProbs sets the log-probability of the chosen token and the n likeliest ones.
 func (s *Sampler) logProbs(logits []float32, n int, r *Result) {
-	c := &s.candidates
-	c.fill(logits, math.Inf(-1), 0)
-	norm := c.softmax()
+	norm := normOf(logits)
 	r.LogProb = float32(float64(logits[r.ID]) - norm)
 	if n == 0 {
 		return
 	}
+	c := &s.candidates
 	c.fill(logits, math.Inf(-1), n)
 	r.Top = make([]TokenProb, len(c.list))
 	for i, x := range c.list {
-		r.Top[i] = TokenProb{ID: x.id, LogProb: float32(x.logit - norm)}
+		r.Top[i] = TokenProb{ID: x.id, LogProb: float32(float64(x.logit) - norm)}
 	}
+}
+
+// normOf returns the norm of a row's probabilities: log p = logit − norm.
+func normOf(row []float32) float64 {
+	best, sum := float64(slices.Max(row)), 0.0
+	for _, x := range row {
+		sum += exp(float64(x) - best)
+	}
+	return best + log(sum)
 }

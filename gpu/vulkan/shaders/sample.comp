@@ -1,6 +1,5 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_shader_explicit_arithmetic_types_float64 : require
 #extension GL_KHR_memory_scope_semantics : require
 // Draws a token of a row of logits, as stages/sample does, bit for bit: the likeliest TOPK, those of them that together
 // reach a probability, those with some share of the likeliest one's, and of these one by its weight under a temperature.
@@ -9,8 +8,9 @@
 // parts. Grid: parts, draws; the second time one part. The best are found by counting: digit by digit, from the highest, of
 // keys of 64 bits, which are in the order of logits, and of equal ones in that of ids backwards.
 //
-// What is left is few and sorted; sums go in that order, in float64, each operation rounded for itself.
-// Shared memory: MOST·24 bytes and 3 KB.
+// What is left is few, and weighed by whole numbers, as internal/backend/draw.go defines them, from the bits of logits: no
+// float is computed with. Their sums are exact, so that nothing has to be sorted.
+// Shared memory: MOST·16 bytes and 3 KB.
 //
 // variant: sample
 #include "lib/buffers.glsl"
@@ -20,12 +20,12 @@ layout(constant_id = 0) const uint JOIN = 0;
 layout(constant_id = 1) const uint MOST = 1024; // TOPK is at most
 
 struct Draw {
-	uvec2 chance; // a float64 in [0, 1), which picks the token
-	uvec2 share;    // the logarithm of the least share of the likeliest one's probability, a float64
-	float temp;
-	float reach;    // the probability that is enough; 1: all
-	uint topK;      // 0: this row is not drawn
-	uint none;
+	uint64_t random; // picks the token
+	uint64_t most;   // a surprise, than which none is larger
+	uint factor;     // of the temperature's scale
+	int shift;
+	uint reach;      // the share of all weights that is enough, in units of 2^-32
+	uint topK;       // 0: this row is not drawn
 };
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Draws { Draw v[]; };
@@ -43,26 +43,30 @@ layout(push_constant, scalar) uniform Push {
 
 const uint NONE = 0xffffffffu;
 
+const uint ALL = 0xffffffffu;    // of reach: no share is enough
+const uint PLAIN = 3098164009u;  // factor and shift of temperature 1
+const int PLAIN_SHIFT = 25;
+
 shared uint counts[256];
+shared uint sums[256];
 shared uint found;
 shared uint digit;
 shared uint above;
 shared uint keys[MOST];
 shared uint tokens[MOST];
-shared uint order[MOST];
-shared double weights[MOST];
+shared uint64_t weights[MOST];
 shared uint left;
+shared uint best; // key
 
-// key has the order of floats. What cannot be drawn is 0.
+// key has the order of floats. What cannot be drawn, -Inf and NaN, is 0.
 uint key(float v) {
-	if (!(v > -uintBitsToFloat(0x7f800000u))) {
+	uint b = floatBitsToUint(v);
+	if (b == 0xff800000u || (b & 0x7fffffffu) > 0x7f800000u) {
 		return 0;
 	}
-	uint b = floatBitsToUint(v == 0.0 ? 0.0 : v); // -0 is 0
+	b = b == 0x80000000u ? 0 : b; // -0 is 0
 	return (b >> 31) != 0 ? ~b : b | 0x80000000u;
 }
-
-double logit(uint key) { return double(uintBitsToFloat((key >> 31) != 0 ? key & 0x7fffffffu : ~key)); }
 
 uint topK() { return min(draws.v[gl_WorkGroupID.y].topK, MOST); }
 
@@ -90,10 +94,10 @@ void nth(uint n) {
 	uint thread = gl_LocalInvocationID.x, own = counts[255 - thread], sum = own; // of this digit and those above it
 	for (uint step = 1; step < 256; step *= 2) {
 		barrier();
-		order[thread] = sum;
+		sums[thread] = sum;
 		barrier();
 		if (thread >= step) {
-			sum += order[thread - step];
+			sum += sums[thread - step];
 		}
 	}
 	if (sum >= n && sum - own < n) {
@@ -161,94 +165,114 @@ void gather(uvec2 from) {
 	}
 }
 
-// sort sets order to the places of the candidates, the best first.
-void sort() {
-	for (uint i = gl_LocalInvocationID.x; i < left; i += 256) {
-		uint before = 0;
-		for (uint j = 0; j < left; j++) {
-			before += keys[j] > keys[i] || keys[j] == keys[i] && tokens[j] < tokens[i] ? 1 : 0;
+// units is a logit in units of 2^-shift, towards 0; from 2^55 on no more than its order.
+int64_t units(uint key, int shift) {
+	uint b = (key >> 31) != 0 ? key & 0x7fffffffu : ~key & 0x7fffffffu, exponent = b >> 23;
+	uint64_t u = uint64_t(b & 0x7fffffu | (exponent > 0 ? 0x800000u : 0));
+	int up = int(max(exponent, 1)) - 150 + shift;
+	if (up >= 32) {
+		u = uint64_t(b) << 32;
+	} else if (up >= 0) {
+		u <<= up;
+	} else {
+		u >>= min(-up, 24);
+	}
+	return (key >> 31) != 0 ? int64_t(u) : -int64_t(u);
+}
+
+// surprise is how much less likely than the best a token is: a power of two, in units of 2^-56.
+uint64_t surprise(uint key, uint factor, int shift) {
+	return min(uint64_t(units(best, shift)) - uint64_t(units(key, shift)), uint64_t(0xffffffffu)) * factor;
+}
+
+// high is the upper word of a product.
+uint high(uint a, uint b) {
+	uint upper, lower;
+	umulExtended(a, b, upper, lower);
+	return upper;
+}
+
+// roots are the numbers 2^(31 - i/32).
+const uint roots[32] = uint[32](
+	2147483648u, 2101467502u, 2056437387u, 2012372174u, 1969251188u, 1927054196u, 1885761398u, 1845353420u,
+	1805811301u, 1767116489u, 1729250827u, 1692196547u, 1655936265u, 1620452965u, 1585730000u, 1551751076u,
+	1518500250u, 1485961921u, 1454120821u, 1422962010u, 1392470869u, 1362633090u, 1333434672u, 1304861917u,
+	1276901417u, 1249540052u, 1222764986u, 1196563654u, 1170923762u, 1145833280u, 1121280436u, 1097253708u);
+
+// weight is 2^(42-surprise), rounded down.
+uint64_t weight(uint64_t s) {
+	uint whole = uint(s >> 56), fraction = uint(s >> 24), power = roots[fraction >> 27];
+	if (whole > 42) {
+		return 0;
+	}
+	uint r = fraction & 0x7ffffffu, less = 238388332u - high(r, 41309550u);
+	less = 1031764991u - high(r, less);
+	less = high(r, 2977044472u - high(r, less));
+	return uint64_t(power - high(power, less)) << 11 >> whole;
+}
+
+// enough is the least sum of weights that is a share of all, which is below 2^53.
+uint64_t enough(uint share, uint64_t all) {
+	uint64_t low = (all & 0xffffffffu) * share, least = (all >> 32) * share + (low >> 32);
+	return uint(low) != 0 ? least + 1 : least;
+}
+
+// point is a random number below all, which is below 2^53: all·random/2^64.
+uint64_t point(uint64_t random, uint64_t all) {
+	uint64_t r0 = random & 0xffffffffu, r1 = random >> 32, a0 = all & 0xffffffffu, a1 = all >> 32;
+	uint64_t middle = r1 * a0 + (r0 * a0 >> 32), other = r0 * a1 + (middle & 0xffffffffu);
+	return r1 * a1 + (middle >> 32) + (other >> 32);
+}
+
+// cut sets the weights of all that do not stay to 0, and of the others to those under the temperature. A token stays if
+// those that are better are together not enough, and if its own surprise is not too large.
+void cut(Draw d) {
+	uint gone = 0, n = 0;
+	if (d.reach != ALL) {
+		for (uint i = gl_LocalInvocationID.x; i < left; i += 256) {
+			weights[i] = weight(surprise(keys[i], PLAIN, PLAIN_SHIFT));
 		}
-		order[before] = i;
+		barrier();
 	}
-	barrier();
-}
-
-// power is eˣ for x of 0 or less: operation by operation what exp of stages/sample is.
-double power(double x) {
-	if (x < -708.0LF) {
-		return 0.0LF;
-	}
-	precise double k = x * 1.4426950408889634074LF;
-	k = k + 0.5LF;
-	k = floor(k);
-	precise double high = k * 6.93147180369123816490e-01LF, low = k * 1.90821492927058770002e-10LF;
-	precise double r = x - high;
-	r = r - low;
-	precise double s = r * r;
-	const double evens[5] = double[5](1.0LF / 40320.0LF, 1.0LF / 720.0LF, 1.0LF / 24.0LF, 1.0LF / 2.0LF, 1.0LF);
-	const double odds[5] = double[5](1.0LF / 362880.0LF, 1.0LF / 5040.0LF, 1.0LF / 120.0LF, 1.0LF / 6.0LF, 1.0LF);
-	precise double even = 1.0LF / 3628800.0LF, odd = 1.0LF / 39916800.0LF;
-	for (uint i = 0; i < 5; i++) {
-		even = even * s;
-		even = even + evens[i];
-		odd = odd * s;
-		odd = odd + odds[i];
-	}
-	odd = odd * r;
-	even = even + odd;
-	even = even * packDouble2x32(uvec2(0, uint(1023 + int(k)) << 20));
-	return even;
-}
-
-// weigh sets the weights of all that are left.
-void weigh(double temp) {
-	double best = logit(keys[order[0]]);
-	for (uint i = gl_LocalInvocationID.x; i < left; i += 256) {
-		precise double x = logit(keys[order[i]]) - best;
-		x = x / temp;
-		weights[i] = power(x);
-	}
-	barrier();
-}
-
-double total() {
-	precise double sum = 0.0LF;
-	for (uint i = 0; i < left; i++) {
-		sum = sum + weights[i];
-	}
-	return sum;
-}
-
-// cut is how many candidates are left by probability and share.
-uint cut(Draw d) {
-	uint n = left;
-	if (d.reach < 1.0) {
-		precise double all = total(), sum = 0.0LF;
-		for (uint i = 0; i < n; i++) {
-			precise double p = weights[i] / all;
-			sum = sum + p;
-			if (sum >= double(d.reach)) {
-				n = i + 1;
+	for (uint i = gl_LocalInvocationID.x; i < left; i += 256, n++) {
+		if (surprise(keys[i], PLAIN, PLAIN_SHIFT) > d.most) {
+			gone |= 1u << n;
+		} else if (d.reach != ALL) {
+			uint64_t all = 0, before = 0;
+			for (uint j = 0; j < left; j++) {
+				uint64_t w = weights[j];
+				all += w;
+				before += keys[j] > keys[i] || keys[j] == keys[i] && tokens[j] < tokens[i] ? w : 0;
 			}
+			gone |= before > 0 && before >= enough(d.reach, all) ? 1u << n : 0;
 		}
 	}
-	precise double least = logit(keys[order[0]]) + packDouble2x32(d.share);
-	while (n > 1 && logit(keys[order[n - 1]]) < least) {
-		n--;
+	barrier();
+	n = 0;
+	for (uint i = gl_LocalInvocationID.x; i < left; i += 256, n++) {
+		weights[i] = (gone >> n & 1) != 0 ? 0 : weight(surprise(keys[i], d.factor, d.shift));
 	}
-	return n;
+	barrier();
 }
 
-// pick is the place of the token that the draw's number falls on.
-uint pick(Draw d) {
-	precise double target = packDouble2x32(d.chance) * total(), sum = 0.0LF;
-	for (uint i = 0; i < left; i++) {
-		sum = sum + weights[i];
-		if (sum > target) {
-			return i;
+// pick sets found to the token that the draw's point lies in, when weights lie side by side in the order of ids.
+void pick(Draw d) {
+	for (uint i = gl_LocalInvocationID.x; i < left; i += 256) {
+		uint64_t all = 0, before = 0;
+		if (weights[i] == 0) {
+			continue;
+		}
+		for (uint j = 0; j < left; j++) {
+			uint64_t w = weights[j];
+			all += w;
+			before += tokens[j] < tokens[i] ? w : 0;
+		}
+		uint64_t at = point(d.random, all);
+		if (before <= at && at < before + weights[i]) {
+			found = tokens[i];
 		}
 	}
-	return 0;
+	barrier();
 }
 
 void main() {
@@ -260,23 +284,21 @@ void main() {
 	if (JOIN == 0) {
 		return;
 	}
-	uint token = 0;
-	if (left > 0) {
-		sort();
-		weigh(1.0LF);
-		uint n = cut(d);
-		barrier();
-		if (gl_LocalInvocationID.x == 0) {
-			left = n;
-		}
-		barrier();
-		weigh(double(d.temp));
-		token = tokens[order[pick(d)]];
-	}
 	if (gl_LocalInvocationID.x == 0) {
-		ids.v[gl_WorkGroupID.y] = token;
+		found = 0;
+		best = 0;
+	}
+	barrier();
+	for (uint i = gl_LocalInvocationID.x; i < left; i += 256) {
+		atomicMax(best, keys[i], gl_ScopeWorkgroup, 0, gl_SemanticsRelaxed);
+	}
+	barrier();
+	cut(d);
+	pick(d);
+	if (gl_LocalInvocationID.x == 0) {
+		ids.v[gl_WorkGroupID.y] = found;
 		if (uint64_t(second) != 0) {
-			second.v[gl_WorkGroupID.y] = token;
+			second.v[gl_WorkGroupID.y] = found;
 		}
 	}
 }

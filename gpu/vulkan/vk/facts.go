@@ -72,7 +72,6 @@ const (
 type Features struct {
 	Int8, Int16, Int64 bool
 	Float16            bool
-	Float64            bool
 	Storage8           bool
 	Storage16          bool
 	Scalar             bool // scalar block layout

@@ -79,7 +79,6 @@ type flag struct {
 }
 
 var flags = []flag{
-	{"shaderFloat64", func(f *features) *uint32 { return &f.core.flags[39] }, func(h *Features) *bool { return &h.Float64 }, false},
 	{"shaderInt64", func(f *features) *uint32 { return &f.core.flags[40] }, func(h *Features) *bool { return &h.Int64 }, true},
 	{"shaderInt16", func(f *features) *uint32 { return &f.core.flags[41] }, func(h *Features) *bool { return &h.Int16 }, true},
 	{"storageBuffer16BitAccess", func(f *features) *uint32 { return &f.f11.flags[0] }, func(h *Features) *bool { return &h.Storage16 }, true},

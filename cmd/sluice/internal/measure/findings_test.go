@@ -71,9 +71,9 @@ func TestDoctorSaysWithoutWhat(t *testing.T) {
 		e.Lookup = func(name string) (string, bool) { return names, name == "SLUICE_VULKAN_WITHOUT" }
 		return gpus(e)
 	}
-	f := without("timestamps,shaderFloat64")[0]
+	f := without("timestamps,shaderFloat16")[0]
 	require.True(t, f.OK)
-	require.Regexp(t, `; without timestamps, .*shaderFloat64.*; SLUICE_VULKAN_WITHOUT=timestamps,shaderFloat64`, f.State)
+	require.Regexp(t, `; without timestamps, .*shaderFloat16.*; SLUICE_VULKAN_WITHOUT=timestamps,shaderFloat16`, f.State)
 	f = without("storageBuffer16BitAccess")[0]
 	require.False(t, f.OK)
 	require.Contains(t, f.State, "cannot be used: it has no storageBuffer16BitAccess")
