@@ -39,19 +39,10 @@ type work struct{ row, seen float64 }
 func worksOf(p *ir.Program) []work {
 	all := make([]work, len(p.Segments))
 	for s := range p.Segments {
-		w := &all[s]
-		values := func(r ir.Ref) float64 { return float64(p.Weights[r].Rows) * float64(p.Weights[r].Cols) }
 		for i := range p.Segments[s].Nodes {
-			switch n := &p.Segments[s].Nodes[i]; n.Op {
-			case ir.Linear, ir.HeadLinear:
-				w.row += values(n.W)
-			case ir.Experts:
-				for _, r := range n.Experts.Matrices() {
-					w.row += values(r) * float64(n.Experts.Used) / float64(p.Weights[r].Experts)
-				}
-			case ir.Attend:
-				w.seen += slowerSeen * float64(n.Attend.Heads*(n.Attend.KDim+n.Attend.VDim))
-			}
+			c := p.CostOf(&p.Segments[s].Nodes[i])
+			all[s].row += c.Products
+			all[s].seen += slowerSeen * c.Seen
 		}
 	}
 	return all

@@ -44,8 +44,33 @@ func TestEveryOpIsWhole(t *testing.T) {
 		require.NotNil(t, o.fits, "%s has no rule", op)
 		require.NotNil(t, o.loop, "%s has no loop", op)
 		require.NotEmpty(t, o.cases, "%s has no case", op)
+		costs(t, op)
 	}
 	require.Equal(t, "op 200", Op(200).String())
+}
+
+// costs: what multiplies by matrices says how often, and so does what reads positions or keeps a matrix of each head.
+func costs(t *testing.T, op Op) {
+	for _, c := range op.Cases() {
+		b := NewBuilder("case", func(string) bool { return true })
+		x := b.Embed("token_embd", 256, 256)
+		b.Layer(0)
+		x = c.Build(b, x, 256)
+		b.Layer(1)
+		b.FFN()
+		b.Logits(b.Scale(b.Rows(b.Scale(x, 0.5)), 2))
+		p, err := b.Program(1 << 10)
+		require.NoError(t, err, c.Name)
+		for i := range p.Segments {
+			for j := range p.Segments[i].Nodes {
+				n := &p.Segments[i].Nodes[j]
+				cost := p.CostOf(n)
+				require.Equal(t, len(n.Matrices()) > 0, cost.Products > 0, "products of %s", n.Op)
+				require.Equal(t, n.Attend != nil, cost.Seen > 0 && cost.Looks > 0, "positions of %s", n.Op)
+				require.Equal(t, n.Scan != nil, cost.Scanned > 0, "state of %s", n.Op)
+			}
+		}
+	}
 }
 
 func TestOptionalTensors(t *testing.T) {

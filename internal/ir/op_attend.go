@@ -24,10 +24,16 @@ type AttendArgs struct {
 // Class is the cache class of what a row sees.
 func (a *AttendArgs) Class() Class { return Class{Window: a.Window, Chunked: a.Chunked} }
 
+// costOfAttend: each position that a head sees has a weight.
+func costOfAttend(_ *Program, n *Node) Cost {
+	a := n.Attend
+	return Cost{Seen: float64(a.Heads * (a.KDim + a.VDim)), Looks: float64(a.Heads)}
+}
+
 // attendOp describes Attend.
 var attendOp = operation{
 	name: "attend", inputs: [2]int{1, 3}, w: optional, b: none, use: Vector, fits: fitsAttend,
-	loop: (*Frame).attend,
+	loop: (*Frame).attend, cost: costOfAttend,
 	args: func(n *Node) string {
 		a := n.Attend
 		s := fmt.Sprintf("kv=%d heads=%d/%d dims=%d/%d scale=%g cap=%g window=%d",

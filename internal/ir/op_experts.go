@@ -23,10 +23,20 @@ func (e *ExpertsArgs) Matrices() []Ref {
 	return []Ref{e.Gate, e.Up, e.Down}
 }
 
+// costOfExperts is that of the experts that a row uses.
+func costOfExperts(p *Program, n *Node) Cost {
+	used, c := float64(n.Experts.Used), Cost{}
+	for _, r := range n.Experts.Matrices() {
+		c.Products += p.valuesOf(r) * used / float64(p.Weights[r].Experts)
+	}
+	c.Values = used * float64(p.Widths[n.In[0]]+4*p.Weights[n.Experts.Down].Cols+p.Widths[n.Out])
+	return c
+}
+
 // expertsOp describes Experts.
 var expertsOp = operation{
 	name: "experts", inputs: [2]int{2, 2}, w: none, b: none, use: 0, fits: fitsExperts,
-	more: expertsWeights, loop: (*Frame).experts, byRow: true,
+	more: expertsWeights, loop: (*Frame).experts, cost: costOfExperts, byRow: true,
 	args: func(n *Node) string {
 		s := fmt.Sprintf("%s used=%d", n.Act, n.Experts.Used)
 		if n.Experts.Before {

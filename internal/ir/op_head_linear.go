@@ -5,7 +5,7 @@ import "fmt"
 // headLinearOp describes HeadLinear.
 var headLinearOp = operation{
 	name: "head linear", inputs: [2]int{1, 1}, w: required, b: none, use: Matrix, fits: fitsHeadLinear,
-	loop: (*Frame).headLinear, byRow: true,
+	loop: (*Frame).headLinear, cost: costOfMatrix, byRow: true,
 	args: func(n *Node) string { return fmt.Sprintf("heads=%d", n.Heads) },
 	cases: []Case{
 		{"head linear", func(b *Builder, x Value, n int) Value {

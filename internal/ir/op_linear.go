@@ -5,7 +5,7 @@ import "fmt"
 // linearOp describes Linear.
 var linearOp = operation{
 	name: "linear", inputs: [2]int{1, 1}, w: required, b: optional, use: Matrix, fits: fitsLinear,
-	loop: (*Frame).linear, byRow: true,
+	loop: (*Frame).linear, cost: costOfMatrix, byRow: true,
 	cases: []Case{
 		{"linear", func(b *Builder, x Value, n int) Value { return b.Linear(x, "w", n) }},
 	},

@@ -33,10 +33,15 @@ func (a *ScanArgs) String() string {
 	return s
 }
 
+// costOfScan: the state decays, takes in a row and is read, each of its values three times.
+func costOfScan(_ *Program, n *Node) Cost {
+	return Cost{Scanned: 3 * float64(n.Scan.Heads*n.Scan.KDim*n.Scan.VDim)}
+}
+
 // ssmScanOp describes SSMScan.
 var ssmScanOp = operation{
 	name: "ssm scan", inputs: [2]int{4, 4}, w: required, b: required, use: Vector, fits: fitsScan,
-	loop: (*Frame).scan, keeps: true, more: func(n *Node) []operand { return []operand{{n.Scan.D, optional, Vector}} },
+	loop: (*Frame).scan, cost: costOfScan, keeps: true, more: func(n *Node) []operand { return []operand{{n.Scan.D, optional, Vector}} },
 	args: func(n *Node) string { return fmt.Sprintf("state=%d %s", n.State, n.Scan) },
 	cases: []Case{
 		{"ssm scan", func(b *Builder, x Value, n int) Value {
@@ -51,7 +56,7 @@ var ssmScanOp = operation{
 // deltaRuleOp describes DeltaRule.
 var deltaRuleOp = operation{
 	name: "delta rule", inputs: [2]int{5, 5}, w: required, b: required, use: Vector, fits: fitsScan,
-	loop: (*Frame).scan, keeps: true, more: func(n *Node) []operand { return []operand{{n.Scan.D, none, Vector}} },
+	loop: (*Frame).scan, cost: costOfScan, keeps: true, more: func(n *Node) []operand { return []operand{{n.Scan.D, none, Vector}} },
 	args: func(n *Node) string { return fmt.Sprintf("state=%d %s", n.State, n.Scan) },
 	cases: []Case{
 		{"delta rule", func(b *Builder, x Value, n int) Value {

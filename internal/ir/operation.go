@@ -17,6 +17,7 @@ type operation struct {
 	more   func(n *Node) []operand         // weights besides W and B; nil: none
 	fits   func(p *Program, n *Node) error // what must hold between widths and arguments
 	args   func(n *Node) string            // arguments, in dumps of programs; nil: it has none
+	cost   func(p *Program, n *Node) Cost  // what takes long; nil: nothing but its result's values
 	loop   func(f *Frame, n *Node)         // what it computes: see Frame.Run
 	byRow  bool                            // a row of the result depends on the same row of its inputs only
 	keeps  bool                            // it goes on from what it left of the sequence's rows before
@@ -37,6 +38,33 @@ var operations = []*operation{
 type Case struct {
 	Name  string
 	Build func(b *Builder, x Value, n int) Value
+}
+
+// Cost is what a node computes: multiplications with additions, and numbers that it reads or writes in passing. What it
+// reads of weights and writes as its result is not in it.
+type Cost struct {
+	Products float64 // with weights, for a row
+	Scanned  float64 // of a state, for a row
+	Seen     float64 // for a row and a position that it sees
+	Values   float64 // in passing, for a row
+	Looks    float64 // in passing, for a row and a position that it sees
+}
+
+// CostOf returns what a node costs.
+func (p *Program) CostOf(n *Node) Cost {
+	if o := operations[n.Op]; o.cost != nil {
+		return o.cost(p, n)
+	}
+	return Cost{}
+}
+
+// costOfMatrix is that of a product with W, for which the input is turned into bytes.
+func costOfMatrix(p *Program, n *Node) Cost {
+	return Cost{Products: p.valuesOf(n.W), Values: float64(p.Widths[n.In[0]])}
+}
+
+func (p *Program) valuesOf(r Ref) float64 {
+	return float64(p.Weights[r].Rows) * float64(p.Weights[r].Cols)
 }
 
 // Ops lists every Op, for tests that must cover them all.

@@ -19,24 +19,15 @@ func (m *Model) arithmetic(p *ir.Bound, steps []*step, rows, positions float64) 
 	}
 }
 
-// node counts one. Of a product with weights its input is turned into bytes, and its output is written. Each position
-// that a head sees has a weight. A scan's state decays, takes in a row and is read: three multiplications and additions
-// for each of its values.
+// node counts one.
 func (x *step) node(p *ir.Bound, n *ir.Node, rows, positions float64) {
-	x.values += rows * float64(p.Widths[n.Out])
-	switch n.Op {
-	case ir.Linear, ir.HeadLinear:
-		x.values += rows * float64(p.Widths[n.In[0]])
-	case ir.Experts:
-		ffn := p.Weights[n.Experts.Down].Cols
-		x.values += rows * float64(n.Experts.Used) * float64(p.Widths[n.In[0]]+4*ffn+p.Widths[n.Out])
-	case ir.Attend:
-		a := n.Attend
-		seen := rows * float64(a.Heads) * sees(a, rows, positions)
-		x.values += seen
-		x.attend += 2 * seen * float64(a.KDim+a.VDim)
-	case ir.SSMScan, ir.DeltaRule:
-		x.attend += 2 * 3 * rows * float64(n.Scan.Heads*n.Scan.KDim*n.Scan.VDim)
+	c := p.CostOf(n)
+	x.values += rows * (float64(p.Widths[n.Out]) + c.Values)
+	x.attend += 2 * rows * c.Scanned
+	if a := n.Attend; a != nil {
+		seen := rows * sees(a, rows, positions)
+		x.values += seen * c.Looks
+		x.attend += 2 * seen * c.Seen
 	}
 }
 
