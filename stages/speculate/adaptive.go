@@ -1,0 +1,146 @@
+package speculate
+
+import "math"
+
+// MostGuesses is how many tokens are guessed at a time, at most.
+const MostGuesses = 7
+
+// lengths are those that are chosen among.
+var lengths = [...]int{1, 2, 3, 5, MostGuesses}
+
+// Adaptive has as many tokens of one sequence guessed as make its steps give most tokens in their time: none, where any
+// number makes it slower, but for one token now and then, to see whether that has changed.
+type Adaptive struct {
+	from   Source
+	clock  *Clock
+	each   float64 // of a guess: what it costs, in steps of one row
+	known  [trusts]estimate
+	trust  Trust // of the newest guesses
+	length int   // that Ready found for the text of so many tokens
+	at     int
+	buffer []int32
+}
+
+// NewAdaptive begins with what is usual. The clock is that of all sequences of a model; each is what one guess costs,
+// in steps of one row.
+func NewAdaptive(from Source, clock *Clock, each float64) *Adaptive {
+	a := &Adaptive{from: from, clock: clock, each: each, at: -1, buffer: make([]int32, 0, MostGuesses)}
+	for i, right := range [trusts]float64{Scant: 0.4, Some: 0.6, Much: 0.8, Told: 0.8} {
+		a.known[i] = newEstimate(right)
+	}
+	return a
+}
+
+// Ready says whether there are guesses for a text that are worth a step of their own.
+func (a *Adaptive) Ready(text []int32) bool {
+	if a.at != len(text) {
+		a.at = len(text)
+		a.buffer, a.trust = a.from.Guess(text, MostGuesses, a.buffer[:0])
+		a.length = a.choose(len(a.buffer))
+	}
+	return a.length > 0
+}
+
+// Propose appends the guesses, at most n.
+func (a *Adaptive) Propose(text []int32, n int, out []int32) []int32 {
+	if !a.Ready(text) {
+		return out
+	}
+	return append(out, a.buffer[:min(a.length, n)]...)
+}
+
+// Settle tells how many guesses a step had, and how many were right: all those before the first that was not.
+func (a *Adaptive) Settle(guesses, right int) { a.known[a.trust].add(guesses, right) }
+
+// choose is how many of n guesses are worth their cost.
+func (a *Adaptive) choose(n int) (best int) {
+	if n == 0 || !a.clock.Known() {
+		return 0
+	}
+	e := &a.known[a.trust]
+	gain, could := 1.0, false
+	for _, k := range lengths {
+		could = could || a.gain(1, k) > 1
+		if k > n {
+			break
+		}
+		if g := a.gain(e.right(), k); g > gain {
+			best, gain = k, g
+		}
+	}
+	if best == 0 {
+		return e.look(could)
+	}
+	return best
+}
+
+// gain is how many times as many tokens steps give in their time with k guesses, each right so often, as without. The
+// other sequences of a step wait for them and get one token each.
+func (a *Adaptive) gain(right float64, k int) float64 {
+	rows := float64(a.clock.Rows())
+	return (rows - 1 + Expected(right, k)) / rows / (float64(k)*a.each + a.clock.Cost(k))
+}
+
+// Expected is how many tokens a step gives with k guesses, each of which is right so often if those before it are.
+func Expected(right float64, k int) float64 {
+	if right > 1-1e-9 {
+		return float64(k + 1)
+	}
+	return (1 - math.Pow(right, float64(k+1))) / (1 - right)
+}
+
+// estimate is how often guesses are right, from the newest ones, and when it is looked at again where that is too rare.
+type estimate struct {
+	hits, misses float64
+	wait, pause  int // guesses that are left out until one is looked at: of these, and in all
+}
+
+const (
+	first      = 2.0 // guesses that what is usual counts for
+	newest     = 24  // guesses that weigh most
+	leastPause = 16
+	mostPause  = 512
+)
+
+func newEstimate(right float64) estimate {
+	return estimate{hits: right * first, misses: (1 - right) * first, wait: leastPause, pause: leastPause}
+}
+
+func (e *estimate) right() float64 { return e.hits / (e.hits + e.misses) }
+
+// add takes in a step. After the first guess that is wrong nothing is known of the others.
+func (e *estimate) add(guesses, right int) {
+	if guesses == 0 {
+		return
+	}
+	for range right {
+		e.weigh(1, 0)
+	}
+	if right < guesses {
+		e.weigh(0, 1)
+	}
+	switch {
+	case right == guesses: // look again soon
+		e.pause = leastPause
+	case right == 0:
+		e.pause = min(2*e.pause, mostPause)
+	}
+}
+
+func (e *estimate) weigh(hit, miss float64) {
+	const keep = 1 - 1.0/newest
+	e.hits, e.misses = e.hits*keep+hit, e.misses*keep+miss
+}
+
+// look is how many guesses are to be made only to learn: how often they are right, or what they cost where they could
+// not be worth it if all were.
+func (e *estimate) look(could bool) int {
+	if e.wait--; e.wait > 0 {
+		return 0
+	}
+	if !could {
+		e.pause = mostPause
+	}
+	e.wait = e.pause
+	return 1
+}
