@@ -257,8 +257,9 @@ func calls(t *testing.T, s *Stream, before func(n int)) (all []string) {
 	}
 }
 
-// TestStrictCalls: with a strict tool, text and thoughts are free, and a call is kept to its schema from its mark on,
-// whatever the model would say; without, it says what it likes.
+// TestStrictCalls: text and thoughts are free, and a call is kept to the name and the schema of a tool from its mark
+// on, whatever the model would say, be the tool strict or not. One whose schema no grammar can keep has any arguments,
+// and what goes on after its end says what it likes.
 func TestStrictCalls(t *testing.T) {
 	const said = "Let me see.\n\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"place\": \"Mars\", \"days\": 3}}\n</tool_call>"
 	f, err := gguf.Parse(mini.Name, mini.GGUF)
@@ -278,28 +279,44 @@ func TestStrictCalls(t *testing.T) {
 	defer e.Close(context.Background())
 	place := tools.Tool{Name: "get_weather", Parameters: `{"type":"object","properties":{"place":{"enum":["Oslo","Lima"]}},
 		"required":["place"],"additionalProperties":false}`}
-	for _, strict := range []bool{false, true} {
-		place.Strict = strict
-		r := Request{Text: "Hi", MaxTokens: 90, Sampling: greedy(), Thoughts: true,
-			Tools: &tools.Choice{List: []tools.Tool{place}}}
-		s, text, arguments := begin(t, e, r), "", ""
+	other, unkept := place, place
+	other.Name, unkept.Parameters = "get_time", `{"type":"object","properties":{"place":{"type":"array","uniqueItems":true}}}`
+	strict := place
+	strict.Strict = true
+	for _, test := range []struct {
+		name, called, arguments string // expressions
+		tool                    tools.Tool
+		goesOn                  bool
+	}{
+		{"strict", "^get_weather$", `^\{\s*"place"\s*:\s*"(Oslo|Lima)"`, strict, false},
+		{"not strict", "^get_weather$", `^\{\s*"place"\s*:\s*"(Oslo|Lima)"`, place, false},
+		{"a name that nobody declared", "^get_time$", "", other, false},
+		{"a schema that cannot be kept", "^get_weather$", `^\{"place": "Mars", "days": 3\}$`, unkept, false},
+		{"after its end", "^get_weather$", `^\{"place": "Mars", "days": 3\}$`, place, true},
+	} {
+		r := Request{Text: "Hi", MaxTokens: 90, Sampling: greedy(), Thoughts: true, IgnoreEOG: test.goesOn,
+			Tools: &tools.Choice{List: []tools.Tool{test.tool}}}
+		if test.goesOn {
+			r.MaxTokens = len(script) - len(ids) - 501
+		}
+		s, text, arguments, called := begin(t, e, r), "", "", ""
 		var ev Event
 		for s.Next(t.Context(), &ev) == nil {
 			for p, said := range ev.Each() {
-				if p.Kind == tools.Text {
+				switch p.Kind {
+				case tools.Text:
 					text += string(said)
-				} else {
+				case tools.Call:
+					called += p.Name
+				default:
 					arguments += string(said)
 				}
 			}
 		}
 		s.Close()
-		require.Equal(t, "Let me see.", text)
-		if strict {
-			require.Regexp(t, `^\{\s*"place"\s*:\s*"(Oslo|Lima)"`, arguments)
-		} else {
-			require.Equal(t, `{"place": "Mars", "days": 3}`, arguments)
-		}
+		require.Equal(t, "Let me see.", text, test.name)
+		require.Regexp(t, test.called, called, test.name)
+		require.Regexp(t, test.arguments, arguments, test.name)
 	}
 }
 

@@ -60,10 +60,15 @@ func (e *Engine) Generate(r Request) (*Stream, error) {
 	if err := r.Sampling.Check(e.spec.bound.Vocab); err != nil {
 		return nil, refusal.Of("%v", err)
 	}
+	if r.IgnoreEOG && (r.Form != nil || r.Tools != nil && r.Tools.Firm()) {
+		return nil, refusal.Of("the answer is to go on after its end, and to be of a grammar: drop one of both")
+	}
+	if r.IgnoreEOG && r.Tools != nil { // there is more after a call
+		free := *r.Tools
+		free.Free = true
+		r.Tools = &free
+	}
 	if r.Form != nil || r.Tools != nil && r.Tools.Binds() {
-		if r.IgnoreEOG {
-			return nil, refusal.Of("the answer is to go on after its end, and to be of a grammar: drop one of both")
-		}
 		r.Sampling.Masked = true
 	}
 	r.Sampling.Masked = r.Sampling.Masked || r.MostThoughts > 0

@@ -46,8 +46,17 @@ func Calls(writing *tools.Form, t *tools.Choice, thought bool) *Form {
 }
 
 // callsOf is the grammar of an answer that is calls of a request's tools. thought: one may come first, where the model
-// has marks for it.
+// has marks for it. Where nobody insists on arguments, and all schemas together are too much for one grammar, calls are
+// kept to the tools' names.
 func callsOf(form *tools.Form, t *tools.Choice, thought bool) (*grammar.Form, error) {
+	made, err := formOf(form, t, thought, true)
+	if err != nil && !t.Firm() {
+		return formOf(form, t, thought, false)
+	}
+	return made, err
+}
+
+func formOf(form *tools.Form, t *tools.Choice, thought, kept bool) (*grammar.Form, error) {
 	limits := grammar.DefaultLimits()
 	c := caller{form: form, limits: limits, free: map[string]grammar.Expr{},
 		left: lang.Budget{Steps: manySchemas * limits.Steps, States: limits.States}}
@@ -63,7 +72,7 @@ func callsOf(form *tools.Form, t *tools.Choice, thought bool) (*grammar.Form, er
 		if form.Next != "" && !t.Single {
 			next = append(next, grammar.Seq(c.text(form.Next), grammar.Call(calls)))
 		}
-		way, err := c.call(tool, t.Must || tool.Strict, grammar.Alt(next...), !t.Single)
+		way, err := c.call(tool, kept, grammar.Alt(next...), !t.Single)
 		if err != nil {
 			return nil, refusal.Of("the parameters of the tool %s: %v", tool.Name, err)
 		}

@@ -20,10 +20,15 @@ type Choice struct {
 	Must   bool   // the answer is a call, or several; their arguments are kept to the schemas
 	Only   string // with Must: of this one; "": any
 	Single bool   // at most one call
+	Free   bool   // unless it is firm, calls may name any tool, with any arguments
 }
 
-// Binds says that some of what an answer says may be bound.
-func (c *Choice) Binds() bool {
+// Binds says that some of what an answer says may be bound: calls name tools of the list, and their arguments are as
+// the schemas want them, as far as these can be kept.
+func (c *Choice) Binds() bool { return c.Firm() || len(c.List) > 0 && !c.Free }
+
+// Firm says that an answer that cannot be bound is none.
+func (c *Choice) Firm() bool {
 	return c.Must || slices.ContainsFunc(c.List, func(t Tool) bool { return t.Strict })
 }
 
