@@ -265,6 +265,19 @@ func (s *swapper[E]) Changed(name string) {
 	}
 }
 
+// Unload has a model leave once no request uses it or waits for it. One that is asked for again meanwhile stays.
+func (s *swapper[E]) Unload(name string) error {
+	if !slices.Contains(s.source.Names(), name) {
+		return ErrUnknown
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.carry(s.state.Dismiss(now(), name))
+	}
+	return nil
+}
+
 func (s *swapper[E]) want(name string, meek bool) (swap.Ticket, chan error, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/sluice-ai/sluice/actors"
@@ -38,6 +39,14 @@ func (f fixed) Use(_ context.Context, name string) (*actors.Engine, func(), erro
 		return e, func() {}, nil
 	}
 	return nil, nil, actors.ErrUnknown
+}
+
+// Unload implements answer.Models: engines of a fixed list stay.
+func (f fixed) Unload(name string) error {
+	if f.Engine(name) == nil {
+		return actors.ErrUnknown
+	}
+	return errors.New("models of this server stay loaded until it ends")
 }
 
 // Status implements answer.Models: every engine is ready.

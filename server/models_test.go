@@ -44,6 +44,13 @@ func (s *several) Use(_ context.Context, name string) (*actors.Engine, func(), e
 	return nil, nil, actors.ErrUnknown
 }
 
+func (s *several) Unload(name string) error {
+	if s.Engine(name) == nil {
+		return actors.ErrUnknown
+	}
+	return nil
+}
+
 func (s *several) Status(name string) actors.ModelStatus {
 	if s.Engine(name) == nil {
 		return actors.ModelStatus{Phase: swap.Loading, Waiting: 3, Done: 1, Total: 4}

@@ -54,6 +54,7 @@ type cli struct {
 	Replay     measure.Replay     `cmd:"" help:"Replay a recorded trace: compare what keeps experts in memory."`
 	Trace      watch.Trace        `cmd:"" help:"Record what happens inside a running server, and show what its device waits for."`
 	Top        watch.Top          `cmd:"" help:"Watch a running server: models, device, actors."`
+	Stop       watch.Stop         `cmd:"" help:"Have a running server unload a model."`
 	Health     watch.Health       `cmd:"" help:"Ask whether a running server can answer."`
 	Config     config             `cmd:"" help:"Show which settings are in force, and where they come from."`
 	Completion completion         `cmd:"" help:"Print a script that completes commands and flags in a shell."`

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -119,6 +120,52 @@ func TestNamesOfAnyBytes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, answer.StatusCode)
 	require.Contains(t, string(text), "sluice_model_loaded{model=\"na\uFFFDme\"} 1")
+}
+
+// TestServeUnloads: keep_alive 0, llama-server's path and sluice stop unload a model, none loads it first, and who asks
+// next has it loaded again.
+func TestServeUnloads(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.gguf", "b.gguf"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), mini.GGUF, 0o600))
+	}
+	s := launch(t, "--models", dir, "--ctx", "256", "--log", "info")
+	post := func(path, body string) string {
+		answer, err := http.Post(s.url+path, "application/json", strings.NewReader(body))
+		require.NoError(t, err)
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, answer.StatusCode, "%s", text)
+		return string(text)
+	}
+	gone := func(names ...string) {
+		require.Eventually(t, func() bool {
+			is := s.states(t)
+			return !slices.ContainsFunc(names, func(name string) bool { return is[name] != "unloaded" })
+		}, patient, 10*time.Millisecond)
+	}
+	require.Contains(t, post("/api/generate", `{"model":"b","keep_alive":0}`), `"done_reason":"unload"`)
+	require.Contains(t, post("/api/chat", `{"model":"b:latest","messages":[],"keep_alive":"0s"}`), `"done_reason":"unload"`)
+	require.NotContains(t, s.stderr.String(), "loaded", "a model that is not there is not loaded to be unloaded")
+	for _, unload := range []func(){
+		func() { post("/api/generate", `{"model":"a","keep_alive":0}`) },
+		func() { require.Contains(t, post("/models/unload", `{"model":"a"}`), `{"success":true}`) },
+		func() {
+			o := sluice("", "stop", "a", "--addr", strings.TrimPrefix(s.url, "http://"))
+			require.Equal(t, exitDone, o.code, o.stderr)
+		},
+	} {
+		require.Contains(t, post("/models/load", `{"model":"a"}`), `{"success":true}`)
+		require.Equal(t, "loaded", s.states(t)["a"])
+		unload()
+		gone("a")
+	}
+	said := post("/api/generate", `{"model":"a","prompt":"12 + 30","stream":false,"options":{"num_predict":3},"keep_alive":0}`)
+	require.Contains(t, said, `"done_reason":"length"`)
+	gone("a", "b")
+	s.ctrlC()
+	require.Equal(t, exitDone, <-s.code)
 }
 
 // TestServeKeepAlive: a model that nobody asks for leaves, and comes back.

@@ -40,7 +40,7 @@ var (
 		"--cache-type-k": "--kv-k", "--cache-type-v": "--kv-v", "--kv-cache-dtype": "--kv",
 	}
 	commandsElsewhere = map[string]string{
-		"ps": "top", "stop": "serve --keep-alive", "start": "serve", "search": "pull", "delete": "rm", "remove": "rm",
+		"ps": "top", "start": "serve", "search": "pull", "delete": "rm", "remove": "rm",
 		"info": "show", "models": "list", "generate": "run", "cli": "run", "server": "serve", "ask": "run",
 	}
 )

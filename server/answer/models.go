@@ -28,6 +28,8 @@ type Models interface {
 	Engine(name string) *actors.Engine
 	// Use waits until the model runs, and keeps it running until done is called.
 	Use(ctx context.Context, name string) (e *actors.Engine, done func(), err error)
+	// Unload has the model leave once no request uses it.
+	Unload(name string) error
 	// Status reports whether a model is loaded, waiting, loading or unloading.
 	Status(name string) actors.ModelStatus
 }
@@ -186,6 +188,21 @@ func (d *directory) AskedTo(x *exchange.Exchange, do Task, name string) (*Model,
 		return nil, fault
 	}
 	return m, nil
+}
+
+// Unload has a model leave once no request uses it. It need not run.
+func (d *directory) Unload(name string) *wire.Fault {
+	if names := d.models.Names(); len(names) == 1 {
+		name = names[0]
+	}
+	switch err := d.models.Unload(name); {
+	case err == nil:
+		return nil
+	case errors.Is(err, actors.ErrUnknown):
+		return d.unknown(name)
+	default:
+		return wire.Refused(fasthttp.StatusNotImplemented, "not_supported", "%v", err)
+	}
 }
 
 // Waiting counts the answers of a model that wait for a place in the engine.

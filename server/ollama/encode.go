@@ -24,10 +24,24 @@ func (a *api) serve(rc *fasthttp.RequestCtx, x *exchange.Exchange,
 	if fault != nil {
 		return fault
 	}
+	if name, ok := dismissed(body); ok {
+		m, fault := a.known(name)
+		if fault != nil {
+			return fault
+		}
+		if fault = a.Unload(m.Name); fault == nil {
+			rc.SetContentType("application/json")
+			rc.SetBody(newEncoder(m.Name, began, 0, s).idle("unload"))
+		}
+		return fault
+	}
 	find, loading := timed(a.finder(x, answer.Write))
 	o, fault := parse(body, find)
 	if fault != nil {
 		return fault
+	}
+	if o.unload { // a model that stays was not to be refused for that
+		x.Keep(func() { _ = a.Unload(o.Model.Name) })
 	}
 	e := newEncoder(o.Model.Name, began, *loading, s)
 	if o.idle != "" {

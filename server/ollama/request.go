@@ -3,6 +3,7 @@ package ollama
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sluice-ai/sluice/actors"
@@ -15,7 +16,8 @@ import (
 // request is a decoded request: an order, or none if it only loads or unloads a model.
 type request struct {
 	answer.Order
-	idle string // why there is no order: "load" or "unload"
+	idle   string // why there is no order: "load" or "unload"
+	unload bool   // the model is to leave after the answer
 }
 
 // fields are the members of a request's body.
@@ -30,12 +32,30 @@ func (f fields) common(m *answer.Model, vars *jsontext.Object) (o request, r act
 	f.probs(&r)
 	r.Form = f.format()
 	f.think(vars)
-	if o.idle = "load"; f.unloads() {
+	if o.idle, o.unload = "load", f.unloads(); o.unload {
 		o.idle = "unload"
 	}
 	f.Flag("truncate", new(bool)) // nothing is: a prompt that does not fit is refused
 	f.Flag("shift", new(bool))
 	return o, r
+}
+
+// mostDismissal is how many bytes a request has at most that only unloads a model.
+const mostDismissal = 4096
+
+// dismissed is the model that a body asks to be unloaded at once, without a question: it is not loaded for that.
+func dismissed(body answer.Body) (name string, ok bool) {
+	if len(body.Text) > mostDismissal || !strings.Contains(body.Text, `"keep_alive"`) {
+		return "", false
+	}
+	f := fields{decode.Fields{Fields: wire.ReadFields(body.Text, body.Budget)}}
+	f.Text("model", &name)
+	for _, question := range [...]string{"prompt", "messages", "suffix"} {
+		if raw, given := f.Get(question); given && raw != `""` && raw != "[]" && raw != "null" {
+			return "", false
+		}
+	}
+	return name, f.unloads() && f.Fault == nil && name != ""
 }
 
 // options decodes the sampling options. Options that say how to load a model are ignored: the server decides that.

@@ -46,10 +46,10 @@ func (s *State) admit(w waiter, now time.Time) Effect {
 	return Effect{Action: Admit, Model: w.model.name, Ticket: w.ticket}
 }
 
-// expire lets those leave that nobody asked for in a long time, or that cannot go on.
+// expire lets those leave that nobody asked for in a long time, that were dismissed, or that cannot go on.
 func (s *State) expire(now time.Time) (effects []Effect) {
 	for _, m := range s.byUse() {
-		old := s.limits.KeepAlive > 0 && now.Sub(m.used) >= s.limits.KeepAlive && !s.wanted(m)
+		old := (m.idle || s.limits.KeepAlive > 0 && now.Sub(m.used) >= s.limits.KeepAlive) && !s.wanted(m)
 		if m.phase == Ready && m.users == 0 && (m.sick || old) {
 			effects = append(effects, s.leave(m, now))
 		}
@@ -138,6 +138,7 @@ func enough(free, need Room, all []*model) (out []*model) {
 }
 
 func (s *State) leave(m *model, now time.Time) Effect {
+	m.idle = false
 	m.turn(Leaving, now)
 	return Effect{Action: Unload, Model: m.name}
 }

@@ -84,6 +84,7 @@ type model struct {
 	since   time.Time     // when its phase began
 	stay    time.Duration // that it takes requests for, once loaded, while others wait
 	sick    bool          // it cannot, or is not to, go on: nobody is admitted, and it leaves with its last user
+	idle    bool          // it leaves when nobody uses it, unless somebody asks for it again
 	changed bool          // its file became another one since it began to be measured
 	closing bool          // others have waited long enough for its room: nobody is admitted
 }
@@ -107,7 +108,7 @@ func (s *State) Want(now time.Time, t Ticket, name string, meek bool) ([]Effect,
 	if !m.open() && len(s.queue) >= s.limits.Queue {
 		return nil, ErrFull
 	}
-	m.used = now
+	m.used, m.idle = now, false
 	s.queue = append(s.queue, waiter{t, m, meek})
 	return s.decide(now), nil
 }
@@ -167,6 +168,14 @@ func (s *State) Unloaded(now time.Time, name string) []Effect {
 func (s *State) Sick(now time.Time, name string) []Effect {
 	if m := s.models[name]; m != nil && m.phase == Ready {
 		m.sick = true
+	}
+	return s.decide(now)
+}
+
+// Dismiss has a model leave once nobody uses it or waits for it.
+func (s *State) Dismiss(now time.Time, name string) []Effect {
+	if m := s.models[name]; m != nil && m.phase != Absent && m.phase != Leaving {
+		m.idle = true
 	}
 	return s.decide(now)
 }

@@ -26,8 +26,8 @@ func begin(l Limits, needs map[string]int64) *story {
 	return s
 }
 
-// tell is one of: want a, meek a, done a, measured a, loaded a, failed a, unloaded a, sick a, changed a, cancel 3,
-// after 5s.
+// tell is one of: want a, meek a, done a, measured a, loaded a, failed a, unloaded a, sick a, changed a,
+// dismiss a, cancel 3, after 5s.
 func (s *story) tell(t *testing.T, line string) string {
 	what, arg, _ := strings.Cut(line, " ")
 	var out []Effect
@@ -50,6 +50,8 @@ func (s *story) tell(t *testing.T, line string) string {
 		out = s.Sick(s.at, arg)
 	case "changed":
 		out = s.Changed(s.at, arg)
+	case "dismiss":
+		out = s.Dismiss(s.at, arg)
 	case "cancel":
 		var n Ticket
 		_, err := fmt.Sscan(arg, &n)
@@ -96,6 +98,14 @@ func TestStories(t *testing.T) {
 		{"one is loaded once for all who ask", Limits{Room: Room{Host: 10}}, map[string]int64{"a": 4}, []string{
 			"want a → measure a", "want a → ", "measured a → load a in 4", "want a → ", "loaded a → admit 1, admit 2, admit 3",
 			"want a → admit 4", "done a → ",
+		}},
+		{"one that is dismissed leaves with its last user", Limits{Room: Room{Host: 10}}, map[string]int64{"a": 4}, []string{
+			"dismiss a → ", "want a → measure a", "measured a → load a in 4", "loaded a → admit 1", "dismiss a → ",
+			"done a → unload a", "unloaded a → ", "dismiss a → ",
+		}},
+		{"unless somebody asks again", Limits{Room: Room{Host: 10}}, map[string]int64{"a": 4}, []string{
+			"want a → measure a", "dismiss a → ", "measured a → load a in 4", "dismiss a → ", "loaded a → admit 1",
+			"want a → admit 2", "done a → ", "done a → ", "dismiss a → unload a", "want a → ", "unloaded a → measure a",
 		}},
 		{"two that fit stay", Limits{Room: Room{Host: 10}}, map[string]int64{"a": 4, "b": 6}, []string{
 			"want a → measure a", "measured a → load a in 4", "want b → measure b", "measured b → ",

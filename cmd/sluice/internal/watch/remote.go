@@ -22,11 +22,15 @@ type remoteFlags struct {
 
 // get asks the server for a path. The caller closes the body.
 func (f *remoteFlags) get(ctx context.Context, e *env.Env, path string) (io.ReadCloser, error) {
+	return f.ask(ctx, e, http.MethodGet, path, nil)
+}
+
+func (f *remoteFlags) ask(ctx context.Context, e *env.Env, method, path string, body io.Reader) (io.ReadCloser, error) {
 	base := f.Addr
 	if !strings.HasPrefix(base, "https://") {
 		base = "http://" + base
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
+	request, err := http.NewRequestWithContext(ctx, method, base+path, body)
 	if err != nil {
 		return nil, env.Usagef("--addr %q is no address: want HOST:PORT", f.Addr)
 	}
@@ -54,5 +58,5 @@ func (f *remoteFlags) get(ctx context.Context, e *env.Env, path string) (io.Read
 	if json.Unmarshal(text, &said) != nil || said.Error.Message == "" {
 		said.Error.Message = "it may be another program, or an older sluice"
 	}
-	return nil, fmt.Errorf("the server at %s answers %d to GET %s: %s", f.Addr, answer.StatusCode, path, said.Error.Message)
+	return nil, fmt.Errorf("the server at %s answers %d to %s %s: %s", f.Addr, answer.StatusCode, method, path, said.Error.Message)
 }
