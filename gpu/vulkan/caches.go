@@ -25,7 +25,7 @@ func cacheKind(f backend.Format) uint32 {
 func (k *Kernels) Caches(f backend.Format) error {
 	if cacheKind(f) == 0 {
 		return fmt.Errorf("caches in %s have no kernels on Vulkan: keep them in %s, or use --device cpu: %w", f,
-			backend.KVList(), errors.ErrUnsupported)
+			backend.KVListOpen(), errors.ErrUnsupported)
 	}
 	return nil
 }

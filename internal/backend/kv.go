@@ -129,7 +129,8 @@ func (kv KV) checkFor(p *ir.Program) error {
 		f := kv.Of(p.Classes[l.Class])
 		switch {
 		case f.Seals() && p.Whole:
-			return fmt.Errorf("cache %d: %s seals blocks, but rows of the model see those after them: want %s", i, f, KVList())
+			return fmt.Errorf("cache %d: %s seals blocks, but rows of the model see those after them: want %s", i, f,
+				KVListOpen())
 		case f.Seals() != (l.Recent > 0):
 			return fmt.Errorf("cache %d in %s: it seals blocks: %t, has a class of recent ones: %t: see KV.Sealing", i, f,
 				f.Seals(), l.Recent > 0)

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/sluice-ai/sluice/internal/kvcode"
 )
 
 // kvType is a type of K and V that has a name for users: `--kv`. A new one is a line in kvTypes, and its forms.
@@ -24,10 +26,20 @@ var kvTypes = [...]kvType{
 	{"f32", Side{Open: Float32{}}, Side{Open: Float32{}}},
 	{"f16", Side{Open: Half{}}, Side{Open: Half{}}},
 	{"q8", Side{Open: Scaled{Each: KVScaled}}, Side{Open: Scaled{}}},
+	{"q5", coded(5, false), coded(5, false)},
+	{"q4", coded(4, false), coded(4, false)},
+	{"tq4", coded(4, true), coded(4, true)},
+	{"tq3", coded(3, true), coded(3, true)},
+	{"tq2", Side{}, coded(2, true)},
+}
+
+// coded is halves in open blocks, and codes of so many bits in sealed ones.
+func coded(bits int, book bool) Side {
+	return Side{Open: Half{}, Sealed: Coded{kvcode.Code{Bits: bits, Book: book}}}
 }
 
 // kvAliases are llama.cpp's names.
-var kvAliases = map[string]string{"q8_0": "q8"}
+var kvAliases = map[string]string{"q8_0": "q8", "q5_0": "q5", "q4_0": "q4"}
 
 func (t *kvType) kv() KV { return KV{Format: Format{Name: t.name, K: t.k, V: t.v}} }
 
@@ -48,6 +60,11 @@ func kvNames(has func(*kvType) bool) (names []string) {
 
 // KVList is the formats that have a name, for people; KVListOfV those of V.
 func KVList() string { return kvList(KVNames()) }
+
+// KVListOpen is the formats that seal no blocks, for people.
+func KVListOpen() string {
+	return kvList(kvNames(func(t *kvType) bool { return t.k.Open != nil && t.k.Sealed == nil && t.v.Sealed == nil }))
+}
 
 // KVListOfV is the types of V, for people.
 func KVListOfV() string { return kvList(KVNamesOfV()) }

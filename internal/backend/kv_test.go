@@ -23,15 +23,15 @@ func TestKVFormats(t *testing.T) {
 	kv, err := ParseKV("q8_0")
 	require.NoError(t, err)
 	require.Equal(t, KVQ8, kv)
-	require.Equal(t, []string{"f32", "f16", "q8", "q8_0"}, KVNames())
+	require.Equal(t, []string{"f32", "f16", "q8", "q5", "q4", "tq4", "tq3", "q4_0", "q5_0", "q8_0"}, KVNames())
 	for _, name := range []string{"", "Q8", "f8"} {
 		_, err := ParseKV(name)
-		require.EqualError(t, err, `KV type "`+name+`": want f32, f16 or q8`)
+		require.EqualError(t, err, `KV type "`+name+`": want f32, f16, q8, q5, q4, tq4 or tq3`)
 	}
 	half := KVF16
 	half.Windowed = Format{Name: "odd", K: Side{Open: Half{}}}
-	require.EqualError(t, half.Check(), `cache format "odd" has no form for K or V: want f32, f16 or q8`)
-	require.EqualError(t, KV{}.Check(), `cache format "" has no form for K or V: want f32, f16 or q8`)
+	require.EqualError(t, half.Check(), `cache format "odd" has no form for K or V: want f32, f16, q8, q5, q4, tq4 or tq3`)
+	require.EqualError(t, KV{}.Check(), `cache format "" has no form for K or V: want f32, f16, q8, q5, q4, tq4 or tq3`)
 	require.Equal(t, "no cache format", KV{}.String())
 }
 
@@ -39,6 +39,7 @@ func TestKVFormats(t *testing.T) {
 func TestMixKV(t *testing.T) {
 	for _, c := range []struct{ k, v, name string }{
 		{"f16", "f16", "f16"}, {"q8", "q8_0", "q8"}, {"f16", "q8_0", "f16/q8"}, {"q8", "f32", "q8/f32"},
+		{"q8", "q4_0", "q8/q4"}, {"q4_0", "q4", "q4"}, {"q5_0", "tq3", "q5/tq3"},
 	} {
 		kv, err := MixKV(c.k, c.v)
 		require.NoError(t, err)
@@ -51,10 +52,18 @@ func TestMixKV(t *testing.T) {
 		require.Equal(t, Format{Name: c.name, K: k.K, V: v.V}, kv.Format)
 	}
 	_, err := MixKV("q3", "f16")
-	require.EqualError(t, err, `KV type "q3" for K: want f32, f16 or q8`)
+	require.EqualError(t, err, `KV type "q3" for K: want f32, f16, q8, q5, q4, tq4 or tq3`)
 	_, err = MixKV("f16", "")
-	require.EqualError(t, err, `KV type "" for V: want f32, f16 or q8`)
-	require.Equal(t, KVNames(), KVNamesOfV())
+	require.EqualError(t, err, `KV type "" for V: want f32, f16, q8, q5, q4, tq4, tq3 or tq2`)
+	_, err = ParseKV("tq2")
+	require.ErrorContains(t, err, `KV type "tq2": want f32`)
+	_, err = MixKV("tq2", "f16")
+	require.ErrorContains(t, err, `KV type "tq2" for K: want f32`)
+	kv, err := MixKV("q8", "tq2")
+	require.NoError(t, err)
+	require.True(t, kv.Seals())
+	require.Contains(t, KVNamesOfV(), "tq2")
+	require.NotContains(t, KVNames(), "tq2")
 }
 
 // TestKVByClass: classes with a window may have a format of their own, and count by it.

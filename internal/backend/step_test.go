@@ -106,7 +106,7 @@ func TestConfigCheck(t *testing.T) {
 		traits Traits
 		want   string
 	}{
-		{func(c *Config) { c.KV = KV{} }, host, `cache format "" has no form for K or V: want f32, f16 or q8`},
+		{func(c *Config) { c.KV = KV{} }, host, `cache format "" has no form for K or V: want f32, f16, q8, q5, q4, tq4 or tq3`},
 		{func(c *Config) { c.Blocks[1] = 0 }, host,
 			"[1 0] KV blocks, 1 rows, 0 wanted: want at least one block and one row"},
 		{func(c *Config) { c.Blocks = []int{3} }, host, "KV blocks of 1 cache classes: the program has 2"},

@@ -32,6 +32,7 @@ func Conformance(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Typ
 	t.Run("Windows", func(t *testing.T) { windows(t, d) })
 	t.Run("Blocks", func(t *testing.T) { Blockwise(t, d, backend.KVF32, backend.KVF16, backend.KVQ8) })
 	t.Run("Seals", func(t *testing.T) { Seals(t, d, oracle) })
+	t.Run("Sealed", func(t *testing.T) { Sealed(t, d, oracle) })
 	t.Run("Mixes", func(t *testing.T) { Mixes(t, d, oracle) })
 	t.Run("Uploads", func(t *testing.T) { uploads(t, d, matrixTypes) })
 	t.Run("Errors", func(t *testing.T) { Errors(t, d, matrixTypes) })

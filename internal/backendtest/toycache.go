@@ -123,6 +123,31 @@ func (w *lawful) rejected(t *testing.T) {
 	sameBits(t, "after more of them", v, got, w.want[(kept+2)*v:])
 }
 
+// Sealed is caches in formats that users name and that seal blocks: d has the oracle's results, and the laws hold.
+func Sealed(t *testing.T, d, oracle backend.Device) {
+	s := small{layers: 2, width: 32, ffn: 96, vocab: 51, heads: 4, kvHeads: 2, head: 16, window: 70}
+	for _, names := range [][2]string{{"q4", "q4"}, {"tq3", "q5"}, {"q8", "tq2"}} {
+		t.Run(names[0]+" "+names[1], func(t *testing.T) {
+			kv, err := backend.MixKV(names[0], names[1])
+			require.NoError(t, err)
+			p, err := gemmaLike(s)
+			require.NoError(t, err)
+			p = kv.Sealing(p)
+			m, err := randomModel(p, 9, all(quant.F32))
+			require.NoError(t, err)
+			tokens := prompt(10, 2*backend.BlockSize+5, m.Vocab)
+			got, want := both(t, d, oracle, m, kv, tokens)
+			require.LessOrEqual(t, relative(got, want), 0.02) // where a value is rounded to another code
+			n := len(tokens)
+			c := backend.Config{Limits: backend.Limits{KV: kv, Blocks: Blocks(p, lawBlocks), MaxRows: 2 * n, MaxWanted: 2 * n}}
+			w := &lawful{loaded: load(t, d, m, c), tokens: tokens}
+			w.want = w.sequence(t, w.tokens, table(n, 0), n)
+			sameBits(t, "in chunks, in other blocks", m.Vocab, w.sequence(t, w.tokens, []int32{9, 0, 4}, 31), w.want)
+			w.rejected(t)
+		})
+	}
+}
+
 // Mixes is caches with K in one format and V in another, in both orders: d has the oracle's results.
 func Mixes(t *testing.T, d, oracle backend.Device) {
 	s := small{layers: 2, width: 32, ffn: 96, vocab: 51, heads: 4, kvHeads: 2, head: 16, window: 70}

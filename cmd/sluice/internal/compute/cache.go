@@ -8,7 +8,7 @@ import (
 
 // CacheFlags say how keys and values are kept.
 type CacheFlags struct {
-	KV  string `name:"kv" enum:"${kv}" default:"f16" help:"Type of the KV cache: ${kvs}, each half as large as the one before."`
+	KV  string `name:"kv" enum:"${kv}" default:"f16" help:"Type of the KV cache: ${kvs}. Fewer bits take less memory, and lose more of long texts."`
 	KVK string `name:"kv-k" enum:",${kv}" default:"" placeholder:"TYPE" help:"Type of the keys in it: these want more bits than values do. Default: that of --kv."`
 	KVV string `name:"kv-v" enum:",${kvv}" default:"" placeholder:"TYPE" help:"Type of the values in it. Default: that of --kv."`
 }

@@ -1,0 +1,164 @@
+package kvcode
+
+import (
+	"math"
+
+	"github.com/sluice-ai/sluice/internal/quant"
+)
+
+// Code is a kind of codes of a rotated row: value i is Level(code i) times the scale of its part of the row.
+type Code struct {
+	Bits int  // of a code, at most 5
+	Book bool // levels are those of a codebook, with one scale a row; else they are even, with a scale for every Part
+}
+
+// Part is how many features have one scale where levels are even.
+const Part = 32
+
+// Scales is how many scales a row of d features has. A scale is a half.
+func (c Code) Scales(d int) int {
+	if c.Book {
+		return 1
+	}
+	return (d + Part - 1) / Part
+}
+
+// Levels are the levels of codes for rows of d features, in units of a scale.
+func (c Code) Levels(d int) (l [32]int8) {
+	if c.Book {
+		copy(l[:], wholeBook(d, c.Bits).levels[:])
+		return l
+	}
+	for i := range 1 << c.Bits {
+		l[i] = int8(i - 1<<(c.Bits-1))
+	}
+	return l
+}
+
+// Encode finds codes and scales of a rotated row.
+func (c Code) Encode(codes []byte, scales []uint16, row []float32) {
+	if c.Book {
+		scales[0] = c.encodeRow(codes, row)
+		return
+	}
+	for i := range scales {
+		to := min((i+1)*Part, len(row))
+		scales[i] = c.encodePart(codes[i*Part:to], row[i*Part:to])
+	}
+}
+
+// encodeRow takes the nearest level of each value, and a scale that gives the row its length back.
+func (c Code) encodeRow(codes []byte, row []float32) uint16 {
+	book, n := wholeBook(len(row), c.Bits), 1<<c.Bits
+	square := 0.0
+	for _, x := range row {
+		square += float64(float64(x) * float64(x))
+	}
+	unit, kept := 0.0, 0
+	if square > 0 {
+		unit = book.unit / math.Sqrt(square/float64(len(row)))
+	}
+	for i, x := range row {
+		at, y := 0, float64(x)*unit
+		for step := n / 2; step > 0; step /= 2 {
+			if y > book.cells[at+step-1] {
+				at += step
+			}
+		}
+		codes[i] = byte(at)
+		kept += int(book.levels[at]) * int(book.levels[at])
+	}
+	return quant.F32ToF16(float32(math.Sqrt(square / float64(kept))))
+}
+
+// tries are what encodePart takes off the levels that the largest value may span, one after the other.
+var tries = [...]float32{0, 0.5, 1, 1.5, 2}
+
+// encodePart tries some scales, of both signs as the levels are not symmetrical, and keeps the one of
+// least error.
+func (c Code) encodePart(codes []byte, row []float32) uint16 {
+	low, high := float32(-int(1)<<(c.Bits-1)), float32(int(1)<<(c.Bits-1)-1)
+	most := float32(0)
+	for _, x := range row {
+		most = max(most, x, -x)
+	}
+	best, scale := float32(-1), float32(0)
+	for i := range 2 * len(tries) {
+		inverse := (-low + 0.5 - tries[i/2]) / most
+		if i%2 == 0 {
+			inverse = -inverse
+		}
+		xc, cc := float32(0), float32(0)
+		for _, x := range row {
+			y := nearest(float32(x*inverse), low, high)
+			xc += float32(x * y)
+			cc += float32(y * y)
+		}
+		if cc > 0 && float32(xc*xc)/cc > best {
+			best, scale = float32(xc*xc)/cc, xc/cc
+		}
+	}
+	half := quant.F32ToF16(scale)
+	inverse := 1 / quant.F16ToF32(half)
+	for i, x := range row {
+		y := float32(0)
+		if half&0x7fff != 0 {
+			y = nearest(float32(x*inverse), low, high)
+		}
+		codes[i] = byte(int(y - low))
+	}
+	return half
+}
+
+// nearest is the level nearest to y, ties to even. Adding 1.5·2²³ leaves no bits behind the point.
+func nearest(y, low, high float32) float32 {
+	const whole = 3 << 22
+	if y < low {
+		return low
+	}
+	if y > high {
+		return high
+	}
+	return float32(y+whole) - whole
+}
+
+// Decode gives values of codes back, rotated as they were.
+func (c Code) Decode(row []float32, codes []byte, scales []uint16) {
+	level, each := c.Levels(len(row)), Part
+	if c.Book {
+		each = len(row)
+	}
+	for i, half := range scales {
+		scale := quant.F16ToF32(half)
+		for j := i * each; j < min((i+1)*each, len(row)); j++ {
+			row[j] = float32(level[codes[j]]) * scale
+		}
+	}
+}
+
+// Pack puts codes side by side, the first in the lowest bits, and Unpack finds them.
+func (c Code) Pack(to, codes []byte) {
+	clear(to)
+	for i, x := range codes {
+		at := i * c.Bits
+		to[at/8] |= x << (at % 8)
+		if at%8+c.Bits > 8 {
+			to[at/8+1] |= x >> (8 - at%8)
+		}
+	}
+}
+
+// Unpack implements what Pack says.
+func (c Code) Unpack(codes, from []byte) {
+	for i := range codes {
+		at := i * c.Bits
+		x := uint(from[at/8]) >> (at % 8)
+		if at%8+c.Bits > 8 {
+			x |= uint(from[at/8+1]) << (8 - at%8)
+		}
+		codes[i] = byte(x & (1<<c.Bits - 1))
+	}
+}
+
+// PackedBytes is what codes of so many features take.
+func (c Code) PackedBytes(d int) int { return (d*c.Bits + 7) / 8 }
