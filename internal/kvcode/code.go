@@ -100,14 +100,20 @@ func (c Code) encodePart(codes []byte, row []float32) uint16 {
 	}
 	half := quant.F32ToF16(scale)
 	inverse := 1 / quant.F16ToF32(half)
+	square, kept := float32(0), float32(0)
 	for i, x := range row {
 		y := float32(0)
 		if half&0x7fff != 0 {
 			y = nearest(float32(x*inverse), low, high)
 		}
 		codes[i] = byte(int(y - low))
+		square, kept = square+float32(x*x), kept+float32(y*y)
 	}
-	return half
+	if kept == 0 {
+		return half
+	}
+	length := float32(math.Sqrt(float64(square / kept)))
+	return quant.F32ToF16(float32(math.Copysign(float64(length), float64(scale))))
 }
 
 // nearest is the level nearest to y, ties to even. Adding 1.5·2²³ leaves no bits behind the point.
