@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -48,7 +49,29 @@ var toolFaults = []struct{ dialect, body, want string }{
 	{"ollama", `"messages":[{"role":"user","content":"x","images":["AAAA"]}]`, "reads text only"},
 	{"chat", `"parallel_tool_calls":"no"`, "want true or false"},
 	{"messages", `"tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"any","disable_parallel_tool_use":1}`, "want true or false"},
-	{"messages", `"tools":[{"type":"web_search_20250305","name":"web_search"}]`, "has no tools of its own"},
+}
+
+// TestOthersTools: tools that are a provider's own, which clients send always, are left out; the functions beside them,
+// and in a namespace, can be called.
+func TestOthersTools(t *testing.T) {
+	r := start(t, Options{}, nil)
+	const function = `{"type":"function","name":"f","parameters":{"type":"object","properties":{}}}`
+	for _, c := range []struct{ path, body string }{
+		{"/v1/responses", `{"input":"x","max_output_tokens":60,"tool_choice":"required","tools":[{"type":"web_search",` +
+			`"external_web_access":false},{"type":"custom","name":"c"},{"type":"namespace","name":"multi","tools":[` + function + `]}]}`},
+		{"/v1/responses", `{"input":"x","max_output_tokens":60,"tool_choice":"required","tools":[{"type":"web_search"},` + function + `]}`},
+		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"max_tokens":60,"tool_choice":"required","tools":[` +
+			`{"type":"web_search"},{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}}]}`},
+		{"/v1/messages", `{"model":"any","messages":[{"role":"user","content":"x"}],"max_tokens":60,"tool_choice":{"type":"any"},` +
+			`"tools":[{"type":"web_search_20250305","name":"web_search"},{"name":"f","input_schema":{"type":"object"}}]}`},
+	} {
+		status, body := r.post(t, c.path, c.body)
+		require.Equal(t, http.StatusOK, status, "%s: %s", c.path, body)
+		require.Contains(t, body, `"name":"f"`, c.path)
+	}
+	status, body := r.post(t, "/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"max_tokens":2,`+
+		`"tools":[{"type":"web_search"}]}`)
+	require.Equal(t, http.StatusOK, status, "none is left: %s", body)
 }
 
 // TestToolFaults: what is wrong with tools, calls and results is said in the dialect's own shape, with its status.

@@ -138,7 +138,6 @@ func TestRefused(t *testing.T) {
 		hi + `,"tools":[5]`:                "tools[0].name: want a text",
 		hi + `,"tools":[{"name":"f"}]`:     "tools[0].input_schema: want an object",
 		hi + `,"tools":[{"name":"f","input_schema":{}},{"name":"f","input_schema":{}}]`: `tools[1].name is "f", as another`,
-		hi + `,"tools":[{"type":"web_search_20250305","name":"web_search"}]`:            "no tools of its own",
 		hi + `,"output_config":{"format":{"type":"regex"}}`:                             `output_config.format.type is "regex"`,
 		hi + `,"output_config":{"format":{"type":"json_schema"}}`:                       "output_config.format.schema is missing: want a JSON Schema",
 		hi + `,"output_config":{"effort":"most"}`:                                       `output_config.effort is "most"`,

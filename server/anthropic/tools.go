@@ -11,11 +11,15 @@ import (
 )
 
 // tools passes the tools to the template, in the form that templates read, and returns the engine's choice of tools.
+// Those of a type of their own are left out, such as web_search_20250305: they are Anthropic's.
 func (f fields) tools(in *chat.Input) *answer.Tools {
 	box, out := answer.Toolbox{}, jsontext.List{}
 	f.choice(&box)
 	for i, item := range f.list() {
 		o, _ := item.(*jsontext.Object)
+		if kind := o.Text("type"); kind != "" && kind != "custom" {
+			continue
+		}
 		out = append(out, f.tool(&box, fmt.Sprintf("tools[%d]", i), o))
 	}
 	if box.Shown() {
@@ -63,10 +67,6 @@ func (f fields) list() jsontext.List {
 
 // tool adds a tool to the box and returns it in the form that templates read.
 func (f fields) tool(box *answer.Toolbox, place string, o *jsontext.Object) *jsontext.Object {
-	if kind := o.Text("type"); kind != "" && kind != "custom" && f.Fault == nil {
-		f.Fault = wire.Invalid(place+".type", "unsupported_value",
-			"%s.type is %q: the server has no tools of its own, want one with an input_schema", place, wire.Shown(kind))
-	}
 	f.Tool(box, o, place, "input_schema")
 	parameters := o.Object("input_schema")
 	if parameters == nil && f.Fault == nil {

@@ -11,7 +11,8 @@ import (
 )
 
 // Tools decodes tools, tool_choice and parallel_tool_calls of OpenAI's chat completions. It passes the tools to the
-// template and returns the engine's choice of tools; nil if nothing can be called.
+// template and returns the engine's choice of tools; nil if nothing can be called. Tools that are no functions are left
+// out: clients send those of a server of OpenAI's always.
 func (f Fields) Tools(in *chat.Input) *answer.Tools {
 	box := answer.Toolbox{}
 	f.ToolChoice(&box, true)
@@ -19,16 +20,22 @@ func (f Fields) Tools(in *chat.Input) *answer.Tools {
 	for i, item := range list {
 		o, _ := item.(*jsontext.Object)
 		place := fmt.Sprintf("tools[%d]", i)
-		if kind := o.Text("type"); kind != "" && kind != "function" && f.Fault == nil {
-			f.Fault = wire.Invalid(place+".type", "unsupported_value", `%s.type is %q: want "function"`, place, wire.Shown(kind))
+		if !isFunction(o) {
+			continue
 		}
 		f.Tool(&box, o.Object("function"), place+".function", "parameters")
 	}
 	if box.Shown() {
-		in.Tools = slices.DeleteFunc(list, func(item jsontext.Value) bool { return !box.Allows(named(item, true)) })
+		in.Tools = slices.DeleteFunc(list, func(item jsontext.Value) bool {
+			o, _ := item.(*jsontext.Object)
+			return !isFunction(o) || !box.Allows(named(item, true))
+		})
 	}
 	return f.Callable(&box)
 }
+
+// isFunction says whether a tool of chat completions is one.
+func isFunction(o *jsontext.Object) bool { return o.Text("type") == "" || o.Text("type") == "function" }
 
 // ToolList decodes the objects of tools.
 func (f Fields) ToolList() jsontext.List {

@@ -295,7 +295,6 @@ var faults = []struct{ chat, body, param, text string }{
 		`tools[0].function.parameters is 7: want a JSON Schema such as {"type": "object"}`},
 	{"c", tooled(`{"name":"f"}},{"type":"function","function":{"name":"f"}`) + `}`, "tools[1].function.name",
 		`tools[1].function.name is "f", as another tool's is: want a name of its own`},
-	{"c", `{` + user + `,"tools":[{"type":"custom"}]}`, "tools[0].type", `tools[0].type is "custom": want "function"`},
 	{"c", `{` + user + `,"response_format":{"type":"xml"}}`, "response_format.type",
 		`response_format.type is "xml": want {"type": "text"}, {"type": "json_object"} or ` +
 			`{"type": "json_schema", "json_schema": {"schema": {...}}}`},

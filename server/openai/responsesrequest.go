@@ -158,20 +158,36 @@ func (f fields) goesOn(o *responseRequest, before past) {
 }
 
 // responseTools decodes tools, tool_choice and parallel_tool_calls. Members that stand beside a tool's type here are
-// in "function" in the form that templates read.
+// in "function" in the form that templates read. Tools that are no functions, such as a search that OpenAI's servers
+// make, are left out: clients send them always. A namespace is the functions in it.
 func (f fields) responseTools(box *answer.Toolbox, in *chat.Input) *answer.Tools {
 	f.ToolChoice(box, false)
 	all := jsontext.List{}
-	for i, item := range f.ToolList() {
-		o, _ := item.(*jsontext.Object)
-		place := fmt.Sprintf("tools[%d]", i)
-		if kind := o.Text("type"); kind != "function" && f.Fault == nil {
-			f.Fault = wire.Invalid(place+".type", "unsupported_value",
-				"%s.type is %q: the server has no tools of its own, want functions", place, wire.Shown(kind))
+	add := func(place string, o *jsontext.Object) {
+		if o.Text("type") != "function" {
+			return
 		}
 		f.Tool(box, o, place, "parameters")
 		if box.Allows(o.Text("name")) {
 			all = append(all, decode.Declared(o.Get("name"), o.Get("description"), o.Get("parameters")))
+		}
+	}
+	for i, item := range f.ToolList() {
+		o, _ := item.(*jsontext.Object)
+		place := fmt.Sprintf("tools[%d]", i)
+		switch o.Text("type") {
+		case "":
+			if f.Fault == nil {
+				f.Fault = wire.Invalid(place+".type", "missing_required_parameter", `%s.type is missing: want "function"`, place)
+			}
+		case "namespace":
+			list, _ := o.Get("tools").(jsontext.List)
+			for j, item := range list {
+				one, _ := item.(*jsontext.Object)
+				add(fmt.Sprintf("%s.tools[%d]", place, j), one)
+			}
+		default:
+			add(place, o)
 		}
 	}
 	if box.Shown() {
