@@ -430,7 +430,7 @@ func TestSample(t *testing.T) {
 			}
 			p := host.Defaults()
 			p.Seed, p.Temp, p.TopK = rnd.Uint64(), 0.3+2*rnd.Float32(), 1+rnd.IntN(60)
-			p.TopP, p.MinP = []float32{1, 0.95, 0.4, 0}[r%4], []float32{0, 0.05, 0.3}[r/4%3]
+			p.TopP, p.MinP = []float32{1, 0.95, 0.4, 0}[r%4], []float32{0, 0.05, 0.3, 1}[r/4%4]
 			result, err := sampler.Sample(row, &p, nil, host.State{})
 			require.NoError(t, err)
 			want[r] = uint32(result.ID)

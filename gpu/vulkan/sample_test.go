@@ -31,7 +31,7 @@ func TestSample(t *testing.T) {
 			randomLogits(row, rnd)
 			p := sample.Defaults()
 			p.Seed, p.Temp, p.TopK = rnd.Uint64(), 0.3+2*rnd.Float32(), 1+rnd.IntN([]int{3, 60, kernel.MaxTopK}[r%3])
-			p.TopP, p.MinP = []float32{1, 0.95, 0.4, 0}[r%4], []float32{0, 0.05, 0.3}[r/4%3]
+			p.TopP, p.MinP = []float32{1, 0.95, 0.4, 0}[r%4], []float32{0, 0.05, 0.3, 1}[r/4%4]
 			history := make([]int32, rnd.IntN(3000))
 			result, err := host.Sample(row, &p, history, sample.State{})
 			require.NoError(t, err)

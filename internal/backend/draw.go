@@ -72,14 +72,17 @@ func WeightOf(surprise uint64) uint64 {
 		return 0
 	}
 	fraction := surprise >> 24 & math.MaxUint32
-	// 2^-(i/32 + r) with r < 1/32: 1 - 2^-r by Taylor's series, (ln 2)ⁿ/n! in units of 2⁻³².
+	// 2^-(i/32 + r) with r < 1/32: 1 - 2^-r by its series.
 	r := fraction & (1<<27 - 1)
-	less := uint64(238388332) - r*41309550>>32
-	less = 1031764991 - r*less>>32
-	less = r * (2977044472 - r*less>>32) >> 32
+	less := series[2] - r*series[3]>>32
+	less = series[1] - r*less>>32
+	less = r * (series[0] - r*less>>32) >> 32
 	power := roots[fraction>>27&31]
 	return (power - power*less>>32) << 11 >> (surprise >> 56)
 }
+
+// series are Taylor's terms (ln 2)ⁿ/n! from n = 1 on, in units of 2⁻³².
+var series = [4]uint64{2977044472, 1031764991, 238388332, 41309550}
 
 // roots are the numbers 2^(31 - i/32).
 var roots = [32]uint64{

@@ -241,6 +241,29 @@ func TestOrderIndependence(t *testing.T) {
 	})
 }
 
+// Of equal tokens exactly as many stay as a share asks for: sums are exact.
+func TestSharesOfEqualTokens(t *testing.T) {
+	for n := 1; n <= 64; n *= 2 {
+		for kept := 1; kept <= n; kept++ {
+			p := plain()
+			p.TopP = float32(kept) / float32(n)
+			s := NewSampler(n)
+			_, err := s.Sample(make([]float32, n), &p, nil, State{})
+			require.NoError(t, err)
+			require.Len(t, s.candidates.list, kept)
+			if p.TypicalP, p.TopP = p.TopP, 1; kept < n { // more than the share, as llama.cpp has it
+				_, err = s.Sample(make([]float32, n), &p, nil, State{})
+				require.NoError(t, err)
+				require.Len(t, s.candidates.list, kept+1)
+			}
+			p.TypicalP, p.MinP = 1, 1
+			_, err = s.Sample(make([]float32, n), &p, nil, State{})
+			require.NoError(t, err)
+			require.Len(t, s.candidates.list, n)
+		}
+	}
+}
+
 // Every mask over a few tokens: the token is one that is allowed, and that which the row without the others gives.
 func TestAllMasks(t *testing.T) {
 	row := logsOf(0.3, 0.05, 0.2, 0.1, 0.15, 0.08, 0.07, 0.05)
