@@ -11,7 +11,10 @@ import (
 // Run runs the phases of a segment one after another: all, or those that some groups have work for. Nothing reads the
 // groups when it returns. It allocates nothing unless it fails.
 func (m *model) Run(w backend.Work, s *backend.Step) error {
-	err := m.compute(&w, s)
+	err := s.Follows(&m.config.Layout, &w)
+	if err == nil {
+		err = m.compute(&w, s)
+	}
 	w.Release()
 	if err != nil || !w.Ends() {
 		return err
@@ -68,8 +71,9 @@ func (m *model) begin(index int, s *backend.Step) error {
 }
 
 // Finish has nothing to wait for.
-func (m *model) Finish(_ *backend.Step, done func(error)) {
+func (m *model) Finish(s *backend.Step, done func(error)) {
 	m.parts.Drop()
+	s.Restart()
 	done(nil)
 }
 

@@ -146,6 +146,9 @@ func (m *model) Run(w backend.Work, s *backend.Step) error {
 	if segment < 0 || segment >= len(m.p.Segments) || !m.config.Computes(segment) {
 		return fmt.Errorf("segment %d of %d is not computed here", segment, len(m.p.Segments))
 	}
+	if err := s.Follows(&m.config.Layout, &w); err != nil {
+		return err
+	}
 	if err := s.Check(m.p.Program, &m.config.Limits, 0); err != nil {
 		return err
 	}
@@ -163,7 +166,10 @@ func (m *model) Run(w backend.Work, s *backend.Step) error {
 }
 
 // Finish has nothing to wait for.
-func (m *model) Finish(_ *backend.Step, done func(error)) { done(nil) }
+func (m *model) Finish(s *backend.Step, done func(error)) {
+	s.Restart()
+	done(nil)
+}
 
 // In keeps a copy of rows as the value.
 func (m *model) In(v ir.Value, _ *backend.Step, rows []float32) error {

@@ -30,6 +30,7 @@ func TestWhereItWentWrong(t *testing.T) {
 	require.NoError(t, quant.Quantize(quant.F32, data, []float32{1, 2, 3e38, 4, 5, 3e38}))
 	require.NoError(t, m.Upload(0, 0, data[:16]))
 	require.EqualError(t, backend.Enqueue(m, 0, &s), "embed, node 0, embed: token_embd.weight: 1 rows were not uploaded")
+	m.Finish(&s, func(err error) { require.NoError(t, err) })
 	require.NoError(t, m.Upload(0, 2, data[16:]))
 	require.NoError(t, backend.Enqueue(m, 0, &s))
 	require.EqualError(t, backend.Enqueue(m, 1, &s), "head, node 1, linear: row 0, feature 1 is +Inf")

@@ -179,8 +179,10 @@ func (m *model) Run(w backend.Work, s *backend.Step) error {
 		return fmt.Errorf("segment %d is no route that is computed here, of experts that share slots", w.Segment)
 	}
 	var err error
-	if w.Whole {
-		err = m.enqueue(w.Segment, s)
+	if err = s.Follows(&m.config.Layout, &w); err != nil || w.Whole {
+		if err == nil {
+			err = m.enqueue(w.Segment, s)
+		}
 		w.Release()
 	} else {
 		err = m.submitPart(&w, s)
@@ -263,6 +265,7 @@ type ended struct {
 func (m *model) Finish(s *backend.Step, done func(error)) {
 	x := m.ring.of(s)
 	m.weights.parts.Drop()
+	s.Restart()
 	e := ended{value: x.value, entry: x, done: done, longest: x.clock.longest}
 	x.from, x.value, x.begun = -1, 0, false
 	if e.value == 0 {

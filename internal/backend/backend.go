@@ -134,8 +134,8 @@ type Model interface {
 	Steps() []*Step
 	// Run executes a segment for the rows of s, or begins to: it does not wait for a device that works beside the
 	// program. A step that Step.Check refuses is an error, a group that is not there is, and so is NaN or infinity that
-	// reaches a product; such errors come from here or from Finish, and the next step is not harmed by either. After an
-	// error the step can only be finished.
+	// reaches a product; such errors come from here or from Finish, and the next step is not harmed by either. So is work
+	// that Step.Follows refuses. After an error the step can only be finished.
 	Run(w Work, s *Step) error
 	// Foresees is the route that Work.Foreseen speaks of after a segment, the next one. It is not ok where none can be
 	// foreseen; see Blind.
@@ -204,6 +204,8 @@ type Step struct {
 	// Out: [len(Wanted)][OutputWidth], logits of the rows that are not drawn, or vectors; room for MaxWanted of them.
 	Logits []float32
 	Drawn  []int32 // out: a token for each of Draws
+
+	next int // segment; see Follows
 }
 
 // Draw says how a device picks the token of a row. Equal draws from equal logits pick the same token on one device.

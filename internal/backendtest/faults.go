@@ -15,6 +15,7 @@ import (
 // Errors holds d to what a device must refuse, with an error and without harm to what comes after.
 func Errors(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 	t.Run("steps", func(t *testing.T) { badSteps(t, d) })
+	t.Run("order", func(t *testing.T) { badOrder(t, d) })
 	t.Run("types", func(t *testing.T) { badTypes(t, d) })
 	t.Run("uploads", func(t *testing.T) { badUploads(t, d) })
 	for _, typ := range matrixTypes {
@@ -53,6 +54,29 @@ func badSteps(t *testing.T, d backend.Device) {
 		require.Error(t, err, name)
 	}
 	sameBits(t, "after bad steps", m.Vocab, l.step(t, good), want)
+}
+
+// badOrder: segments that do not follow the program are refused, the step that was to have them is finished, and the
+// next one has its bits.
+func badOrder(t *testing.T, d backend.Device) {
+	m := tiny(t)
+	l := load(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 2),
+		MaxRows: 8, MaxWanted: 8}})
+	good := rows{[]int32{1, 2, 3}, 0, []int32{1}}
+	want := l.step(t, good)
+	s, last := l.Steps()[0], len(m.Segments)-1
+	for name, order := range map[string][]int{
+		"the second first": {1}, "the last first": {last}, "twice": {0, 0}, "twice, further on": {0, 1, 1},
+		"backwards": {0, 1, 0}, "one left out": {0, 2},
+	} {
+		s.Tokens = append(s.Tokens[:0], good.tokens...)
+		for i, segment := range order {
+			err := backend.Enqueue(l, segment, s)
+			require.Equal(t, i == len(order)-1, err != nil, "%s: segment %d: %v", name, segment, err)
+		}
+		require.NoError(t, finish(l.Model, s), name)
+		sameBits(t, "after "+name, m.Vocab, l.step(t, good), want)
+	}
 }
 
 // badTypes: all weights of a type that no device knows are named at once.

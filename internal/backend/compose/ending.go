@@ -48,6 +48,7 @@ func (m *model) Finish(s *backend.Step, done func(error)) {
 	e.done, e.left = done, len(m.members)
 	m.mu.Unlock()
 	m.entered, m.open = -1, false
+	m.order.Restart()
 	for n, x := range m.members {
 		x.Finish(x.step(i), e.ends[n])
 	}

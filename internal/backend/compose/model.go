@@ -20,9 +20,10 @@ type model struct {
 	of             []*member // by segment
 	steps          []*backend.Step
 	links          *links
-	writers        []int // by value: the segment that writes it
-	entered        int   // the segment that what it takes was brought to; -1: a step begins
-	open           bool  // its last part has not come
+	writers        []int        // by value: the segment that writes it
+	entered        int          // the segment that what it takes was brought to; -1: a step begins
+	open           bool         // its last part has not come
+	order          backend.Step // no step: it says which segment is due, of all devices together
 
 	mu     sync.Mutex
 	ends   []*ending // of the ring
@@ -49,8 +50,12 @@ func (m *model) at(segment int, s *backend.Step) (*member, *backend.Step, error)
 }
 
 // enter says the same of the segment that is run, and brings it what it takes.
-func (m *model) enter(segment int, s *backend.Step) (*member, *backend.Step, error) {
+func (m *model) enter(w *backend.Work, s *backend.Step) (*member, *backend.Step, error) {
+	segment := w.Segment
 	x, at, err := m.at(segment, s)
+	if err == nil {
+		err = m.order.Follows(&m.config.Layout, w)
+	}
 	if err == nil && m.entered < 0 {
 		err = s.Check(m.program, &m.config.Limits, 0)
 	}
@@ -97,7 +102,7 @@ func (m *model) leave(segment int, x *member, s *backend.Step) error {
 
 // Run has a segment, or a part of it, computed where it is to be.
 func (m *model) Run(w backend.Work, s *backend.Step) error {
-	x, at, err := m.enter(w.Segment, s)
+	x, at, err := m.enter(&w, s)
 	if err == nil && !w.Whole {
 		m.open = !w.Last
 		err = x.number(&w)
