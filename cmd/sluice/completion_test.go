@@ -55,8 +55,8 @@ func TestCompletionInBash(t *testing.T) {
 	for _, c := range []struct{ typed, want string }{
 		{"se", "serve"},
 		{"serve --mo", "--model --models"},
-		{"serve --kv q", "q8 q8_0"},
-		{"plan --kv-v q", "q8 q8_0"},
+		{"serve --kv q", "q8 q5 q4 q4_0 q5_0 q8_0"},
+		{"plan --kv-v q", "q8 q5 q4 q4_0 q5_0 q8_0"},
 		{"serve --addr ", ""},
 		{"serve -m x.gguf --keep", "--keep-alive"},
 		{"trace ", "record stalls"},
