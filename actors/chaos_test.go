@@ -157,7 +157,7 @@ func (x *chaos) score(i int) error {
 
 // Actors of a model, and those that models share.
 var (
-	ofModel = []string{"scheduler", "kv", "sampler", "masks", "sessions", "session", "model"}
+	ofModel = []string{"scheduler", "kv", "sampler", "masks", "mover", "sessions", "session", "model"}
 	ofHouse = []string{"device", "device/uploader", "device/packer", "device/prefetcher", "reader", "pool"}
 )
 

@@ -27,6 +27,9 @@ type Model struct {
 	Sequences int
 	// Blocks is the size of the KV cache. Default: one full context, and more for several sequences as memory allows.
 	Blocks int
+	// KVHost is how many bytes of the machine's memory there are for cached blocks that the KV cache has no room for: they
+	// go there and come back, where they would have to be computed again. Default: none.
+	KVHost int64
 	// Rows is the most rows of a step. Default: 512.
 	Rows int
 	// Record, if set, is where the token trace goes (docs/traces.md); RecordIDsOnly leaves out texts.

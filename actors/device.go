@@ -204,6 +204,7 @@ func (d *device) worked(m *aside) {
 // install takes in a model that was compiled.
 func (d *device) install(g *guest, m backend.Model) {
 	g.model = m
+	g.caches.open(m)
 	g.tell.measured(m.Memory())
 	g.furnish(d.out.late)
 	if g.cargo == nil {

@@ -14,6 +14,7 @@
 //	stream                      how the answer is read
 //	delays, step, stats         one pass over the model: why it was planned late, what it computed, what that took
 //	masks                       what may follow, where it takes long to find
+//	mover                       blocks of caches that go from tier to tier
 //	kv, sequence, tape, pace    whose rows are in it, and in which blocks; what is recorded, and learnt for the next one
 //	guest, stay                 the device's models, which come and go
 //	cursor, watchdog            where it is in a step, which weights that lacks, for how long it waits

@@ -53,8 +53,8 @@ func wireHouse(s *run.System, turns *run.Turns) *houseWiring {
 // modelWiring is the same of one model.
 // Wide: one is there for each actor of a model, and one for its edges.
 type modelWiring struct {
-	graph                                                   *run.Graph
-	model, sessions, session, scheduler, kv, sampler, masks run.Place
+	graph                                                          *run.Graph
+	model, sessions, session, scheduler, kv, mover, sampler, masks run.Place
 
 	hangUpAll      run.Edge[hangUpAll] // the house's, and supervision's
 	facade         facadeEdges
@@ -63,6 +63,7 @@ type modelWiring struct {
 	sessionEdges   sessionEdges
 	schedulerEdges schedulerEdges
 	kvEdges        kvEdges
+	moverEdges     moverEdges
 	samplerEdges   samplerEdges
 	masksEdges     masksEdges
 	guest          guestEdges
@@ -88,7 +89,7 @@ func wireModel(s *run.System, turns *run.Turns, h *houseWiring, path string, fli
 		model: run.Place{Kind: "model", Address: s.Address(path)}, sessions: at("sessions", nil),
 		session:   run.Place{Kind: "session", Line: &turns.Outlets},
 		scheduler: at("scheduler", &turns.Steps), kv: at("kv", &turns.Steps), sampler: at("sampler", &turns.Steps),
-		masks: at("masks", nil),
+		masks: at("masks", nil), mover: at("mover", nil),
 	}
 	w.wireRequests(w.graph, h)
 	w.wireSteps(w.graph, h, flight)
@@ -136,6 +137,8 @@ func (w *modelWiring) wireSteps(g *run.Graph, h *houseWiring, flight int) {
 	c.request = run.Connect[kvRequest](g, w.scheduler, w.kv, run.Each(w.sessionEdges.submit),
 		"the sequence waits for its last answer")
 	w.kvEdges.answer = run.Connect[kvRequest](g, w.kv, w.scheduler, run.Each(c.request), "an answer to each")
+	w.kvEdges.move = run.Count[move](g, w.kv, w.mover, movesAhead, "the move waits in the books, and who needs it")
+	w.moverEdges.answer = run.Connect[move](g, w.mover, w.kv, run.Each(w.kvEdges.move.Edge), "an answer to each")
 	c.mask = run.Count[mask](g, w.scheduler, w.masks, masksAhead, "the sequence waits for its client's turn")
 	w.masksEdges.answer = run.Connect[mask](g, w.masks, w.scheduler, run.Each(c.mask.Edge), "an answer to each")
 	c.step = run.Count[step](g, w.scheduler, h.device, flight, "the next step waits")
@@ -152,10 +155,10 @@ func (w *modelWiring) wireSteps(g *run.Graph, h *houseWiring, flight int) {
 // wireFaults declares who hears of whose end.
 func (w *modelWiring) wireFaults(g *run.Graph, h *houseWiring) {
 	c := &w.schedulerEdges
-	c.partners = run.Partner(g, w.scheduler, run.ControlCredits, w.kv, w.sampler, w.masks, h.device)
+	c.partners = run.Partner(g, w.scheduler, run.ControlCredits, w.kv, w.mover, w.sampler, w.masks, h.device)
 	tell := func(from, to run.Place) run.Edge[restarted] { return run.Tell[step](g, from, to) }
 	w.kvEdges.restarted, w.guest.restarted = tell(w.kv, w.scheduler), tell(h.device, w.scheduler)
-	w.samplerEdges.restarted = tell(w.sampler, w.scheduler)
+	w.samplerEdges.restarted, w.moverEdges.restarted = tell(w.sampler, w.scheduler), tell(w.mover, w.scheduler)
 	w.masksEdges.restarted = run.Tell[mask](g, w.masks, w.scheduler)
 	c.restarted, w.sessionsEdges.restarted = tell(w.scheduler, w.sessions), tell(w.sessions, w.session)
 }

@@ -48,6 +48,7 @@ type guest struct {
 	tell     guestNews
 	stats    *stats // whose tracks have the spans of its segments
 	progress *tiers.Progress
+	caches   *cacheMemory
 
 	model    backend.Model
 	timed    bool             // the device says itself when segments ran
@@ -157,12 +158,13 @@ func (g *guest) loaded() {
 
 // leave takes the model out. What it returns closes it, once no read writes to its memory any more.
 func (g *guest) leave() (closes func() error) {
-	model, cargo := g.model, g.cargo
+	model, cargo, caches := g.model, g.cargo, g.caches
 	g.model, g.steps, g.cargo, g.weights, g.resident = nil, nil, nil, nil, false
 	return func() error {
 		if model == nil {
 			return nil
 		}
+		caches.close()
 		if cargo != nil {
 			cargo.Close()
 		}

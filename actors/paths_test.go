@@ -27,7 +27,7 @@ func (e *Engine) crash(name string) { e.house.system.Crash(e.at(name)) }
 // room is how many messages the mailbox of the actor with an id holds.
 func (e *Engine) room(id string) int {
 	w, h := e.wiring, e.house.wiring
-	for _, at := range []run.Place{w.model, w.sessions, w.scheduler, w.kv, w.sampler} {
+	for _, at := range []run.Place{w.model, w.sessions, w.scheduler, w.kv, w.mover, w.sampler} {
 		if at.Address.Id == id {
 			return w.graph.Capacity(at)
 		}

@@ -95,7 +95,8 @@ func planAll(models []Model, traits backend.Traits, memory int64, edit func(*ir.
 		}
 		asks[i] = place.Ask{Program: specs[i].bound, Devices: devices, InPlace: m.NoRepack, KV: m.KV, Layers: m.Layers,
 			Budgets: append([]int64{m.Weights}, slices.Repeat([]int64{m.VRAM}, len(devices)-1)...), Experts: m.Experts,
-			Context: m.Context, Sequences: m.Sequences, Blocks: m.Blocks, Rows: m.Rows}
+			Context: m.Context, Sequences: m.Sequences, Blocks: m.Blocks, Rows: m.Rows, KVHost: m.KVHost}
+		memory -= m.KVHost
 		switch {
 		case m.Weights > 0 && !traits.Shares:
 			return nil, nil, errors.New("a budget for weights: on this device all of them are resident, leave it out")
@@ -106,6 +107,10 @@ func planAll(models []Model, traits backend.Traits, memory int64, edit func(*ir.
 		case m.VRAM > 0 && traits.Memory != backend.OwnMemory:
 			return nil, nil, errors.New("a budget of VRAM: this device has no memory of its own, leave it out")
 		}
+	}
+	if memory <= 0 {
+		return nil, nil, fmt.Errorf("the memory for blocks that KV caches have no room for is %d MiB more than there is: "+
+			"ask for less (--kv-host)", -memory>>20)
 	}
 	machine := machineOf(devices, memory, traits.Flight)
 	if traits.Shares {

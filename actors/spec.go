@@ -249,7 +249,11 @@ func (s *spec) tables() [][]byte {
 // classes are the sizes of the KV cache's classes.
 func (s *spec) classes() (all []kv.Class) {
 	for i, class := range s.bound.Classes {
-		all = append(all, kv.Class{Blocks: s.layout.Blocks[i], Window: backend.Window(class), Chunked: class.Chunked})
+		x := kv.Class{Blocks: s.layout.Blocks[i], Window: backend.Window(class), Chunked: class.Chunked}
+		if s.plan.Spilled != nil {
+			x.Host = s.plan.Spilled[i]
+		}
+		all = append(all, x)
 	}
 	return all
 }

@@ -97,13 +97,15 @@ func (s *housed) need(m *Model, p *Plan) (r swap.Room) {
 	case !m.NoRepack:
 		r.Host = p.Model.Host().Weights + p.Slabs
 	}
+	r.Host += p.Model.Host().Spilled
 	return swap.Room{Host: min(r.Host, s.room.Host), Device: min(r.Device, s.room.Device)}
 }
 
-// bounded is the budget for weights of a model for which there is so much room; 0: it has none.
+// bounded is the budget for weights of a model for which there is so much room, with blocks that its caches have no
+// room for; 0: it has none.
 func bounded(m *Model, t backend.Traits, room int64) int64 {
 	if m.Weights > 0 || t.Shares && t.Memory == backend.HostMemory && !m.NoRepack {
-		return room
+		return max(room-m.KVHost, 1)
 	}
 	return 0
 }

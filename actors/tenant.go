@@ -23,6 +23,7 @@ type tenant struct {
 	health *health // why this model alone cannot serve; it is ready when the weights are there
 	stats  stats
 	loaded tiers.Progress
+	caches cacheMemory
 	opened atomic.Uint64 // requests so far
 	stay   stay
 	lodger *lodger // as the root knows it

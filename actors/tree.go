@@ -65,7 +65,7 @@ func (h *House) newTenant(s *spec, tape *tape) *tenant {
 	path := h.wiring.house.Address.Id + "/model/" + pathOf(s.info.Name)
 	t := &tenant{spec: s, tape: tape, log: h.log, health: newHealth(), stay: newStay(),
 		wiring: wireModel(h.system, h.turns, h.wiring, path, s.layout.Ring(), s.sharedSlots())}
-	t.stats.spans, t.stay.takes = h.compute, s.takes()
+	t.stats.spans, t.stay.takes, t.caches.rooms = h.compute, s.takes(), s.classes()
 	for slices.ContainsFunc(h.tenants, func(o *tenant) bool { return o.stay.index == t.stay.index }) {
 		t.stay.index++
 	}
@@ -84,7 +84,8 @@ func (h *House) newGuest(t *tenant) *guest {
 	traits := h.device.Traits()
 	g := &guest{
 		index: t.stay.index, spec: t.spec, tape: t.tape, out: t.wiring.guest, stats: &t.stats, progress: &t.loaded,
-		timed: traits.Clock,
+		caches: &t.caches,
+		timed:  traits.Clock,
 		tell: guestNews{
 			ready: func() { t.health.set(nil) }, fail: t.fail, barred: func(err error) { h.barred(t, err) },
 			measured: func(m backend.Memory) { h.measured(t, m) },
@@ -137,7 +138,7 @@ func (h *House) modelChild(t *tenant) run.Child {
 	}
 	m.children = func() []run.Child {
 		return []run.Child{
-			h.kvChild(t), h.samplerChild(t), h.masksChild(t), h.schedulerChild(t), h.sessionsChild(t, m.records),
+			h.moverChild(t), h.kvChild(t), h.samplerChild(t), h.masksChild(t), h.schedulerChild(t), h.sessionsChild(t, m.records),
 		}
 	}
 	return run.Child{At: w.model, Graph: w.graph, Name: "model/" + pathOf(t.spec.info.Name),
@@ -149,6 +150,12 @@ func (h *House) kvChild(t *tenant) run.Child {
 		return &kvOwner{
 			system: h.system, out: t.wiring.kvEdges, classes: t.spec.classes(), stats: &t.stats, incarnation: n,
 		}
+	}}
+}
+
+func (h *House) moverChild(t *tenant) run.Child {
+	return run.Child{At: t.wiring.mover, Produce: func(n int) actor.Actor {
+		return &mover{system: h.system, out: t.wiring.moverEdges, memory: &t.caches, incarnation: n}
 	}}
 }
 

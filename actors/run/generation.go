@@ -29,8 +29,8 @@ type Flushed struct {
 type Restarted[W any] struct{ During *W }
 
 // ControlCredits bounds what neighbours may say about restarts before the receiver gets to it: one for each restart
-// that supervision allows before it gives up, for each of four neighbours.
-const ControlCredits = 4 * (MaxRestarts + 1)
+// that supervision allows before it gives up, for each of five neighbours.
+const ControlCredits = 5 * (MaxRestarts + 1)
 
 // Bounded is why such an edge is never full.
 const Bounded = "one a restart, and restarts are bounded"

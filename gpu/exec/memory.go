@@ -3,6 +3,7 @@ package exec
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"unsafe"
 
 	"github.com/sluice-ai/sluice/gpu/driver"
@@ -12,6 +13,7 @@ import (
 // memory is buffers that are freed together, and what they are for.
 type memory struct {
 	d       driver.Device
+	mu      sync.Mutex // of all: staging buffers are taken when they are first needed
 	all     []*driver.Buffer
 	account backend.Memory
 }
@@ -31,7 +33,9 @@ func (b *memory) raw(m driver.Memory, size uint64, what string) (*driver.Buffer,
 	if err != nil {
 		return nil, err
 	}
+	b.mu.Lock()
 	b.all = append(b.all, x)
+	b.mu.Unlock()
 	return x, nil
 }
 

@@ -3,7 +3,7 @@
 // A device says what it is (Traits) and compiles some segments of a bound program for itself, as a Config of four parts
 // has it; layout, fusion and scratch are its own business. The model's steps are Run segment by segment. One goroutine
 // at a time drives a compiled model (the device actor); only Upload may run beside it, for weights that no step in
-// flight reads. internal/backendtest holds every device against the oracle cpu/ref.
+// flight reads, and one call of Blocks at a time. internal/backendtest holds every device against the oracle cpu/ref.
 package backend
 
 import (

@@ -87,7 +87,31 @@ func (c *cache) plan(a *Ask, m *Model, layout *backend.Config, free, share room)
 	for d := range m.Takes {
 		m.Takes[d].KV = all[d]
 	}
+	m.Spilled, m.Takes[0].Spilled = c.spill(layout.Blocks, a.KVHost)
 	return nil
+}
+
+// spill is how many blocks of each class so many bytes have room for, in the proportions of the cache itself, and what
+// these take. No prefix needs recent blocks of sealed formats.
+func (c *cache) spill(blocks []int, bytes int64) (spilled []int, takes int64) {
+	each := make([]int64, len(c.program.Classes))
+	for _, l := range c.program.KV {
+		each[l.Class] += int64(c.kv.Of(c.program.Classes[l.Class]).BlockBytes(l))
+	}
+	for _, l := range c.program.States {
+		each[l.Class] += int64(backend.StateBytes(l))
+	}
+	all, spilled := int64(0), make([]int, len(each))
+	for class, n := range blocks {
+		all += int64(n) * each[class]
+	}
+	for class, n := range blocks {
+		if each[class] > 0 {
+			spilled[class] = int(float64(n) * float64(bytes) / float64(all))
+			takes += int64(spilled[class]) * each[class]
+		}
+	}
+	return spilled, takes
 }
 
 // fit is how many blocks classes that keep all may have so that the whole cache takes no more than so many bytes.

@@ -43,6 +43,8 @@ type Ask struct {
 	Sequences int // computed at once
 	Blocks    int // of the KV cache
 	Rows      int // of a step, at most
+
+	KVHost int64 // bytes of the host's memory for blocks that caches have no room for; Machine's is what there is beside
 }
 
 // Machine is what there is to place models on.
@@ -69,6 +71,7 @@ type Model struct {
 	Layout  backend.Config // what it is compiled for, on all devices
 	Devices []int          // by segment: who computes it
 	Takes   []Takes        // by device: what it takes of its memory
+	Spilled []int          // by cache class: blocks in the host's memory that caches have no room for
 	Homes   []Home         // of all groups
 	Ring    Ring
 	Shelves []Shelf // by layer with experts that are streamed
@@ -79,10 +82,11 @@ type Model struct {
 type Takes struct {
 	Weights int64 // homes, shared slots, and what waits there for other devices
 	KV      int64
+	Spilled int64 // blocks that caches have no room for
 }
 
 // Bytes is all of it.
-func (t Takes) Bytes() int64 { return t.Weights + t.KV }
+func (t Takes) Bytes() int64 { return t.Weights + t.KV + t.Spilled }
 
 // Host is what the model takes of the program's memory.
 func (m *Model) Host() Takes { return m.Takes[0] }

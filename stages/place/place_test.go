@@ -135,3 +135,25 @@ func TestSteps(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 512, p.Models[0].Beside, "a card is busy with whole steps only")
 }
+
+// Memory for blocks that a cache has no room for is divided between its classes as the cache is, and is taken whole
+// blocks at a time.
+func TestSpilled(t *testing.T) {
+	const each = 32 << 10 // of a block of a layer
+	windowed := func(a *Ask) {
+		a.Program.KV = append(a.Program.KV, ir.KVLayer{KVHeads: 2, KDim: 64, VDim: 64, Class: 1})
+		a.Program.Classes = append(a.Program.Classes, ir.Class{Window: 64})
+		a.Context, a.Sequences, a.Blocks, a.Rows = 6400, 1, 100, 64
+	}
+	p, err := Make([]Ask{ask(windowed), ask(func(a *Ask) { windowed(a); a.KVHost = 500*each + 5 })},
+		Machine{Memory: []int64{1 << 30}})
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 0}, p.Models[0].Spilled)
+	require.Zero(t, p.Models[0].Host().Spilled)
+	m := &p.Models[1]
+	windows := m.Layout.Blocks[1]
+	require.Less(t, windows, 100)
+	require.Equal(t, []int{500 * 100 / (100 + windows), 500 * windows / (100 + windows)}, m.Spilled)
+	require.EqualValues(t, (m.Spilled[0]+m.Spilled[1])*each, m.Host().Spilled)
+	require.Equal(t, p.Models[0].Host().Bytes()+m.Host().Spilled, m.Host().Bytes())
+}

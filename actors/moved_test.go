@@ -1,0 +1,194 @@
+package actors
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sluice-ai/sluice/gpu/driver"
+	"github.com/sluice-ai/sluice/gpu/exec"
+	"github.com/sluice-ai/sluice/gpu/null"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/backendtest"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// pressed has room on the device for hardly more than one of longPrompts, and in the host's memory for what does not
+// fit.
+func pressed(c *Config) {
+	c.Context, c.Blocks, c.Sequences, c.Rows, c.KVHost = 512, 8, 4, 32, 256<<20
+}
+
+// Law Recompute: blocks that went to the host's memory and came back give the bits of those that never left, in every
+// format of caches, of states too. Nothing of what a prompt begins with is computed again.
+func TestRecomputeMovedBlocks(t *testing.T) {
+	for _, test := range []struct {
+		fixture string
+		kv      backend.KV
+	}{
+		{fixture, backend.KVF16}, {fixture, backend.KVQ8}, {"gemma3", backend.KVF16}, {"gemma3", backend.KVQ8},
+		{"gemma3", backendtest.Toy()}, {"mamba2", backend.KVF32}, {"qwen3next", backend.KVF32},
+	} {
+		t.Run(test.fixture+" "+test.kv.String(), func(t *testing.T) {
+			movedAlike(t, test.fixture, 10, func(c *Config) { c.KV = test.kv })
+		})
+	}
+}
+
+// Law Recompute on a card without hardware, to which blocks travel by its staging buffer.
+func TestRecomputeMovedBlocksOfACard(t *testing.T) {
+	movedAlike(t, fixture, 3, func(c *Config) {
+		require.NoError(t, c.Device.Close())
+		c.KV, c.Device = backend.KVF16, newCard(t)
+	})
+}
+
+func newCard(t *testing.T) backend.Device {
+	d, err := exec.New(func() (driver.Device, error) { return null.Open(null.Options{Free: 4 << 30}), nil })
+	require.NoError(t, err)
+	return d
+}
+
+// whole is how much of a prompt can be found: its last token is computed in any case.
+func whole(p []int32) int { return (len(p) - 1) / backend.BlockSize * backend.BlockSize }
+
+// movedAlike asks for answers to some prompts, twice. They end in the block that their prompt ends in: behind a window,
+// what was passed does not move.
+func movedAlike(t *testing.T, name string, prompts int, edit func(*Config)) {
+	all := longPrompts(prompts + 1)[:prompts]
+	for i, p := range all {
+		all[i] = slices.Concat(p[:whole(p)+1], p[:4*i])
+	}
+	want := alone(t, startFixture(t, name, func(c *Config) { wide(c); edit(c) }), all, 8)
+	e := startFixture(t, name, func(c *Config) { pressed(c); edit(c) })
+	require.Equal(t, want, alone(t, e, all, 8))
+	before := e.Snapshot().KV
+	require.Positive(t, before.Out)
+	require.Positive(t, before.Host)
+	for i, p := range all {
+		s := begin(t, e, ask(p, 8))
+		require.Equal(t, want[i], spelled(t, s))
+		require.Equal(t, whole(p), s.Usage().Cached, "prompt %d", i)
+	}
+	after := e.Snapshot().KV
+	require.Positive(t, after.Back)
+	if len(e.spec.bound.Classes) == 1 && len(e.spec.bound.States) == 0 { // else some are passed
+		require.Zero(t, after.Evictions, "nothing was lost")
+	}
+}
+
+// Law RowAlone: sequences that share too few blocks, and wait for what comes back, give the answers of each alone.
+func TestRowAloneMovedBlocks(t *testing.T) {
+	for _, name := range []string{fixture, "gemma3", "mamba2"} {
+		t.Run(name, func(t *testing.T) {
+			all := longPrompts(6)
+			want := alone(t, startFixture(t, name, wide), all, 40)
+			e := startFixture(t, name, func(c *Config) { pressed(c); c.Blocks = 9 })
+			for range 2 {
+				together(t, e, all, want)
+			}
+			require.Positive(t, e.Snapshot().KV.Back)
+			require.Eventually(t, func() bool { return e.Snapshot().KV.Used == 0 }, patient, time.Millisecond)
+		})
+	}
+}
+
+// slowMoves is a device whose blocks are written only when a test lets them be.
+type slowMoves struct {
+	backend.Device
+	begun, goOn chan struct{}
+}
+
+func (d *slowMoves) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	m, err := d.Device.Compile(p, c)
+	return &slowMove{m, d}, err
+}
+
+type slowMove struct {
+	backend.Model
+	of *slowMoves
+}
+
+func (m *slowMove) WriteBlock(class int, block int32, from []byte) error {
+	select {
+	case m.of.begun <- struct{}{}:
+	default:
+	}
+	<-m.of.goOn
+	return m.Model.WriteBlock(class, block, from)
+}
+
+// startSlow has the first of its prompts in the host's memory, and a device that writes no block yet.
+func startSlow(t *testing.T) (e *Engine, d *slowMoves, all [][]int32, want []string) {
+	all = longPrompts(4)[:3]
+	want = alone(t, startFixture(t, fixture, wide), all, 12)
+	d = &slowMoves{begun: make(chan struct{}, 1), goOn: make(chan struct{})}
+	e = startFixture(t, fixture, func(c *Config) {
+		pressed(c)
+		d.Device = c.Device
+		c.Device = d
+	})
+	require.Equal(t, want, alone(t, e, all, 12))
+	require.Positive(t, e.Snapshot().KV.Host)
+	return e, d, all, want
+}
+
+// A sequence waits for its blocks that are on their way, and others' steps go on meanwhile.
+func TestOthersGoOnWhileBlocksCome(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	e, d, all, want := startSlow(t)
+	other := begin(t, e, plain([]int32{5, 6, 7}, 40)) // all in a block that it gets now
+	var ev Event
+	require.NoError(t, other.Next(t.Context(), &ev))
+	first := begin(t, e, ask(all[0], 12))
+	<-d.begun
+	require.Len(t, collect(t, other).tokens, 39)
+	close(d.goOn)
+	require.Equal(t, want[0], spelled(t, first))
+	require.Equal(t, whole(all[0]), first.Usage().Cached)
+}
+
+// Law Survive: whoever dies while a block is on its way, the answer is the same. A request that is given up then leaves
+// nothing behind.
+func TestSurviveWhileBlocksCome(t *testing.T) {
+	for _, victim := range []string{"kv", "mover", "scheduler", "device", ""} {
+		t.Run(victim, func(t *testing.T) {
+			t.Cleanup(func() { goleak.VerifyNone(t) })
+			e, d, all, want := startSlow(t)
+			first := begin(t, e, ask(all[0], 12))
+			<-d.begun
+			if victim == "" {
+				first.Close()
+			} else {
+				e.crash(victim)
+			}
+			free := sync.OnceFunc(func() { close(d.goOn) })
+			timer := time.AfterFunc(20*time.Millisecond, free)
+			defer timer.Stop()
+			if victim != "" {
+				require.Equal(t, want[0], spelled(t, first))
+			}
+			require.Equal(t, want, alone(t, e, all, 12))
+			require.Eventually(t, func() bool { return e.Snapshot().KV.Used == 0 }, patient, time.Millisecond)
+		})
+	}
+}
+
+// Law Survive, with everything at once, while blocks go and come.
+func TestSurviveChaosOfMoves(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	survive(t, fixture, slices.Concat(ofModel, ofHouse), func(c *Config) { c.KVHost = 16 << 20 })
+}
+
+// Without memory for them no block moves, and what does not fit is given up.
+func TestNothingMovesByDefault(t *testing.T) {
+	e := startFixture(t, fixture, func(c *Config) { pressed(c); c.KVHost = 0 })
+	alone(t, e, longPrompts(4)[:3], 12)
+	s := e.Snapshot().KV
+	require.Zero(t, s.Out+s.Back+uint64(s.Host))
+	require.Positive(t, s.Evictions)
+}

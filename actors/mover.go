@@ -1,0 +1,135 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/mem"
+	"github.com/sluice-ai/sluice/stages/kv"
+)
+
+// All that the mover accepts: flush, from the scheduler, and
+//
+// move, from kv: copy a block to another tier. The same struct returns as the answer.
+type move struct {
+	gen uint64
+	kv.Move
+
+	err error // answer
+}
+
+func (*move) Late() {}
+
+// movesAhead is how many moves are asked for at a time: the next one is there when one is done.
+const movesAhead = 4
+
+type moverEdges struct {
+	restarted run.Edge[restarted]
+	answer    run.Edge[move]
+}
+
+// mover copies blocks of a model's caches between tiers, in order, on a goroutine of its own: a copy from or to a card
+// waits for what was submitted there before. Which blocks, and who waits for them, the KV owner decides.
+type mover struct {
+	system      *run.System
+	out         moverEdges
+	memory      *cacheMemory
+	incarnation int
+	gen         uint64
+}
+
+func (v *mover) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		if v.incarnation > 0 {
+			v.out.restarted.Send(&restarted{})
+		}
+	case *run.Flush:
+		v.gen = m.Gen
+		m.Done()
+	case *move:
+		if m.gen == v.gen {
+			m.err = v.memory.move(&m.Move)
+			v.out.answer.Send(m)
+		}
+	default:
+		v.system.Lifecycle(c)
+	}
+}
+
+// cacheMemory is where the blocks of a model's caches lie: the device's memory while the model is compiled, and the
+// host's beside it. It outlives incarnations of the device and of the mover.
+type cacheMemory struct {
+	mu     sync.Mutex     // held while a block is copied
+	device backend.Blocks // nil: the model is not compiled
+	host   [][]byte       // by class, one block after the other; nil until the first one comes
+	rooms  []kv.Class
+}
+
+// errNotCompiled ends a move of a model that was closed meanwhile: a new generation begins anyway.
+var errNotCompiled = errors.New("the model is closed")
+
+// open lets blocks of a compiled model be copied.
+func (x *cacheMemory) open(device backend.Blocks) {
+	x.mu.Lock()
+	x.device = device
+	x.mu.Unlock()
+}
+
+// close returns when no block of the model is copied any more, and none will be.
+func (x *cacheMemory) close() { x.open(nil) }
+
+// free gives the host's memory back. The model is closed.
+func (x *cacheMemory) free() (err error) {
+	for _, area := range x.host {
+		if area != nil {
+			err = errors.Join(err, mem.Free(area))
+		}
+	}
+	x.host = nil
+	return err
+}
+
+// move copies a block. One that comes to the host, or goes from there, has its part of the memory that is taken when
+// the first one comes.
+func (x *cacheMemory) move(m *kv.Move) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.device == nil {
+		return errNotCompiled
+	}
+	switch [2]kv.Tier{m.From, m.To} {
+	case [2]kv.Tier{kv.Device, kv.Host}:
+		to, err := x.place(m.Class, m.Into)
+		if err != nil {
+			return err
+		}
+		return x.device.ReadBlock(m.Class, m.Block, to)
+	case [2]kv.Tier{kv.Host, kv.Device}:
+		from, err := x.place(m.Class, m.Block)
+		if err != nil {
+			return err
+		}
+		return x.device.WriteBlock(m.Class, m.Into, from)
+	}
+	return fmt.Errorf("a block of cache class %d goes from tier %d to %d: there is no such way", m.Class, m.From, m.To)
+}
+
+// place is where the host has a block of a class.
+func (x *cacheMemory) place(class int, block int32) (_ []byte, err error) {
+	each := x.device.BlockBytes(class)
+	if x.host == nil {
+		x.host = make([][]byte, len(x.rooms))
+	}
+	if x.host[class] == nil {
+		if x.host[class], err = mem.Alloc(int64(x.rooms[class].Host) * int64(each)); err != nil {
+			return nil, fmt.Errorf("memory for blocks of the KV cache: %w", err)
+		}
+	}
+	return x.host[class][int(block)*each:][:each], nil
+}
