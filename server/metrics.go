@@ -135,6 +135,10 @@ func collect(send sender, s actors.Snapshot) {
 	send.gauge("kv_blocks", blocks, float64(s.KV.Free), "state", "free")
 	send.gauge("kv_blocks", blocks, float64(s.KV.Cached), "state", "cached")
 	send.gauge("kv_blocks", blocks, float64(s.KV.Used), "state", "used")
+	send.gauge("kv_host_blocks", "Cached blocks that wait in this machine's memory.", float64(s.KV.Host))
+	const moved = "Cached blocks copied between a device and this machine's memory, by where they went."
+	send.count("kv_moved_blocks_total", moved, float64(s.KV.Out), "to", "host")
+	send.count("kv_moved_blocks_total", moved, float64(s.KV.Back), "to", "device")
 	const prefix = "Prompt tokens by whether the prefix cache had them."
 	send.count("prefix_tokens_total", prefix, float64(s.KV.Hits), "found", "yes")
 	send.count("prefix_tokens_total", prefix, float64(s.KV.Misses), "found", "no")

@@ -55,6 +55,19 @@ func TestPlanText(t *testing.T) {
 	require.Equal(t, exitDone, plan(t, "--ram", "5M").code)
 }
 
+// TestPlanKVHost: what waits beside the cache is shown, and has to be there.
+func TestPlanKVHost(t *testing.T) {
+	o := plan(t, "--kv-host", "64M")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	require.Regexp(t, `(?m)^memory: 6[0-9]\.\d MiB for what the KV cache has no room for \(--kv-host\)$`, o.stdout)
+	o = plan(t, "--kv-host", "64M", "--json")
+	require.Regexp(t, `"kv_host": ?6\d{7}`, o.stdout)
+	require.NotContains(t, plan(t, "--json").stdout, "kv_host")
+	o = plan(t, "--kv-host", "900000G")
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, "more than there is: ask for less (--kv-host)")
+}
+
 // TestPlanJSON: the names are part of the interface, and the sums are right.
 func TestPlanJSON(t *testing.T) {
 	o := plan(t, "--ram", "8M", "--json")

@@ -108,8 +108,9 @@ func (f *Flags) modelOf(e *env.Env, name string, file *gguf.File, d backend.Devi
 // ModelOf is one of a file, as the flags say.
 func (f *Flags) ModelOf(name string, file *gguf.File) actors.Model {
 	context := cmp.Or(f.Ctx, modelfile.Of(&file.Meta).Context)
-	return actors.Model{Name: name, File: file, KV: f.Formats(), Context: context, NoRepack: f.NoRepack,
-		Weights: int64(f.RAM), VRAM: int64(f.VRAM), Layers: f.GPULayers.Planned(), Experts: f.CPUExperts}
+	return actors.Model{Name: name, File: file, KV: f.Formats(), KVHost: int64(f.KVHost), Context: context,
+		NoRepack: f.NoRepack, Weights: int64(f.RAM), VRAM: int64(f.VRAM), Layers: f.GPULayers.Planned(),
+		Experts: f.CPUExperts}
 }
 
 // enter loads a model whose file was opened into a house.

@@ -52,7 +52,7 @@ func (c *Plan) plan(e *env.Env) (t *planText, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, device.Close()) }()
-	m := &actors.Model{File: file, KV: c.Formats(), Context: c.Ctx, Sequences: c.Seqs,
+	m := &actors.Model{File: file, KV: c.Formats(), KVHost: int64(c.KVHost), Context: c.Ctx, Sequences: c.Seqs,
 		Weights: int64(c.RAM), VRAM: int64(c.VRAM), Layers: c.GPULayers.Planned(), Experts: c.CPUExperts,
 		Speeds: compute.SpeedsOf(e, file, device), NoRepack: c.NoRepack}
 	t = &planText{ram: int64(c.RAM), vram: int64(c.VRAM), sequences: c.Seqs, device: device.Name()}
@@ -78,6 +78,7 @@ type (
 		Streamed float64      `json:"streamed_bytes_per_token"`
 		Copied   float64      `json:"copied_bytes_per_token,omitempty"` // to a device with memory of its own
 		Layers   int          `json:"host_layers,omitempty"`            // that the processor computes beside it, the first ones
+		KVHost   int64        `json:"kv_host,omitempty"`                // bytes for what the cache has no room for
 		Experts  int          `json:"host_experts,omitempty"`           // layers of which it computes nothing but the experts
 	}
 	jsonTier struct {
@@ -108,7 +109,7 @@ func (t *planText) json() PlanJSON {
 		KV: p.Memory.KV, Scratch: p.Memory.Scratch}
 	disk := jsonTier{Name: place.Disk.String(), Weights: p.Model.ByTier()[place.Disk]}
 	out := PlanJSON{Expected: jsonExpected{expected.Decode, expected.Prefill, t.atEnd,
-		expected.First, expected.Fill}, Streamed: expected.Streamed, Copied: expected.Copied,
+		expected.First, expected.Fill}, Streamed: expected.Streamed, Copied: expected.Copied, KVHost: p.Model.Host().Spilled,
 		Layers: p.Model.HostLayers(p.Info.Program.Program), Experts: p.Model.HostExperts(p.Info.Program.Program)}
 	for _, h := range p.Model.Homes {
 		out.Groups = append(out.Groups, jsonGroup{h.Group.Segment, h.Group.Expert, h.Tier.String(), h.Group.Bytes})
@@ -283,6 +284,9 @@ func (t *planText) bar(w io.Writer) {
 			fmt.Fprint(w, "; --ram bounds weights")
 		}
 		fmt.Fprintln(w)
+	}
+	if host.Spilled > 0 {
+		fmt.Fprintf(w, "memory: %s for what the KV cache has no room for (--kv-host)\n", env.BinarySize(host.Spilled))
 	}
 	fmt.Fprintln(w)
 }
