@@ -52,6 +52,9 @@ type Model struct {
 	Progress func(done, total int64)
 	// NoRepack computes from the file's own bytes, where they are mapped: no loading, no memory for weights, slower.
 	NoRepack bool
+	// Speculate has tokens guessed from what the answer and its prompt say, and steps try as many as are worth their rows.
+	// Answers are the same. Nothing is guessed of a model with states.
+	Speculate bool
 }
 
 // HouseConfig says which models are run, and on what.

@@ -56,3 +56,8 @@ func TestNoAllocProposals(t *testing.T) {
 	known.learn(t, startFixture(t, fixture, func(c *Config) { c.Context = 1024 }), []Request{r})
 	noAlloc(t, fixture, known.proposed(8))
 }
+
+// Law NoAlloc, where answers are guessed from what they say.
+func TestNoAllocSpeculating(t *testing.T) {
+	noAlloc(t, fixture, func(c *Config) { c.Speculate = true })
+}

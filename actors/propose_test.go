@@ -27,6 +27,8 @@ type guesser struct {
 	rand  *rand.Rand
 }
 
+func (*guesser) Ready([]int32) bool { return true }
+
 func (g *guesser) Propose(tokens []int32, n int, out []int32) []int32 {
 	for i := range g.rand.IntN(n + 1) {
 		token := int32(g.rand.IntN(200))

@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/sample"
+	"github.com/sluice-ai/sluice/stages/speculate"
 )
 
 // sequence is the scheduler's handle of one submission of a request. It is used once: a request that starts
@@ -23,6 +24,8 @@ type sequence struct {
 	mask    *mask                 // under way, or the next one
 	tore    int                   // how often masks died of it
 	state   sample.State          // after the last token
+	repeats *speculate.NGram      // what the prompt says of the answer; nil: nobody asks
+	guesses *speculate.Adaptive   // nil: none are made, or by the tests
 	rows    []float32             // Score: logits of the rows of the last step
 
 	opened    time.Time  // its request; zero once it had rows in a step

@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/reply"
+	"github.com/sluice-ai/sluice/stages/speculate"
 	"github.com/sluice-ai/sluice/stages/stop"
 	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/stages/tools"
@@ -154,6 +155,9 @@ func (s *session) submit(c actor.Context) {
 	q.Seq = batch.Seq{
 		ID: batch.ID(s.ids.Add(1)), Tokens: append(make([]int32, 0, min(r.limit, len(r.tokens)+tokenSlack)), r.tokens...),
 		Prompt: r.prompt, MaxLen: r.limit, Ends: s.ends(), Score: r.request.score, Client: r.request.Client, Owner: q,
+	}
+	if s.spec.guesses && bound == nil && !q.Score {
+		s.turns.Leave(func() { q.repeats = speculate.NewNGram(q.Tokens, min(r.limit, cap(q.Tokens))) })
 	}
 	q.submit.seq, q.cancel.seq, q.wake.seq = q, q, q
 	q.wakeUp = func() { s.out.wake.Send(&q.wake) }

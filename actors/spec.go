@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/prompt"
 	"github.com/sluice-ai/sluice/stages/sample"
+	"github.com/sluice-ai/sluice/stages/speculate"
 	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/stages/tools"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -38,6 +39,7 @@ type spec struct {
 	silent   []bool         // by segment: its device does not say when it ran; nil: one device computes all
 	layout   backend.Config // what the device compiles
 	limits   batch.Limits
+	guesses  bool                 // answers are guessed from what they and their prompts say
 	among    int                  // how many tokens a draw of the device may choose among
 	trie     func() *grammar.Trie // of vocab; made when the first request with a grammar comes
 	calls    func() *grammar.Trie // the same, with marks
@@ -168,7 +170,7 @@ func (s *spec) parser(thoughts bool, tail string, set *tools.Set) *tools.Parser 
 }
 
 // mostProposed is how many tokens are proposed of a sequence in a step.
-const mostProposed = 8
+const mostProposed = speculate.MostGuesses
 
 // settle takes over what was planned for the model.
 func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
@@ -190,6 +192,7 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 	if len(s.bound.States) == 0 || traits.Proposals {
 		s.limits.Proposed = mostProposed
 	}
+	s.guesses = m.Speculate && !s.bound.Whole && len(s.bound.States) == 0
 	s.among = traits.Draws
 	for segment := range s.layout.Devices {
 		s.silent = append(s.silent, !traits.Of(&s.layout.Layout, segment).Clock)
@@ -197,6 +200,37 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 	s.info.Sequences = p.Sequences
 	s.room = prompt.Room{Vocab: s.bound.Vocab, Context: p.Context, Text: s.text()}
 	s.info.Context, s.info.KVBytes = p.Context, s.layout.KV.BlockBytes(s.bound.Program)/backend.BlockSize
+}
+
+// rowCosts is what rows of a step cost, in bytes, as far as it is known before any step: a row of weights that are in
+// memory takes a tenth of what reading them does, and a byte that is streamed as long as twenty that are not.
+func (s *spec) rowCosts() (c speculate.Shape) {
+	for ref, w := range s.bound.Weights {
+		bytes := float64(s.bound.Size(ir.Ref(ref)))
+		switch {
+		case w.Use == ir.Table:
+		case w.Experts > 0:
+			c.Experts, c.Count = c.Experts+bytes, w.Experts
+		default:
+			c.Fixed += bytes
+		}
+	}
+	for i := range s.bound.Segments {
+		for k := range s.bound.Segments[i].Nodes {
+			if e := s.bound.Segments[i].Nodes[k].Experts; e != nil {
+				c.Used = e.Used
+			}
+		}
+	}
+	c.Row = (c.Fixed + c.Experts*float64(c.Used)/float64(max(c.Count, 1))) / 10
+	if s.streams() {
+		const slower = 20
+		c.Row /= slower
+		if c.Count > 0 { // they are what is streamed
+			c.Fixed /= slower
+		}
+	}
+	return c
 }
 
 // text is how many tokens a text may have that is scored or embedded.

@@ -115,6 +115,8 @@ func collect(send sender, s actors.Snapshot) {
 	send.count("requests_total", "Requests opened.", float64(s.Requests))
 	send.count("prompt_tokens_total", "Tokens of prompts.", float64(s.PromptTokens))
 	send.count("generated_tokens_total", "Tokens generated.", float64(s.Generated))
+	send.count("guessed_tokens_total", "Tokens that were guessed and tried.", float64(s.Proposed))
+	send.count("guessed_tokens_right_total", "Those of them that were drawn.", float64(s.Accepted))
 	send.gauge("sequences", "Sequences by state.", float64(s.Running), "state", "running")
 	send.gauge("sequences", "Sequences by state.", float64(s.Waiting), "state", "waiting")
 

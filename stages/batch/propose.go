@@ -6,6 +6,9 @@ type Proposer interface {
 	// Propose appends to out at most n tokens that may follow those of the sequence, and returns it. It takes no time that
 	// a step would notice, and keeps neither slice.
 	Propose(tokens []int32, n int, out []int32) []int32
+	// Ready says whether it has any to propose. Where it has not, the sequence's next step need not wait for this one's
+	// tokens. It is asked often, and says the same of the same tokens.
+	Ready(tokens []int32) bool
 }
 
 // propose gives a sequence rows of tokens that may follow, behind the n rows of those that it has, and returns how

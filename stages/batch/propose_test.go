@@ -27,6 +27,8 @@ func newGuesser(text []int32, right int) *guesser {
 	return &guesser{text: text, right: right, rand: rand.New(rand.NewPCG(1, uint64(len(text))))}
 }
 
+func (*guesser) Ready([]int32) bool { return true }
+
 func (g *guesser) Propose(tokens []int32, n int, out []int32) []int32 {
 	if g.count > 0 {
 		n = min(n, g.count)

@@ -26,8 +26,8 @@ type Seq struct {
 	Score  bool // every position's logits are wanted, nothing is generated, the prefix cache is not used
 	Owner  any  // the scheduler's handle of it
 
-	// Proposer guesses the tokens that follow. nil: none are proposed. Such a sequence has one step in flight that gives
-	// it tokens: how many these are, and so the next row's position, is known when the step is back.
+	// Proposer guesses the tokens that follow. nil: none are proposed. While it is ready the sequence has one step in
+	// flight that gives it tokens: how many these are, and so the next row's position, is known when the step is back.
 	Proposer Proposer
 
 	text    []int32 // what Text shows; nil: Tokens
@@ -146,11 +146,14 @@ func (s *State) left(q *Seq) int {
 	switch {
 	case q.pending == 0 || q.Score:
 		return len(q.Tokens) - q.planned
-	case s.limits.Draws && !q.Host && q.Proposer == nil && q.drew.step == s.steps && len(q.Tokens)+q.pending < q.MaxLen:
+	case s.limits.Draws && !q.Host && q.drew.step == s.steps && len(q.Tokens)+q.pending < q.MaxLen && !q.proposes():
 		return 1
 	}
 	return 0
 }
+
+// proposes says that tokens are to be proposed of the sequence as it is.
+func (q *Seq) proposes() bool { return q.Proposer != nil && q.Proposer.Ready(q.Tokens) }
 
 // decoding says that only the newest token is missing, or the newest few where those that were accepted left no state.
 func (s *State) decoding(q *Seq) bool {
