@@ -95,6 +95,7 @@ func (m *model) benchmark(b *testing.B, depth, rows, features int) {
 	}
 	step.Spans[0].Tables = []backend.Table{{Blocks: blocks}}
 	run := func() {
+		step.Restart()
 		for i := range m.segments {
 			require.NoError(b, backend.Enqueue(m, i, &step))
 		}

@@ -84,6 +84,7 @@ func (r *running) at(pos, n, wanted int) {
 func token(pos, vocab int) int32 { return int32(pos * 2654435761 >> 7 % vocab) }
 
 func (r *running) run() error {
+	r.step.Restart() // it is run again and again, and not finished
 	for i := range r.segments {
 		if err := backend.Enqueue(r, i, &r.step); err != nil {
 			return err

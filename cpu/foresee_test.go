@@ -95,6 +95,7 @@ func TestForeseeLeavesBits(t *testing.T) {
 	told := 0
 	w := backend.Work{Whole: true, Foreseen: func(margins []int8) { told += len(margins) }}
 	require.Zero(t, testing.AllocsPerRun(1, func() {
+		r.step.Restart()
 		for w.Segment = range m.Segments {
 			require.NoError(t, r.Run(w, &r.step))
 		}

@@ -195,26 +195,31 @@ func TestPlacing(t *testing.T) {
 		}
 		require.NoError(t, s.Place(g, s.first+slot, s.data[slot][g]))
 	}
-	enqueue := func(segment int) error {
+	// step runs the first segments; between says what happens before the third one.
+	step := func(segments int, between func()) (err error) {
 		defer s.Finish(&s.step, func(error) {})
-		return backend.Enqueue(s, segment, &s.step)
+		for i := range segments {
+			if i == 2 && between != nil {
+				between()
+			}
+			if err = backend.Enqueue(s, i, &s.step); err != nil {
+				break
+			}
+		}
+		return err
 	}
 	s.at(0, 1, 1)
-	require.NoError(t, enqueue(0))
 	const missing = "mix 0: group 5 (with blk.0.attn_q.weight) is in no slot"
-	require.EqualError(t, enqueue(1), missing)
+	require.EqualError(t, step(2, nil), missing)
 	place(mix, 0)
-	require.NoError(t, enqueue(1))
-	place(ffn, 0)
-	require.EqualError(t, enqueue(1), missing)
-	require.NoError(t, enqueue(2))
+	require.NoError(t, step(3, func() { place(ffn, 0) }))
+	require.EqualError(t, step(2, nil), missing)
 	place(ffn, 1)
 	place(mix, 0)
-	require.NoError(t, enqueue(1))
-	require.NoError(t, enqueue(2), "it has moved")
+	require.NoError(t, step(3, nil), "it has moved")
 	place(ffn, 1)
-	require.NoError(t, enqueue(2), "it was placed again")
+	require.NoError(t, step(3, nil), "it was placed again")
 	place(mix, 1)
-	require.NoError(t, enqueue(1))
-	require.ErrorContains(t, enqueue(2), "is in no slot")
+	require.NoError(t, step(2, nil))
+	require.ErrorContains(t, step(3, nil), "is in no slot")
 }
