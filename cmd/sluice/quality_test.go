@@ -69,6 +69,34 @@ func TestPerplexityOfBytes(t *testing.T) {
 	require.InEpsilon(t, ppl[0], ppl[1], 1e-3)
 }
 
+// TestPerplexityAgainst: both runs have the perplexities that they have alone, and a cache differs in nothing from
+// itself.
+func TestPerplexityAgainst(t *testing.T) {
+	models := filepath.Join(testref.Dir(t), "models")
+	compared := func(kv ...string) (got measure.Compared) {
+		o := sluice("", append([]string{"perplexity", "-m", filepath.Join(models, "draft-bf16.gguf"),
+			"-f", filepath.Join(models, "heldout-en.txt"), "-c", "128", "--chunks", "6", "--json"}, kv...)...)
+		require.Zero(t, o.code, o.stderr)
+		require.NoError(t, json.Unmarshal([]byte(o.stdout), &got))
+		return got
+	}
+	alone, exact := compared("--kv", "q8"), compared("--kv", "f16")
+	both, same := compared("--kv", "q8", "--against", "f16"), compared("--kv", "f16", "--against", "f16")
+	require.InEpsilon(t, alone.PPL, both.PPL, 1e-7, "differences of logits are taken in 64 bits here, in 32 there")
+	require.InEpsilon(t, exact.PPL, both.Against, 1e-7)
+	require.InEpsilon(t, both.PPL/both.Against, both.Ratio, 1e-9)
+	require.Equal(t, []any{"q8", "f16", 6, alone.Scored}, []any{both.KV, both.Other, both.Chunks, both.Scored})
+	require.InDelta(t, 9, both.BitsK, 1e-9)
+	require.InDelta(t, 8.25, both.BitsV, 1e-9)
+	require.Positive(t, both.RatioErr)
+	require.Positive(t, both.KLMedian)
+	require.Greater(t, both.KLP999, both.KLMedian)
+	require.Less(t, both.KLP999, 0.05)
+	require.Greater(t, both.SameTop, 0.95)
+	require.Equal(t, []float64{1, 0, 1}, []float64{same.Ratio, same.RatioErr, same.SameTop})
+	require.Less(t, same.KLP999, 1e-9)
+}
+
 // What the quantiser makes predicts text at least as well as what llama.cpp makes: a fast type of each kind.
 func TestQuantizedPerplexity(t *testing.T) {
 	f, golden := draft(t)

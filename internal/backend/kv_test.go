@@ -66,6 +66,28 @@ func TestMixKV(t *testing.T) {
 	require.NotContains(t, KVNames(), "tq2")
 }
 
+// TestKVShares: K and V together are the blocks, and of a cache in a type each value takes the type's bits.
+func TestKVShares(t *testing.T) {
+	p := &ir.Program{Classes: []ir.Class{{}, {Window: 70}}, KV: []ir.KVLayer{{KVHeads: 2, KDim: 128, VDim: 64},
+		{KVHeads: 1, KDim: 128, VDim: 64, Class: 1}}}
+	for _, name := range KVNamesOfV() {
+		kv, err := MixKV("f16", name)
+		require.NoError(t, err)
+		k, v := kv.Shares(p)
+		require.InDelta(t, kv.BlockBytes(p), BlockSize*(k.Bytes+v.Bytes), 1e-6)
+		require.Equal(t, []int{3 * 128, 3 * 64}, []int{k.Values, v.Values})
+		require.InDelta(t, 16, k.Bits(), 1e-9)
+	}
+	k, v := KVQ8.Shares(p)
+	require.InDelta(t, 9, k.Bits(), 1e-9, "a scale of 4 bytes for 32")
+	require.InDelta(t, 8.5, v.Bits(), 1e-9, "one for 64")
+	kv := KVF32
+	kv.Windowed = KVF16.Format
+	k, _ = kv.Shares(p)
+	require.InDelta(t, (2*32.0+16)/3, k.Bits(), 1e-9)
+	require.Zero(t, KVShare{}.Bits())
+}
+
 // TestKVByClass: classes with a window may have a format of their own, and count by it.
 func TestKVByClass(t *testing.T) {
 	p := &ir.Program{Classes: []ir.Class{{Window: 70}, {}}, KV: []ir.KVLayer{{KVHeads: 1, KDim: 2, VDim: 3},

@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/internal/backend"
 )
 
 type Perplexity struct {
@@ -16,13 +17,16 @@ type Perplexity struct {
 	File  string `short:"f" required:"" placeholder:"FILE" help:"Text to measure on; - is standard input."`
 	Chunk int    `short:"c" default:"512" placeholder:"N" help:"Tokens of a chunk; the second half of each is scored. Default: 512."`
 	Most  int    `name:"chunks" placeholder:"N" help:"Measure on the first N chunks only. Default: all."`
-	JSON  bool   `name:"json" help:"Print JSON, as without it."`
+
+	Against string `name:"against" enum:",${kv}" default:"" placeholder:"TYPE" help:"Compare with a KV cache of this type, position by position, in the same run: the model is loaded twice."`
+
+	JSON bool `name:"json" help:"Print JSON, as without it."`
 }
 
 func (Perplexity) Examples() [2]string {
 	return [2]string{
 		`sluice perplexity -f README.md`,
-		`sluice perplexity -m model.gguf -f text.txt -c 512`,
+		`sluice perplexity -m model.gguf -f text.txt --kv q8 --against f16`,
 	}
 }
 
@@ -44,16 +48,18 @@ func (c *Perplexity) Run(e *env.Env) error {
 	}
 	ctx, cancel := e.Interruptible(context.Background())
 	defer cancel()
+	var device backend.Device
 	engine, err := c.Start(ctx, e, func(cfg *actors.Config) {
-		cfg.Sequences = 1
-		if cfg.Context == 0 {
-			cfg.Context = c.Chunk
-		}
+		device = cfg.Device
+		c.sized(&cfg.Model)
 	})
 	if err != nil {
 		return err
 	}
 	defer compute.Shut(engine)
+	if c.Against != "" {
+		return c.compare(ctx, e, engine, device, strings.TrimSuffix(string(text), "\n"))
+	}
 	bar := e.Progress("perplexity")
 	bar.Count = true
 	defer bar.Clear()
@@ -65,6 +71,14 @@ func (c *Perplexity) Run(e *env.Env) error {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
 	return env.PrintResult(e.Stdout, result)
+}
+
+// sized has a model go through chunks, one at a time.
+func (c *Perplexity) sized(m *actors.Model) {
+	m.Sequences = 1
+	if m.Context == 0 {
+		m.Context = c.Chunk
+	}
 }
 
 // measure follows llama.cpp's protocol: the text in chunks of n tokens, each on an empty cache, with BOS in place

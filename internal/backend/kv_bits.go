@@ -1,0 +1,33 @@
+package backend
+
+import "github.com/sluice-ai/sluice/internal/ir"
+
+// KVShare is what full blocks keep of K, or of V, of all layers of a program: without what a device may add for its
+// layout, and without the blocks that rows are stored in until they are sealed.
+type KVShare struct {
+	Bytes  float64 // of a position
+	Values int     // of a position
+}
+
+// Bits is how many bits a value takes, scales and all; 0 where nothing is kept.
+func (s KVShare) Bits() float64 {
+	if s.Values == 0 {
+		return 0
+	}
+	return 8 * s.Bytes / float64(s.Values)
+}
+
+// Shares are those of K and of V of a program.
+func (kv KV) Shares(p *ir.Program) (k, v KVShare) {
+	for _, l := range p.KV {
+		f := kv.Of(p.Classes[l.Class])
+		k.add(l.KVHeads, f.K.Kept(), l.KDim)
+		v.add(l.KVHeads, f.V.Kept(), l.VDim)
+	}
+	return k, v
+}
+
+func (s *KVShare) add(heads int, f Form, features int) {
+	s.Bytes += float64(heads*f.Bytes(features)) / BlockSize
+	s.Values += heads * features
+}
