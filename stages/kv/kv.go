@@ -3,7 +3,6 @@ package kv
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -96,7 +95,11 @@ func (c *Cache) Reset() {
 	}
 	c.moves.reset(c.classes)
 	c.seqs = make(map[Seq]*sequence)
-	c.tree = newTree(len(c.classes), slices.Max(append(nodes, 0)))
+	most := 0
+	for _, n := range nodes {
+		most = max(most, n)
+	}
+	c.tree = newTree(len(c.classes), most)
 }
 
 // Open starts a sequence and pins the longest cached prefix of tokens, in whole blocks and short of the last
