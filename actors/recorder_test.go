@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -65,8 +66,12 @@ func TestRecordFrom(t *testing.T) {
 		require.NoError(t, e.house.Record(ctx, &out, 1<<20))
 		spans, err := chrome.Read(&out)
 		require.NoError(t, err)
+		for _, s := range spans {
+			require.GreaterOrEqual(t, s.At, from)
+		}
+		// Actors may still be telling one another that the model is there.
+		spans = slices.DeleteFunc(spans, func(s trace.Span) bool { return s.Kind == trace.Message })
 		require.Len(t, spans, 1)
-		require.GreaterOrEqual(t, spans[0].At, from)
 		return spans[0]
 	}
 	until := time.Now().Add(patient)
