@@ -205,7 +205,7 @@ type Step struct {
 	Logits []float32
 	Drawn  []int32 // out: a token for each of Draws
 
-	next int // segment; see Follows
+	Due
 }
 
 // Draw says how a device picks the token of a row. Equal draws from equal logits pick the same token on one device.

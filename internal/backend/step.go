@@ -36,26 +36,29 @@ func (s *Step) Frame() []ir.Span {
 	return spans
 }
 
+// Due is which segment of a step is due to be run.
+type Due struct{ next int }
+
 // Follows says what is wrong with the place of work in its step, or nil: a model runs its segments in the order of the
 // program, each once, or part by part, and leaves none out. A device asks it first, and calls Restart when the step is
 // finished.
-func (s *Step) Follows(c *Layout, w *Work) error {
-	if w.Segment < s.next {
-		return fmt.Errorf("segment %d is run when segment %d is due", w.Segment, s.next)
+func (d *Due) Follows(c *Layout, w *Work) error {
+	if w.Segment < d.next {
+		return fmt.Errorf("segment %d is run when segment %d is due", w.Segment, d.next)
 	}
-	for i := s.next; i < w.Segment; i++ {
+	for i := d.next; i < w.Segment; i++ {
 		if c.Computes(i) {
 			return fmt.Errorf("segment %d is run before segment %d", w.Segment, i)
 		}
 	}
-	if s.next = w.Segment; w.Ends() {
-		s.next++
+	if d.next = w.Segment; w.Ends() {
+		d.next++
 	}
 	return nil
 }
 
 // Restart has the step begin with the first segment again.
-func (s *Step) Restart() { s.next = 0 }
+func (d *Due) Restart() { d.next = 0 }
 
 // Check says what is wrong with a step for a model of p with such limits, or nil; drawn is how many draws the step
 // before had. It allocates nothing when there is nothing to say.

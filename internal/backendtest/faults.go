@@ -34,12 +34,17 @@ func tiny(t *testing.T) *Model {
 	return m
 }
 
-func badSteps(t *testing.T, d backend.Device) {
-	m := tiny(t)
-	l := load(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 2),
+// steady is a small model on a device, and a step of it with its logits: what they are after whatever is refused.
+func steady(t *testing.T, d backend.Device) (m *Model, l *loaded, good rows, want []float32) {
+	m = tiny(t)
+	l = load(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 2),
 		MaxRows: 8, MaxWanted: 8}})
-	good := rows{[]int32{1, 2, 3}, 0, []int32{1}}
-	want := l.step(t, good)
+	good = rows{[]int32{1, 2, 3}, 0, []int32{1}}
+	return m, l, good, l.step(t, good)
+}
+
+func badSteps(t *testing.T, d backend.Device) {
+	m, l, good, want := steady(t, d)
 	for name, bad := range map[string]rows{
 		"no rows":         {nil, 0, []int32{0}},
 		"too many rows":   {make([]int32, 9), 0, []int32{0}},
@@ -59,11 +64,7 @@ func badSteps(t *testing.T, d backend.Device) {
 // badOrder: segments that do not follow the program are refused, the step that was to have them is finished, and the
 // next one has its bits.
 func badOrder(t *testing.T, d backend.Device) {
-	m := tiny(t)
-	l := load(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 2),
-		MaxRows: 8, MaxWanted: 8}})
-	good := rows{[]int32{1, 2, 3}, 0, []int32{1}}
-	want := l.step(t, good)
+	m, l, good, want := steady(t, d)
 	s, last := l.Steps()[0], len(m.Segments)-1
 	for name, order := range map[string][]int{
 		"the second first": {1}, "the last first": {last}, "twice": {0, 0}, "twice, further on": {0, 1, 1},

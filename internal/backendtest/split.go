@@ -94,6 +94,7 @@ func Divided(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
 	if _, dealt := d.(split); !dealt {
 		d = Split(d)
 	}
+	t.Run("order", func(t *testing.T) { badOrder(t, d) })
 	s := small{layers: 3, width: 32, ffn: 96, vocab: 51, heads: 2, kvHeads: 1, head: 16, used: 3}
 	for _, f := range models {
 		switch f.name {

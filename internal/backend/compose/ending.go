@@ -47,8 +47,8 @@ func (m *model) Finish(s *backend.Step, done func(error)) {
 	m.mu.Lock()
 	e.done, e.left = done, len(m.members)
 	m.mu.Unlock()
-	m.entered, m.open = -1, false
-	m.order.Restart()
+	m.entered = -1
+	m.due.Restart()
 	for n, x := range m.members {
 		x.Finish(x.step(i), e.ends[n])
 	}

@@ -20,10 +20,9 @@ type model struct {
 	of             []*member // by segment
 	steps          []*backend.Step
 	links          *links
-	writers        []int        // by value: the segment that writes it
-	entered        int          // the segment that what it takes was brought to; -1: a step begins
-	open           bool         // its last part has not come
-	order          backend.Step // no step: it says which segment is due, of all devices together
+	writers        []int       // by value: the segment that writes it
+	entered        int         // the segment that what it takes was brought to; -1: a step begins
+	due            backend.Due // of all devices together: each one's own has gaps
 
 	mu     sync.Mutex
 	ends   []*ending // of the ring
@@ -54,7 +53,7 @@ func (m *model) enter(w *backend.Work, s *backend.Step) (*member, *backend.Step,
 	segment := w.Segment
 	x, at, err := m.at(segment, s)
 	if err == nil {
-		err = m.order.Follows(&m.config.Layout, w)
+		err = m.due.Follows(&m.config.Layout, w)
 	}
 	if err == nil && m.entered < 0 {
 		err = s.Check(m.program, &m.config.Limits, 0)
@@ -62,8 +61,6 @@ func (m *model) enter(w *backend.Work, s *backend.Step) (*member, *backend.Step,
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case m.open && m.entered != segment:
-		return nil, nil, fmt.Errorf("segment %d: the last part of segment %d has not come", segment, m.entered)
 	case m.entered == segment:
 		return x, at, nil
 	case m.entered < 0:
@@ -104,7 +101,6 @@ func (m *model) leave(segment int, x *member, s *backend.Step) error {
 func (m *model) Run(w backend.Work, s *backend.Step) error {
 	x, at, err := m.enter(&w, s)
 	if err == nil && !w.Whole {
-		m.open = !w.Last
 		err = x.number(&w)
 	}
 	if err != nil {
