@@ -233,8 +233,8 @@ func (c *candidates) minP(p float32, keep int) {
 	if p <= 0 {
 		return
 	}
-	by, most := backend.NewWeigher(c.best().logit, backend.ScaleOf(1)), backend.SurpriseOf(p)
-	less := func(x candidate) bool { return by.Surprise(x.logit) > most }
+	floor := leastLogit(c.best().logit, backend.SurpriseOf(p))
+	less := func(x candidate) bool { return x.logit < floor }
 	if keep > 1 { // the likeliest stays anyway
 		n := len(c.list)
 		for i := range c.list {
@@ -249,6 +249,38 @@ func (c *candidates) minP(p float32, keep int) {
 		}
 	}
 	c.list = slices.DeleteFunc(c.list, less)
+}
+
+// leastLogit is the least logit that is no more surprising than most, where the best one is known. A surprise does not
+// fall as logits do, so that a bisection of all float32s finds it, and candidates are compared with a number.
+func leastLogit(best float32, most uint64) float32 {
+	by := backend.NewWeigher(best, backend.ScaleOf(1))
+	low, high := place(-math.MaxFloat32), place(best)
+	for low < high {
+		middle := low + (high-low)/2
+		if by.Surprise(placed(middle)) <= most {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return placed(low)
+}
+
+// place numbers float32s in ascending order; placed is the float32 with a number.
+func place(x float32) uint32 {
+	b := math.Float32bits(x)
+	if b>>31 != 0 {
+		return ^b
+	}
+	return b | 1<<31
+}
+
+func placed(n uint32) float32 {
+	if n>>31 != 0 {
+		return math.Float32frombits(n &^ (1 << 31))
+	}
+	return math.Float32frombits(^n)
 }
 
 // xtc ("exclude top choices") removes the candidates with at least the threshold's probability, except the least

@@ -373,3 +373,19 @@ func BenchmarkSample(b *testing.B) {
 	run("mirostat", func(p *Params) { p.Mirostat = 2 })
 	run("typical alone", func(p *Params) { p.TopK, p.TypicalP = 0, 0.9 })
 }
+
+// TestLeastLogit: comparing logits with it says what comparing surprises does, beside it and far away.
+func TestLeastLogit(t *testing.T) {
+	finite := rapid.Float32Range(-math.MaxFloat32, math.MaxFloat32)
+	rapid.Check(t, func(t *rapid.T) {
+		best := rapid.OneOf(rapid.Float32Range(-30, 30), finite).Draw(t, "best")
+		most := backend.SurpriseOf(rapid.Float32Range(0, 1).Draw(t, "p"))
+		least, by := leastLogit(best, most), backend.NewWeigher(best, backend.ScaleOf(1))
+		near := placed(uint32(int64(place(least)) + rapid.Int64Range(-3, 3).Draw(t, "near")))
+		for _, x := range []float32{least, near, best, finite.Draw(t, "any")} {
+			if x <= best && !math.IsNaN(float64(x)) && !math.IsInf(float64(x), 0) {
+				require.Equal(t, by.Surprise(x) > most, x < least, "%v of %v, least %v", x, best, least)
+			}
+		}
+	})
+}
