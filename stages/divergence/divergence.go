@@ -35,7 +35,7 @@ func (s *Sum) Add(logits, against []float32, next int32) {
 		weighted += math.Exp(float64(x)-theirs.log) * (float64(x) - float64(logits[i]))
 	}
 	kl := max(0, weighted-(theirs.log-ours.log))
-	surprise, other := ours.log-float64(logits[next]), theirs.log-float64(against[next])
+	surprise, other := ours.surprise(logits[next]), theirs.surprise(against[next])
 	s.positions++
 	s.within++
 	s.surprise += surprise
@@ -78,6 +78,12 @@ type normalized struct {
 	log float64 // of the sum of their exponentials
 	top int     // the likeliest, the lower one of equals
 }
+
+// surprise is −log of the probability of a token with such a logit.
+func (n normalized) surprise(logit float32) float64 { return n.log - float64(logit) }
+
+// Surprise is −log of the probability that logits give to a token.
+func Surprise(logits []float32, id int32) float64 { return normal(logits).surprise(logits[id]) }
 
 func normal(logits []float32) (n normalized) {
 	for i, x := range logits {

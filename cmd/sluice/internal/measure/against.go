@@ -2,9 +2,7 @@ package measure
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
@@ -64,22 +62,22 @@ func (c *Perplexity) compare(ctx context.Context, e *env.Env, engine *actors.Eng
 
 // side compares what two engines say of the second half of a chunk.
 func side(ctx context.Context, engine, against *actors.Engine, chunk []int32, sum *divergence.Sum) error {
-	ours, err := scoring(engine, chunk)
+	ours, err := newRowReader(engine, chunk)
 	if err != nil {
 		return err
 	}
 	defer ours.Close()
-	theirs, err := scoring(against, chunk)
+	theirs, err := newRowReader(against, chunk)
 	if err != nil {
 		return err
 	}
 	defer theirs.Close()
 	for pos := range len(chunk) - 1 {
-		row, err := ours.row(ctx, pos)
+		row, err := ours.next(ctx)
 		if err != nil {
 			return err
 		}
-		other, err := theirs.row(ctx, pos)
+		other, err := theirs.next(ctx)
 		if err != nil {
 			return err
 		}
@@ -89,32 +87,4 @@ func side(ctx context.Context, engine, against *actors.Engine, chunk []int32, su
 	}
 	sum.EndChunk()
 	return nil
-}
-
-// rowReader reads the logits of one position after the other.
-type rowReader struct {
-	*actors.Stream
-	vocab int
-	ev    actors.Event
-}
-
-func scoring(engine *actors.Engine, chunk []int32) (*rowReader, error) {
-	stream, err := engine.Score(chunk)
-	if err != nil {
-		return nil, err
-	}
-	return &rowReader{Stream: stream, vocab: engine.Info.Vocab}, nil
-}
-
-// row is that of a position, valid until the next one is read.
-func (r *rowReader) row(ctx context.Context, pos int) ([]float32, error) {
-	for (pos-r.ev.Pos)*r.vocab >= len(r.ev.Logits) {
-		if err := r.Next(ctx, &r.ev); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil, fmt.Errorf("the logits end before position %d", pos)
-			}
-			return nil, err
-		}
-	}
-	return r.ev.Logits[(pos-r.ev.Pos)*r.vocab:][:r.vocab], nil
 }

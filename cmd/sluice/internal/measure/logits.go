@@ -67,25 +67,49 @@ func (c *Logits) write(e *env.Env, out io.Writer) error {
 
 // eachRow calls visit with the logits of each position in order.
 func eachRow(ctx context.Context, engine *actors.Engine, ids []int32, visit func(pos int, row []float32) error) error {
-	stream, err := engine.Score(ids)
+	r, err := newRowReader(engine, ids)
 	if err != nil {
 		return err
 	}
-	defer stream.Close()
-	vocab := engine.Info.Vocab
-	var ev actors.Event
-	for {
-		err := stream.Next(ctx, &ev)
+	defer r.Close()
+	for pos := 0; ; pos++ {
+		row, err := r.next(ctx)
 		if errors.Is(err, io.EOF) {
 			return nil
+		}
+		if err == nil {
+			err = visit(pos, row)
 		}
 		if err != nil {
 			return err
 		}
-		for i := 0; i < len(ev.Logits); i += vocab {
-			if err := visit(ev.Pos+i/vocab, ev.Logits[i:i+vocab]); err != nil {
-				return err
-			}
-		}
 	}
+}
+
+// rowReader reads the logits of one position after the other.
+type rowReader struct {
+	*actors.Stream
+	vocab int
+	ev    actors.Event
+	left  []float32 // of ev
+}
+
+func newRowReader(engine *actors.Engine, ids []int32) (*rowReader, error) {
+	stream, err := engine.Score(ids)
+	if err != nil {
+		return nil, err
+	}
+	return &rowReader{Stream: stream, vocab: engine.Info.Vocab}, nil
+}
+
+// next is the logits of the next position, valid until it is called again; io.EOF: there is none.
+func (r *rowReader) next(ctx context.Context) (row []float32, err error) {
+	for len(r.left) == 0 {
+		if err := r.Next(ctx, &r.ev); err != nil {
+			return nil, err
+		}
+		r.left = r.ev.Logits
+	}
+	row, r.left = r.left[:r.vocab], r.left[r.vocab:]
+	return row, nil
 }

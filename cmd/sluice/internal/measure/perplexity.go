@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/stages/divergence"
 )
 
 type Perplexity struct {
@@ -95,7 +96,7 @@ func measure(ctx context.Context, engine *actors.Engine, text string, n, most in
 	for _, chunk := range chunks {
 		err := eachRow(ctx, engine, chunk, func(pos int, row []float32) error {
 			if pos >= n/2 && pos < n-1 {
-				sum += surprise(row, chunk[pos+1])
+				sum += divergence.Surprise(row, chunk[pos+1])
 				p.Scored++
 			}
 			return nil
@@ -108,17 +109,4 @@ func measure(ctx context.Context, engine *actors.Engine, text string, n, most in
 		seen(p, len(chunks))
 	}
 	return p, nil
-}
-
-// surprise is −log of the probability that the logits give to the token.
-func surprise(logits []float32, id int32) float64 {
-	most := logits[0]
-	for _, x := range logits {
-		most = max(most, x)
-	}
-	sum := 0.0
-	for _, x := range logits {
-		sum += math.Exp(float64(x - most))
-	}
-	return math.Log(sum) - float64(logits[id]-most)
 }
