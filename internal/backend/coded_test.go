@@ -49,3 +49,18 @@ func TestCoded(t *testing.T) {
 		}
 	}
 }
+
+// TestCodedNoAlloc: a block is coded and read without an allocation, whatever its matrix and codebook.
+func TestCodedNoAlloc(t *testing.T) {
+	for _, code := range []kvcode.Code{{Bits: 4}, {Bits: 3, Book: true}} {
+		for _, features := range []int{96, 128, 320} {
+			form, rows := Coded{code}, make([]float32, BlockSize*features)
+			block := make([]byte, form.Bytes(features))
+			form.Put(block, features, 0, rows)
+			require.Zero(t, testing.AllocsPerRun(5, func() {
+				form.Put(block, features, 0, rows)
+				form.Get(rows, block, features, 0)
+			}), "%+v, %d", code, features)
+		}
+	}
+}
