@@ -139,6 +139,19 @@ func TestOllamaAnswers(t *testing.T) {
 	require.Equal(t, got.Logprobs[0].Token, got.Logprobs[0].Top[0].Token)
 }
 
+// TestOllamaUnloadsWhatStays: models of a fixed list stay, and who unloads them after work hears of no fault.
+func TestOllamaUnloadsWhatStays(t *testing.T) {
+	r := start(t, Options{}, nil)
+	for path, question := range map[string]string{"/api/generate": `"prompt":"Hi"`, "/api/chat": capitalOfFrance} {
+		status, got := r.post(t, path, `{"model":"x","keep_alive":0}`)
+		require.Equal(t, 200, status, got)
+		require.Contains(t, got, `"done_reason":"unload"`)
+		status, got = r.post(t, path, `{"model":"x","keep_alive":0,"stream":false,`+question+`}`)
+		require.Equal(t, 200, status, got)
+		require.Contains(t, got, `"done":true`)
+	}
+}
+
 // TestOllamaFillsIn: a model with the tokens for it fills a gap in, and says that it can.
 func TestOllamaFillsIn(t *testing.T) {
 	r := start(t, Options{}, func(c *actors.Config) {

@@ -29,18 +29,17 @@ func (a *api) serve(rc *fasthttp.RequestCtx, x *exchange.Exchange,
 		if fault != nil {
 			return fault
 		}
-		if fault = a.Unload(m.Name); fault == nil {
-			rc.SetContentType("application/json")
-			rc.SetBody(newEncoder(m.Name, began, 0, s).idle("unload"))
-		}
-		return fault
+		_ = a.Unload(m.Name) // as for Ollama's clients, it is no fault that a model stays
+		rc.SetContentType("application/json")
+		rc.SetBody(newEncoder(m.Name, began, 0, s).idle("unload"))
+		return nil
 	}
 	find, loading := timed(a.finder(x, answer.Write))
 	o, fault := parse(body, find)
 	if fault != nil {
 		return fault
 	}
-	if o.unload { // a model that stays was not to be refused for that
+	if o.unload {
 		x.Keep(func() { _ = a.Unload(o.Model.Name) })
 	}
 	e := newEncoder(o.Model.Name, began, *loading, s)
