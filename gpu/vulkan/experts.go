@@ -11,17 +11,6 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// groupsOf is what matvec.comp calls it.
-func groupsOf(c *kernel.Choice) uint32 {
-	switch {
-	case c.Shares != 0:
-		return 4
-	case c.Grouped > 0:
-		return 3
-	}
-	return 2
-}
-
 // Route records it.
 func (k *Kernels) Route(r *vk.Recording, t *kernel.Route) error {
 	a := t.Args

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/gpu/tile"
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -79,7 +80,7 @@ const manyWorkgroups = 100
 // matMul records a MatVec by matmul.comp.
 func (k *Kernels) matMul(r *vk.Recording, m *kernel.MatVec, f mul, wide int) error {
 	c := shaders.MatmulConstants{Threads: uint32(64 * wide), Wide: uint32(wide),
-		Epilogue: uint32(m.Glue), Extras: extras(m), Act: uint32(max(m.Act, ir.SiLU)),
+		Epilogue: uint32(m.Glue), Extras: uint32(m.Extras()), Act: uint32(max(m.Act, ir.SiLU)),
 		Layout: k.layout}
 	module := f.dot
 	switch {
@@ -127,22 +128,9 @@ func (k *Kernels) Rounded(t quant.Type) bool {
 // rounds says whether there are kernels that round to half precision.
 func (k *Kernels) rounds() bool { return k.CoopMat && k.squares || k.emulate }
 
-// Apart implements kernel.Table: whether a model multiplies rows of prompts in half precision, whose bits are not
-// those of mat-vec: those of files whose products are of floats alone, as floats have no fast products with these
-// bits, and of others if that was asked for.
+// Apart implements kernel.Table.
 func (k *Kernels) Apart(p *ir.Bound) bool {
-	floats, some := true, false
-	for s := range p.Segments {
-		for i := range p.Segments[s].Nodes {
-			n := &p.Segments[s].Nodes[i]
-			for _, r := range n.Matrices() {
-				f := formats[p.Types[r]]
-				_, rounded := halves[f.dot]
-				floats, some = floats && f.float, some || rounded && n.Op == ir.Linear
-			}
-		}
-	}
-	return k.rounds() && some && (floats || k.Halves)
+	return k.rounds() && tile.Apart(p, k.Rounded, k.Halves)
 }
 
 // halfMul is the mat-mat kernel that rounds weights and activations to half precision, and how many columns it takes
@@ -184,7 +172,7 @@ func (k *Kernels) matMulHalves(r *vk.Recording, m *kernel.MatVec, module shaders
 	r.Dispatch(uint32(m.Columns), 1, 1)
 	r.Barrier()
 	c := shaders.MatmulF16Constants{Threads: uint32(64 * wide), Wide: uint32(wide),
-		Epilogue: uint32(m.Glue), Extras: extras(m), Act: uint32(max(m.Act, ir.SiLU))}
+		Epilogue: uint32(m.Glue), Extras: uint32(m.Extras()), Act: uint32(max(m.Act, ir.SiLU))}
 	shader, err := k.kernel(module, c.List())
 	if err != nil {
 		return err
@@ -207,7 +195,8 @@ func (k *Kernels) floatMul(m *kernel.MatVec) (shaders.Module, bool) {
 // matMulFloat records a MatVec by matmul_float.comp.
 func (k *Kernels) matMulFloat(r *vk.Recording, m *kernel.MatVec, module shaders.Module) error {
 	const tall, wide = 128, 64
-	c := shaders.MatmulFloatConstants{Epilogue: uint32(m.Glue), Extras: extras(m), Act: uint32(max(m.Act, ir.SiLU))}
+	c := shaders.MatmulFloatConstants{Epilogue: uint32(m.Glue), Extras: uint32(m.Extras()),
+		Act: uint32(max(m.Act, ir.SiLU))}
 	shader, err := k.kernel(module, c.List())
 	if err != nil {
 		return err

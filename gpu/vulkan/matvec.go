@@ -3,28 +3,14 @@
 package vulkan
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/gpu/tile"
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/ir"
 )
-
-// extras is what matvec.comp calls it.
-func extras(m *kernel.MatVec) (bits uint32) {
-	if m.Bias != 0 {
-		bits |= 1
-	}
-	if m.Residual != 0 {
-		bits |= 2
-	}
-	return bits
-}
-
-// columnsOf is how many columns a workgroup takes at once.
-func columnsOf(m *kernel.MatVec) int { return min(m.Columns, kernel.MaxColumns) }
 
 // Fits says whether the device has the shared memory for it. The norm needs most: see Norm for one on its own.
 func (k *Kernels) Fits(m *kernel.MatVec) bool {
@@ -34,7 +20,7 @@ func (k *Kernels) Fits(m *kernel.MatVec) bool {
 
 // threads is one slot of 32 for each segment, within the device's limits. It is no part of the bits.
 func (k *Kernels) threads(m *kernel.MatVec) uint32 {
-	summed := uint32(summed(m))
+	summed := uint32(m.Summed())
 	slots := min(uint32((m.W.KTiles()+m.W.Segment-1)/m.W.Segment), k.d.Facts.Invocations/32/summed)
 	for slots > 1 && sharedBy(m, 32*slots*summed) > k.d.Facts.Shared {
 		slots--
@@ -42,17 +28,9 @@ func (k *Kernels) threads(m *kernel.MatVec) uint32 {
 	return 32 * slots * summed
 }
 
-// summed is how many experts a workgroup adds up; 1: none.
-func summed(m *kernel.MatVec) int {
-	if m.Experts == nil || m.Experts.Shares == 0 {
-		return 1
-	}
-	return m.Experts.Share
-}
-
 // sharedBy is the bytes of shared memory, as matvec.comp says.
 func sharedBy(m *kernel.MatVec, threads uint32) uint32 {
-	n := threads*uint32(m.RowTilesAtOnce())*uint32(columnsOf(m))*4 + 64
+	n := threads*uint32(m.RowTilesAtOnce())*uint32(m.ColumnsAtOnce())*4 + 64
 	if m.Gain != 0 {
 		n += prologue(m)
 	}
@@ -61,7 +39,7 @@ func sharedBy(m *kernel.MatVec, threads uint32) uint32 {
 
 // prologue is the bytes that activations take in shared memory, with the sums of their blocks.
 func prologue(m *kernel.MatVec) uint32 {
-	columns, k := uint32(columnsOf(m)*summed(m)), uint32(m.W.KTiles()*kernel.TileCols)
+	columns, k := uint32(m.ColumnsAtOnce()*m.Summed()), uint32(m.W.KTiles()*kernel.TileCols)
 	if m.W.Float {
 		return columns * (k*4 + k/8)
 	}
@@ -69,26 +47,10 @@ func prologue(m *kernel.MatVec) uint32 {
 }
 
 func (k *Kernels) checkMatVec(m *kernel.MatVec) error {
-	switch {
-	case m.Columns < 1:
-		return errors.New("no columns")
-	case m.Experts != nil && m.Columns != m.Experts.Columns():
-		return fmt.Errorf("experts take %d columns, want %d", m.Columns, m.Experts.Columns())
-	case m.Experts != nil && (m.Gain != 0 && m.Experts.Grouped > 0 || m.Residual != 0 && m.Experts.Shares == 0):
-		return errors.New("gathered rows have no norm, and experts no residual unless they are summed")
-	case summed(m) > 1 && (m.Experts.Grouped > 0 || m.Gain != 0 || m.W.Pair || m.Tiles > 1):
-		return errors.New("experts are summed row by row, without a norm, of one matrix each")
-	case m.Bias == 0 && m.UpBias != 0 || m.Bias != 0 && m.W.Pair != (m.UpBias != 0):
-		return errors.New("a pair of matrices has two biases or none")
-	case (m.Glue != kernel.Store) != m.W.Pair:
-		return errors.New("a pair of matrices, and no other, needs a glue")
-	case m.W.Pair && uint32(m.RowTilesAtOnce()) != 2:
-		return errors.New("a pair of matrices is two tiles")
-	case m.W.Float && m.Gain == 0 && m.Columns > 1 && m.XStride != kernel.PaddedWidth(m.W.Cols):
-		return fmt.Errorf("rows of activations are %d values apart, want %d", m.XStride, kernel.PaddedWidth(m.W.Cols))
-	case m.XStride%4 != 0:
-		return fmt.Errorf("rows of %d values do not begin at multiples of 16 bytes", m.XStride)
-	case !k.Fits(m):
+	if err := m.Check(); err != nil {
+		return err
+	}
+	if !k.Fits(m) {
 		return fmt.Errorf("%d bytes of shared memory are needed, the device has %d",
 			sharedBy(m, k.threads(m)), k.d.Facts.Shared)
 	}
@@ -120,21 +82,21 @@ func (k *Kernels) MatVec(r *vk.Recording, m *kernel.MatVec) error {
 		module = f.plain
 	}
 	c := shaders.MatvecConstants{Threads: k.threads(m), Ktiles: uint32(m.W.KTiles()), Segment: uint32(m.W.Segment),
-		Columns: uint32(columnsOf(m)), Tiles: uint32(m.RowTilesAtOnce()), Epilogue: uint32(m.Glue), Act: uint32(max(m.Act,
+		Columns: uint32(m.ColumnsAtOnce()), Tiles: uint32(m.RowTilesAtOnce()), Epilogue: uint32(m.Glue), Act: uint32(max(m.Act,
 			ir.SiLU))}
 	if m.Gain != 0 {
 		c.Prologue = 1
 	} else if m.Columns == 1 && sharedBy(m, c.Threads)+prologue(m) <= k.d.Facts.Shared {
 		c.Prologue = 2
 	}
-	c.Extras = extras(m)
+	c.Extras = uint32(m.Extras())
 	p := shaders.MatvecPush{Weights: m.W.Address, X: m.X, Y: m.Y, Gain: m.Gain, Bias: m.Bias, UpBias: m.UpBias,
 		Residual: m.Residual, Count: m.Count, Rows: uint32(m.W.Rows), Width: uint32(m.W.Cols),
 		XStride: uint32(m.XStride), YStride: uint32(m.YStride), Eps: m.Eps, Columns: uint32(m.Columns)}
 	columnGroups := (m.Columns + kernel.MaxColumns - 1) / kernel.MaxColumns
-	c.Summed = uint32(summed(m))
+	c.Summed = uint32(m.Summed())
 	if e := m.Experts; e != nil {
-		c.Groups, columnGroups = groupsOf(e), e.Entries
+		c.Groups, columnGroups = uint32(e.Grouping()), e.Entries
 		p.Chosen, p.Share, p.Shares = e.List, uint32(e.Share), e.Shares
 	} else if columnGroups > 1 {
 		c.Groups = 1
@@ -155,26 +117,20 @@ func (k *Kernels) MatVec(r *vk.Recording, m *kernel.MatVec) error {
 // Pack records the packing of rows into a matrix.
 func (k *Kernels) Pack(r *vk.Recording, x *kernel.Pack) error {
 	m := x.W
-	rowBytes, err := UploadBytes(m.Type, m.Cols)
+	rowBytes, err := tile.UploadBytes(m.Type, m.Cols)
 	if err != nil {
 		return err
 	}
-	if x.First%kernel.TileRows != 0 || x.First+x.Rows > m.Rows {
-		return fmt.Errorf("rows %d to %d of %d: want whole tiles of %d rows", x.First, x.First+x.Rows, m.Rows,
-			kernel.TileRows)
+	first, step, err := tile.Place(x)
+	if err != nil {
+		return err
 	}
 	pack, err := k.kernel(formats[m.Type].pack, nil)
 	if err != nil {
 		return err
 	}
 	p := &shaders.RepackPush{File: x.File, Tiles: m.Address, Rows: uint32(x.Rows), RowBytes: uint32(rowBytes),
-		First: uint32(x.First / kernel.TileRows), Step: 1}
-	if m.Pair {
-		p.First, p.Step = 2*p.First, 2
-		if x.Up {
-			p.First++
-		}
-	}
+		First: uint32(first), Step: uint32(step)}
 	vk.Use(r, pack, p)
 	r.Dispatch(uint32(m.KTiles()), uint32((x.Rows+kernel.TileRows-1)/kernel.TileRows), 1)
 	return nil

@@ -70,6 +70,8 @@ var layers = []struct {
 	{"gpu/plan", []string{"gpu/kernel", "internal/backend", "internal/ir"}}, // it knows no driver
 	{"gpu/driver", []string{"gpu/kernel", "internal/quant"}},
 	{"gpu/exec", []string{"gpu/driver", "gpu/kernel", "gpu/plan", "internal/backend", "internal/ir", "internal/quant"}}, // no API
+	{"gpu/tile/tiletest", []string{"gpu/kernel", "gpu/tile", "internal/quant"}},
+	{"gpu/tile", []string{"gpu/kernel", "internal/ir", "internal/quant"}},
 	{"gpu/null", []string{"gpu/driver", "gpu/kernel", "internal"}},
 	{"gpu", []string{"internal"}},
 	{"storage", []string{"internal"}},
@@ -79,8 +81,8 @@ var layers = []struct {
 
 // forTests are packages that only tests may import.
 var forTests = []string{commands + "env/envtest", "actors/devicetest", "internal/testref", "internal/backendtest",
-	"internal/lint", "gpu/null", "stages/model/arch/archtest", "stages/model/convert/converttest", "stages/place/placetest",
-	"storage/hub/hubtest", "server/decode/decodetest"}
+	"internal/lint", "gpu/null", "gpu/tile/tiletest", "stages/model/arch/archtest", "stages/model/convert/converttest",
+	"stages/place/placetest", "storage/hub/hubtest", "server/decode/decodetest"}
 
 // private are packages that one folder alone may import, with the reason; its tests may.
 var private = []struct{ dir, owner, why string }{
@@ -112,8 +114,8 @@ var thirdParty = []dependency{
 		"a log for people or programs that allocates nothing where its level is off"},
 	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"server"}, "a schema is judged by the standard's own tests"},
 	{"github.com/stretchr/testify",
-		[]string{commands + "env/envtest", "actors/devicetest", "internal/backendtest", "stages/model/arch/archtest",
-			"stages/model/convert/converttest", "server/decode/decodetest"},
+		[]string{commands + "env/envtest", "actors/devicetest", "internal/backendtest", "gpu/tile/tiletest",
+			"stages/model/arch/archtest", "stages/model/convert/converttest", "server/decode/decodetest"},
 		"failures print both sides and their difference"},
 	{"github.com/valyala/fasthttp", []string{"server"},
 		"requests without an allocation for each header, and bodies as streams: many clients at once"},
@@ -145,8 +147,8 @@ var forbidden = []struct {
 	{"plugin", nil, "everything is linked"},
 	{"reflect", []string{"server", "cmd/sluice"}, "plain code can be searched"},
 	{"testing",
-		[]string{commands + "env/envtest", "actors/devicetest", "internal/testref", "internal/backendtest", "stages/model/arch/archtest",
-			"stages/model/convert/converttest", "server/decode/decodetest"},
+		[]string{commands + "env/envtest", "actors/devicetest", "internal/testref", "internal/backendtest", "gpu/tile/tiletest",
+			"stages/model/arch/archtest", "stages/model/convert/converttest", "server/decode/decodetest"},
 		"it adds flags to the program"},
 }
 
