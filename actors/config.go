@@ -79,6 +79,7 @@ type hooks struct {
 	masking func()                              // called by masks before each that it finds
 	quick   int                                 // steps that grammars may take between two steps of the model
 	propose func(prompt []int32) batch.Proposer // of the answer to a prompt
+	took    time.Duration                       // what who guesses is told of each step, so that a test knows its choices
 }
 
 // Config is a house of one model.

@@ -20,6 +20,7 @@
 //	cursor, watchdog            where it is in a step, which weights that lacks, for how long it waits
 //	timed                       what a device says that it did, and the cause of each gap
 //	device                      whose turn it is
+//	guesses                     who guesses tokens, and what that costs and gives
 //	sampler, scheduler          what comes of a step, and the next one
 //	records, session, sessions  the life of a request
 //	model, root                 supervision; who enters and leaves

@@ -79,7 +79,7 @@ func TestSamplerTakesNoLonger(t *testing.T) {
 	e := startMini(t)
 	cheap, err := grammar.GBNF(`root ::= "a"+`)
 	require.NoError(t, err)
-	s, m := &sampler{quick: constrain.Quick}, &step{results: make([]outcome, 32)}
+	s, m := &sampler{quick: constrain.Quick, left: constrain.Quick}, &step{results: make([]outcome, 32)}
 	a, err := e.spec.vocab.Encode(nil, "a", token.Options{})
 	require.NoError(t, err)
 	var all []*constrain.Constraint

@@ -14,10 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/actors/devicetest"
-	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/internal/tokentrace"
 	"github.com/sluice-ai/sluice/stages/batch"
-	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
 // guesser proposes tokens of an answer that it knows: of ten so many are right, and the others are any.
@@ -60,14 +58,16 @@ func (a texts) proposed(right int) func(*Config) {
 func (a texts) learn(t *testing.T, e *Engine, all []Request) (want []string) {
 	for _, r := range all {
 		want = append(want, spelled(t, begin(t, e, r)))
-		text := append([]int32{}, r.Tokens...)
+		prepared, err := e.Prepare(r, nil)
+		require.NoError(t, err)
+		text := append([]int32{}, prepared.prompt.Tokens...)
 		for line := range strings.Lines(want[len(want)-1]) {
 			var id int32
 			if n, _ := fmt.Sscanf(line, "%d:", &id); n == 1 {
 				text = append(text, id)
 			}
 		}
-		a[fmt.Sprint(r.Tokens)] = text
+		a[fmt.Sprint(prepared.prompt.Tokens)] = text
 	}
 	return want
 }
@@ -182,26 +182,6 @@ func TestProposalsOnCard(t *testing.T) {
 	want := known.learn(t, e, all)
 	delete(known, fmt.Sprint(all[1].Tokens))
 	proposedTogether(t, start(known.proposed(7)), all, want)
-}
-
-// A token that a grammar binds is not proposed: what may follow it is not known before it is drawn.
-func TestNothingIsProposedUnderAGrammar(t *testing.T) {
-	f, err := gguf.Parse(mini.Name, mini.GGUF)
-	require.NoError(t, err)
-	r := bound(gbnf(t, `root ::= "a" "b"* "c"`), 20)
-	want := collect(t, begin(t, startMini(t), r)).text
-	asked := 0
-	e := startFile(t, f, func(c *Config) {
-		c.hooks.propose = func([]int32) batch.Proposer {
-			asked++
-			return &guesser{rand: rand.New(rand.NewPCG(1, 1))}
-		}
-	})
-	require.Equal(t, want, collect(t, begin(t, e, r)).text)
-	require.Zero(t, asked)
-	r.Form = nil
-	collect(t, begin(t, e, r))
-	require.Equal(t, 1, asked)
 }
 
 // A token trace has what was proposed, how much of it was accepted, and the tokens of the answers.

@@ -8,7 +8,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
-	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
@@ -24,6 +23,7 @@ type sampler struct {
 	gen         uint64
 	sample      *sample.Sampler
 	quick       int      // steps of grammars that a step of the model may take here
+	left        int      // of them
 	bound       []chosen // tokens of this step that a grammar binds
 	history     []int32  // of a sequence, and those of its proposed tokens that are accepted so far
 }
@@ -73,19 +73,23 @@ func (s *sampler) Receive(c actor.Context) {
 // ahead finds what may follow the tokens that were chosen, where that is soon done; masks finds the rest. All sequences
 // of a step share the time that there is for it.
 func (s *sampler) ahead(m *step) {
-	left := s.quick
 	for i, x := range s.bound {
-		if left <= 0 {
+		if s.left <= 0 {
 			return
 		}
-		spent, found := x.by.Ahead(x.id, constrain.Grant{Steps: left / (len(s.bound) - i)})
-		left -= spent
-		m.results[x.part].unmasked = !found
+		m.results[x.part].unmasked = !s.follow(x.by, x.id, s.left/(len(s.bound)-i))
 	}
 }
 
+// follow has a constraint take in a token, and says whether what may come next was found in so many steps.
+func (s *sampler) follow(by *constrain.Constraint, id int32, steps int) bool {
+	spent, found := by.Ahead(id, constrain.Grant{Steps: steps})
+	s.left -= spent
+	return found
+}
+
 func (s *sampler) step(m *step) {
-	s.bound, m.drawn = s.bound[:0], m.drawn[:0]
+	s.bound, m.drawn, s.left = s.bound[:0], m.drawn[:0], s.quick
 	row := 0
 	for i, p := range m.parts {
 		q := p.Seq.Owner.(*sequence)
@@ -102,7 +106,8 @@ func (s *sampler) step(m *step) {
 }
 
 // part takes the tokens that the rows of a part from row on give its sequence. Each is drawn as if it alone had been
-// asked for, and the next one only where it is the token that was proposed in its place.
+// asked for, and the next one only where it is the token that was proposed in its place. What a grammar allows after
+// that must be found at once: where it is not, the proposed tokens behind it are not looked at.
 func (s *sampler) part(m *step, part, row int) {
 	p, r, begin := m.parts[part], &m.results[part], len(m.drawn)
 	q := p.Seq.Owner.(*sequence)
@@ -114,15 +119,16 @@ func (s *sampler) part(m *step, part, row int) {
 	}
 	for i := range p.Wanted {
 		var one sample.Result
-		if at := row + i; at < len(m.compute.Draws) && !m.compute.Draws[at].Host { // the device has done it
+		at := row + i
+		drawn := at < len(m.compute.Draws) && !m.compute.Draws[at].Host
+		if drawn { // the device has done it
 			one = sample.Result{ID: m.compute.Drawn[at], State: last}
 		} else if one, r.err = s.one(q, m.compute.Logits[at*s.width:(at+1)*s.width], history, last); r.err != nil {
 			break
-		} else {
-			s.binds(part, p.Seq, q, r, one.ID)
 		}
 		m.drawn, last = append(m.drawn, one), one.State
-		if i == p.Proposed || one.ID != tokens[i] {
+		goes := i < p.Proposed && one.ID == tokens[i]
+		if p.Seq.EndsBy(i, one.ID) || !drawn && s.binds(part, q, r, one.ID, goes) || !goes {
 			break
 		}
 		s.history = append(s.history, one.ID)
@@ -144,11 +150,23 @@ func (s *sampler) one(q *sequence, logits []float32, history []int32, st sample.
 	return r, nil
 }
 
-// binds notes a token after which a grammar says what may follow.
-func (s *sampler) binds(part int, of *batch.Seq, q *sequence, r *outcome, id int32) {
-	if q.bound == nil || of.EndsBy(id) {
-		return
+// shareOfProposed is the part of the time for grammars that rows of proposed tokens may take, one after the other.
+const shareOfProposed = 2
+
+// binds notes a token after which a grammar says what may follow. Where the part goes on that is found at once, and
+// binds says whether it could not be.
+func (s *sampler) binds(part int, q *sequence, r *outcome, id int32, goes bool) (cut bool) {
+	switch left := s.left - s.quick/shareOfProposed; {
+	case q.bound == nil:
+		return false
+	case goes && left > 0:
+		r.cut = !s.follow(q.bound, id, left)
+		r.unmasked = r.cut // masks goes on where this stopped
+		return r.cut
+	case goes:
+		r.cut = true
 	}
 	r.unmasked = true // until the mask is found
 	s.bound = append(s.bound, chosen{q.bound, id, part})
+	return r.cut
 }

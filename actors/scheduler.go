@@ -44,9 +44,7 @@ type scheduler struct {
 	failing     failing
 	delays      delays // of the next step
 	pace        pace
-	propose     func(prompt []int32) batch.Proposer // of a test
-	ended       time.Time                           // when the newest step of answers did
-	clock       *speculate.Clock                    // what rows of guesses cost
+	guesses     guesses
 }
 
 // failing is what came back since a step failed: all that was in flight with it is struck together.
@@ -78,7 +76,7 @@ func (s *scheduler) Receive(c actor.Context) {
 			m.seq.Host = s.spec.draw(m.seq.params, 0).Host
 			s.tape.opened(m.seq)
 			s.state.Submit(&m.seq.Seq)
-			s.guesses(m.seq)
+			s.guesses.begin(m.seq)
 			if m.seq.bound != nil && !m.seq.bound.Found() {
 				s.state.Hold(&m.seq.Seq)
 			}
@@ -124,22 +122,9 @@ func (s *scheduler) Receive(c actor.Context) {
 	s.pump(c)
 }
 
-// guesses says who proposes tokens of a sequence. What a grammar binds is proposed by nobody: what may follow a token
-// is known when that is drawn.
-func (s *scheduler) guesses(q *sequence) {
-	switch {
-	case q.bound != nil || q.Score:
-	case s.propose != nil:
-		q.Proposer = s.propose(q.Tokens[:q.Prompt])
-	case q.repeats != nil:
-		q.guesses = speculate.NewAdaptive(q.repeats, s.clock, 0)
-		q.Proposer = q.guesses
-	}
-}
-
 func (s *scheduler) start(c actor.Context) {
 	s.state = batch.New(s.spec.limits)
-	s.clock = speculate.NewClock(s.spec.rowCosts())
+	s.guesses.clock = speculate.NewClock(s.spec.rowCosts())
 	s.restart(c)
 	if s.incarnation > 0 {
 		s.out.restarted.Send(&restarted{})
@@ -372,12 +357,12 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 	if m.answers() {
 		took := m.times.took + m.times.waited + m.times.sampled.Sub(m.times.sampling)
 		s.pace.answered(len(m.compute.Tokens), took, !m.decodes())
-		s.measured(m)
+		s.guesses.measured(m)
 	}
 	for i, p := range m.parts {
 		r := &m.results[i]
 		s.state.Advance(p, max(len(r.tokens)-1, 0))
-		s.settled(p, len(r.tokens))
+		s.guesses.settled(p, r)
 		switch {
 		case !s.state.Live(p.Seq) || p.Wanted == 0:
 		case p.Seq.Score:
@@ -395,33 +380,6 @@ func (s *scheduler) slowest(m *step) time.Duration {
 		return 0
 	}
 	return m.slowest(s.spec.bound.Segments)
-}
-
-// measured has the clock learn from a step: the time that it kept the model from others, where two are in flight from
-// one's end to the next one's. Where other models had work it says nothing.
-func (s *scheduler) measured(m *step) {
-	from := m.times.planned
-	if s.ended.After(from) {
-		from = s.ended
-	}
-	s.ended = m.times.sampled
-	if m.decodes() && !m.contended {
-		s.clock.Observe(len(m.compute.Tokens), m.proposed(), s.ended.Sub(from))
-	}
-}
-
-// settled keeps account of what was proposed. Of a part that was not looked at no token is known.
-func (s *scheduler) settled(p batch.Part, tokens int) {
-	if p.Proposed == 0 || tokens == 0 {
-		return
-	}
-	s.stats.proposed.Add(uint64(p.Proposed))
-	s.stats.accepted.Add(uint64(tokens - 1))
-	h := p.Seq.Owner.(*sequence)
-	if h.guesses != nil {
-		h.guesses.Settle(p.Proposed, tokens-1)
-	}
-	s.tape.settled(h, tokens-1)
 }
 
 // deliver gives a sequence its tokens, up to its end.

@@ -156,7 +156,7 @@ func (s *session) submit(c actor.Context) {
 		ID: batch.ID(s.ids.Add(1)), Tokens: append(make([]int32, 0, min(r.limit, len(r.tokens)+tokenSlack)), r.tokens...),
 		Prompt: r.prompt, MaxLen: r.limit, Ends: s.ends(), Score: r.request.score, Client: r.request.Client, Owner: q,
 	}
-	if s.spec.guesses && bound == nil && !q.Score {
+	if s.spec.guesses && !q.Score {
 		s.turns.Leave(func() { q.repeats = speculate.NewNGram(q.Tokens, min(r.limit, cap(q.Tokens))) })
 	}
 	q.submit.seq, q.cancel.seq, q.wake.seq = q, q, q

@@ -1,14 +1,21 @@
 package actors
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/actors/devicetest"
+	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/tools"
+	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
 // requestsUnseen is how many requests are asked for, with guesses and without.
@@ -53,7 +60,7 @@ func unseenWith(t *testing.T, n int, edit func(*Config)) {
 	t.Helper()
 	start := func(guesses bool) *Engine {
 		return startFixture(t, fixture, func(c *Config) {
-			c.Context, c.Sequences, c.Rows, c.Speculate = 512, 6, 64, guesses
+			c.Context, c.Sequences, c.Rows, c.Speculate, c.took = 512, 6, 64, guesses, time.Millisecond
 			edit(c)
 		})
 	}
@@ -85,9 +92,78 @@ func unseenWith(t *testing.T, n int, edit func(*Config)) {
 	require.Zero(t, s.FailedSteps)
 }
 
-// A grammar's tokens, and models with states, have nothing guessed, and answer as ever.
+// Models with states have nothing guessed, and answer as ever.
 func TestNothingIsGuessedOfStates(t *testing.T) {
 	e := startFixture(t, "mamba2", func(c *Config) { c.Speculate = true })
 	spelled(t, begin(t, e, mixedRequest(t, 0)))
 	require.Zero(t, e.Snapshot().Proposed)
+}
+
+// boundRequests are answers with grammars, and with tools that are to be called or may be, by every way to draw. Their
+// prompts have what they are to say in them, so that it is guessed.
+func boundRequests(t *testing.T) (all []Request) {
+	weather := tools.Tool{Name: "get_weather", Parameters: `{"type":"object","properties":{"place":{"type":"string"},
+		"days":{"type":"integer"}},"required":["place","days"],"additionalProperties":false}`}
+	kinds := forms(t)
+	for i := range 10 {
+		r := bound(kinds[i%len(kinds)], uint64(i))
+		r.Text = fmt.Sprintf(`{"name":"Anna%d","n":31,"tags":["a","bc","a"]} {"v":true,"next":{"v":true,"next":null}}`, i)
+		r.MaxTokens = 40
+		if i%5 > 2 {
+			r.Form, r.Text = nil, ""
+			said := "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"place\": \"Oslo\", \"days\": 3}}\n</tool_call>"
+			r.Chat = &chat.Input{Messages: []chat.Message{chat.Say("user", fmt.Sprintf("Say %d: %s", i, said))},
+				AddGenerationPrompt: true}
+			r.Tools = &tools.Choice{List: []tools.Tool{weather}, Must: i%2 == 0}
+		}
+		switch i % 4 {
+		case 0:
+			r.Sampling.Temp = 0
+		case 1:
+			r.Sampling.Temp, r.Sampling.LogProbs = 0.4, 2
+		case 2:
+			r.Sampling.Temp, r.Sampling.RepeatPenalty = 0.4, 1.2
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// Law Unseen, where a grammar or tools say what may come: by n-grams, and by guesses of which so many are right, be
+// the masks of guessed rows found at once, not always, or never.
+func TestUnseenBound(t *testing.T) {
+	f, err := gguf.Parse(mini.Name, mini.GGUF)
+	require.NoError(t, err)
+	start := func(edit func(*Config)) *Engine {
+		return startFile(t, f, func(c *Config) {
+			c.Context, c.Sequences, c.Rows, c.Log = 1024, 4, 64, zerolog.Nop()
+			edit(c)
+		})
+	}
+	known, all := texts{}, boundRequests(t)
+	want := known.learn(t, start(func(*Config) {}), all)
+	for name, edit := range map[string]func(*Config){
+		"n-grams":    func(c *Config) { c.Speculate, c.took = true, time.Millisecond },
+		"known":      known.proposed(8),
+		"cut short":  func(c *Config) { known.proposed(9)(c); c.quick = 300 },
+		"not at all": func(c *Config) { known.proposed(9)(c); c.quick = 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := start(edit)
+			var wg sync.WaitGroup
+			for i, r := range all {
+				s := begin(t, e, r)
+				wg.Go(func() {
+					if got, err := trySpelled(s); err != nil || got != want[i] {
+						t.Errorf("request %d: error %v\n got %s\nwant %s", i, err, got, want[i])
+					}
+				})
+			}
+			wg.Wait()
+			n := e.Snapshot()
+			t.Logf("%d tokens were guessed, %d right", n.Proposed, n.Accepted)
+			require.Positive(t, n.Proposed)
+			require.Zero(t, n.FailedSteps)
+		})
+	}
 }

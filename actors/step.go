@@ -140,5 +140,6 @@ func (m *step) slowest(segments []ir.Segment) time.Duration {
 type outcome struct {
 	tokens   []sample.Result // part of the step's drawn
 	unmasked bool            // which tokens may follow the last one is to be found yet
+	cut      bool            // so that proposed tokens behind that were not looked at
 	err      error           // of the token after these
 }

@@ -75,8 +75,10 @@ type kvState struct {
 	end     int  // position up to which all is granted that is kept
 }
 
-// EndsBy says that a token ends the sequence, if it is the next one.
-func (q *Seq) EndsBy(token int32) bool { return q.endOf(len(q.Tokens)+1, token) != NotEnded }
+// EndsBy says that a token ends the sequence, if it comes after so many that the sequence does not have yet.
+func (q *Seq) EndsBy(after int, token int32) bool {
+	return q.endOf(len(q.Tokens)+after+1, token) != NotEnded
+}
 
 // endOf says whether the sequence is at its end when it has so many tokens, and this is the last one.
 func (q *Seq) endOf(n int, token int32) End {
