@@ -81,8 +81,8 @@ var layers = []struct {
 
 // forTests are packages that only tests may import.
 var forTests = []string{commands + "env/envtest", "actors/devicetest", "internal/testref", "internal/backendtest",
-	"internal/lint", "gpu/null", "gpu/tile/tiletest", "stages/model/arch/archtest", "stages/model/convert/converttest",
-	"stages/place/placetest", "storage/hub/hubtest", "server/decode/decodetest"}
+	"internal/lint", "gpu/null", "gpu/cuda/fake", "gpu/tile/tiletest", "stages/model/arch/archtest",
+	"stages/model/convert/converttest", "stages/place/placetest", "storage/hub/hubtest", "server/decode/decodetest"}
 
 // private are packages that one folder alone may import, with the reason; its tests may.
 var private = []struct{ dir, owner, why string }{
@@ -147,7 +147,8 @@ var forbidden = []struct {
 	{"plugin", nil, "everything is linked"},
 	{"reflect", []string{"server", "cmd/sluice"}, "plain code can be searched"},
 	{"testing",
-		[]string{commands + "env/envtest", "actors/devicetest", "internal/testref", "internal/backendtest", "gpu/tile/tiletest",
+		[]string{commands + "env/envtest", "actors/devicetest", "gpu/cuda/fake", "gpu/tile/tiletest", "internal/testref",
+			"internal/backendtest",
 			"stages/model/arch/archtest", "stages/model/convert/converttest", "server/decode/decodetest"},
 		"it adds flags to the program"},
 }

@@ -1,0 +1,216 @@
+//go:build cgo && linux && (amd64 || arm64)
+
+// Package fake is a libcuda.so.1 that computes on the processor, for tests: CUDA's kernels, compiled for the host,
+// behind the functions of NVIDIA's driver that gpu/cuda calls. A C++ compiler builds it where a test first wants it;
+// what was built is kept in the user's cache folder.
+package fake
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+
+	"github.com/sluice-ai/sluice/gpu/cuda/kernels/source"
+	"github.com/sluice-ai/sluice/internal/testref"
+)
+
+// flags are the compiler's.
+var flags = []string{"-x", "c++", "-std=c++17", "-O1", "-g1", "-fPIC", "-ffp-contract=off",
+	"-fno-strict-aliasing", "-pthread", "-DSLUICE_HOST", "-Wall", "-Wno-unused-function"}
+
+// compilers are tried in this order.
+var compilers = []string{"g++", "clang++", "clang++-19", "c++"}
+
+// built is the library of this process, once somebody wanted it.
+var built = sync.OnceValues(build)
+
+// Library is the file of the library. Without a C++ compiler, or its sources, a test is skipped, or fails in CI.
+func Library(t testing.TB) string {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		testref.Missing(t, "c++", "the fake driver cannot be built: %v", err)
+	}
+	return path
+}
+
+func build() (string, error) {
+	compiler := ""
+	for _, c := range compilers {
+		if path, err := exec.LookPath(c); err == nil && compiler == "" {
+			compiler = path
+		}
+	}
+	if compiler == "" {
+		return "", fmt.Errorf("there is none of %s", strings.Join(compilers, ", "))
+	}
+	version, err := exec.Command(compiler, "--version").Output()
+	if err != nil {
+		return "", err
+	}
+	_, here, _, _ := runtime.Caller(0)
+	objects, err := list(filepath.Dir(here), source.Hash(compiler, string(version)))
+	if err != nil {
+		return "", err
+	}
+	folder, err := os.UserCacheDir()
+	if err != nil {
+		folder = os.TempDir()
+	}
+	folder = filepath.Join(folder, "sluice-test", "cuda")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", err
+	}
+	return link(compiler, folder, objects)
+}
+
+// object is one file to compile.
+type object struct {
+	file  string
+	flags []string
+	hash  string
+}
+
+// list has the library's own sources, and one for each module of kernels.
+func list(folder, compiler string) (all []object, err error) {
+	own, err := filepath.Glob(filepath.Join(folder, "src", "*.cc"))
+	if err != nil || len(own) == 0 {
+		return nil, fmt.Errorf("its sources are not in %s (%v)", folder, err)
+	}
+	texts := []string{compiler, strings.Join(flags, " ")}
+	headers, err := filepath.Glob(filepath.Join(folder, "src", "*.h"))
+	if err != nil {
+		return nil, err
+	}
+	lib, err := filepath.Glob(filepath.Join(folder, "..", "kernels", "lib", "*st.cuh"))
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range append(headers, lib...) {
+		text, err := os.ReadFile(h)
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, string(text))
+	}
+	for _, f := range own {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, object{file: f, hash: source.Hash(append(texts, f, string(text))...)})
+	}
+	units, err := source.Find(filepath.Join(folder, "..", "kernels"))
+	for _, u := range units {
+		all = append(all, object{u.File, append(u.Macros, fmt.Sprintf("-DSLUICE_MODULE=%q", u.Name)),
+			source.Hash(append(texts, u.File, u.Name, u.Hash())...)})
+	}
+	return all, err
+}
+
+// link compiles what is not there yet, and links everything.
+func link(compiler, folder string, objects []object) (string, error) {
+	var hashes []string
+	for _, o := range objects {
+		hashes = append(hashes, o.hash)
+	}
+	path := filepath.Join(folder, source.Hash(hashes...)+".so")
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	var group sync.WaitGroup
+	faults, tokens := make([]error, len(objects)), make(chan bool, runtime.GOMAXPROCS(0))
+	files := make([]string, len(objects))
+	for i, o := range objects {
+		files[i] = filepath.Join(folder, o.hash+".o")
+		group.Go(func() {
+			tokens <- true
+			defer func() { <-tokens }()
+			if _, err := os.Stat(files[i]); err != nil {
+				faults[i] = run(compiler, files[i], append(append(append([]string{}, flags...), o.flags...), "-c", o.file))
+			}
+		})
+	}
+	group.Wait()
+	for _, err := range faults {
+		if err != nil {
+			return "", err
+		}
+	}
+	return path, run(compiler, path, append(files, "-shared", "-pthread", "-Wl,-z,noexecstack"))
+}
+
+// run has the compiler write a file that others may want at the same time.
+func run(compiler, to string, args []string) error {
+	temp := fmt.Sprintf("%s.%d", to, os.Getpid())
+	defer os.Remove(temp)
+	if said, err := exec.Command(compiler, append(args, "-o", temp)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", compiler, err, said)
+	}
+	return os.Rename(temp, to)
+}
+
+// Kernels runs kernels of the library alone, on any memory: for tests of a kernel that need no device.
+type Kernels struct {
+	t   testing.TB
+	run uintptr
+}
+
+// Open opens the library for kernels.
+func Open(t testing.TB) *Kernels {
+	t.Helper()
+	return &Kernels{t, symbol(t, "sluiceFakeRun")}
+}
+
+func symbol(t testing.TB, name string) uintptr {
+	t.Helper()
+	lib, err := purego.Dlopen(Library(t), purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := purego.Dlsym(lib, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// Run runs a kernel of a module over a grid of blocks. args is a structure of the kernel's layout, whose addresses are
+// those of Go's memory, pinned; the test fails if threads miss one another.
+func Run[T any](k *Kernels, module, kernel string, grid [3]uint32, threads, shared int, args *T) {
+	k.t.Helper()
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	said := make([]byte, 1024)
+	names := [2][]byte{append([]byte(module), 0), append([]byte(kernel), 0)}
+	pin.Pin(&said[0])
+	pin.Pin(&names[0][0])
+	pin.Pin(&names[1][0])
+	pin.Pin(&grid)
+	pin.Pin(args)
+	r, _, _ := purego.SyscallN(k.run, address(&names[0][0]), address(&names[1][0]), address(&grid[0]), uintptr(threads),
+		uintptr(shared), address(args), unsafe.Sizeof(*args), address(&said[0]), uintptr(len(said)))
+	if r != 0 {
+		text, _, _ := strings.Cut(string(said), "\x00")
+		k.t.Fatalf("%s.%s: %s", module, kernel, text)
+	}
+}
+
+func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
+
+// Address is that of a slice, which a pinner keeps where it is, as kernels take it. An empty one has 0.
+func Address[T any](pin *runtime.Pinner, s []T) uint64 {
+	if len(s) == 0 {
+		return 0
+	}
+	pin.Pin(&s[0])
+	return uint64(address(&s[0]))
+}

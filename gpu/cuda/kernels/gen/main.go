@@ -1,0 +1,132 @@
+// Gen compiles the kernels beside this folder to PTX, packed, one file a module. The first lines of each say which
+// module it is and what it was made of: one whose sources have not changed is not compiled again. So clang is needed
+// only by whoever changes a kernel.
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/sluice-ai/sluice/gpu/cuda/kernels/source"
+)
+
+const sources = ".." // the folder of the kernels, seen from this one
+
+func main() {
+	out := flag.String("o", "", "folder to write to")
+	flag.Parse()
+	if err := generate(*out); err != nil {
+		fmt.Fprintln(os.Stderr, "kernels:", err)
+		os.Exit(1)
+	}
+}
+
+func generate(out string) error {
+	if out == "" {
+		return fmt.Errorf("want -o FOLDER")
+	}
+	units, err := source.Find(sources)
+	if err != nil {
+		return err
+	}
+	wanted := map[string]bool{}
+	for _, u := range units {
+		file := filepath.Join(out, u.Name+".ptx.gz")
+		wanted[file] = true
+		if old, err := unpack(file); err == nil && strings.HasPrefix(old, header(u)) {
+			continue
+		}
+		code, err := compile(u)
+		if err != nil {
+			return err
+		}
+		if err := pack(file, header(u)+code); err != nil {
+			return err
+		}
+	}
+	all, err := filepath.Glob(filepath.Join(out, "*.ptx.gz"))
+	if err != nil {
+		return err
+	}
+	for _, file := range all {
+		if !wanted[file] {
+			err = os.Remove(file)
+		}
+	}
+	return err
+}
+
+// header begins a module's text.
+func header(u *source.Unit) string { return "// module " + u.Name + "\n// sources " + u.Hash() + "\n" }
+
+var (
+	comment = regexp.MustCompile(`(?m)^\s*//.*\n|[ \t]+//.*$`)
+	space   = regexp.MustCompile(`(?m)^[ \t]+|[ \t]+$`)
+	empty   = regexp.MustCompile(`\n\n+`)
+)
+
+// compile runs clang++, from $CLANG or PATH, and leaves out what is for people.
+func compile(u *source.Unit) (string, error) {
+	program := os.Getenv("CLANG")
+	if program == "" {
+		program = "clang++-" + source.Compiler
+	}
+	version, err := exec.Command(program, "--version").Output()
+	if err != nil || !strings.Contains(string(version), "version "+source.Compiler+".") {
+		first, _, _ := strings.Cut(string(version), "\n")
+		return "", fmt.Errorf("%s has changed and must be compiled by clang %s, but %q says %q (%v): install Debian's clang-%s, or "+
+			"set CLANG to such a clang++, then run make gen", u.Name, source.Compiler, program, first, err, source.Compiler)
+	}
+	args := append(append([]string{}, source.Flags...), u.Macros...)
+	c := exec.Command(program, append(args, "-o", "-", u.File)...)
+	var said bytes.Buffer
+	c.Stderr = &said
+	text, err := c.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", u.Name, err, said.String())
+	}
+	code := space.ReplaceAllString(comment.ReplaceAllString(string(text), ""), "")
+	return strings.TrimLeft(empty.ReplaceAllString(code, "\n"), "\n"), nil
+}
+
+// pack writes a module, unless it is what the file already holds.
+func pack(file, text string) error {
+	if old, err := unpack(file); err == nil && old == text {
+		return nil
+	}
+	var packed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(w, text); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(file, packed.Bytes(), 0o644)
+}
+
+// unpack reads it.
+func unpack(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	r, err := gzip.NewReader(f)
+	if err != nil {
+		return "", err
+	}
+	b, err := io.ReadAll(r)
+	return string(b), err
+}

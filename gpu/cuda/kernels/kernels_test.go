@@ -1,0 +1,52 @@
+package kernels
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/gpu/cuda/kernels/source"
+)
+
+// mostBytes of packed PTX are part of the program, whether or not there is a card.
+const mostBytes = 2_000_000
+
+func TestSize(t *testing.T) {
+	files, err := fs.ReadDir(code, ".")
+	require.NoError(t, err)
+	all := int64(0)
+	for _, f := range files {
+		info, err := f.Info()
+		require.NoError(t, err)
+		all += info.Size()
+	}
+	require.Positive(t, all)
+	require.LessOrEqual(t, all, int64(mostBytes), "of %d modules", len(files))
+}
+
+// TestModules: every module is there whole, and made of the sources beside it.
+func TestModules(t *testing.T) {
+	units, err := source.Find(".")
+	require.NoError(t, err)
+	var names []string
+	for _, u := range units {
+		names = append(names, u.Name)
+		m, err := Load(u.Name)
+		require.NoError(t, err, "%s: run make gen", u.Name)
+		require.True(t, strings.HasPrefix(m.PTX, "// module "+u.Name+"\n// sources "+u.Hash()+"\n.version "),
+			"%s is not made of its sources: run make gen", u.Name)
+		require.NotEmpty(t, m.Args, "%s has no kernels", u.Name)
+		require.Equal(t, strings.Count(m.PTX, ".entry"), len(m.Args), "%s has a kernel without one structure", u.Name)
+		for kernel, size := range m.Args {
+			require.Zero(t, size%8, "the arguments of %s: end their structure with a pad", kernel)
+		}
+	}
+	require.Equal(t, names, Names())
+}
+
+func TestNoModule(t *testing.T) {
+	_, err := Load("nothing")
+	require.ErrorContains(t, err, "called nothing")
+}
