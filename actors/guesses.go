@@ -24,8 +24,8 @@ func (g *guesses) begin(q *sequence) {
 	case q.Score:
 	case g.propose != nil:
 		q.Proposer = g.propose(q.Tokens[:q.Prompt])
-	case q.repeats != nil:
-		q.guesses = speculate.NewAdaptive(q.repeats, g.clock, 0)
+	case q.source != nil:
+		q.guesses = speculate.NewAdaptive(q.source, g.clock, 0)
 		q.Proposer = q.guesses
 	}
 }

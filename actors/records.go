@@ -22,17 +22,19 @@ type record struct {
 	model   *atomic.Bool // all of the model's do, for the model restarts; nil: nobody has opened it yet
 
 	opening  prompt.Opening
-	tokens   []int32      // prompt, then generated; nil before it was encoded
-	prompt   int          // tokens of the prompt
-	rendered bool         // by the template
-	limit    int          // most tokens in all
-	state    sample.State // after the last token
-	scored   int          // Score: positions handed to the stream
-	usage    Usage
-	opened   time.Time
-	sent     time.Time // submitted
-	began    time.Time // first token
-	last     time.Time // and the last one so far
+	tokens   []int32 // prompt, then generated; nil before it was encoded
+	prompt   int     // tokens of the prompt
+	rendered bool    // by the template
+
+	predicted []int32      // Request.Prediction
+	limit     int          // most tokens in all
+	state     sample.State // after the last token
+	scored    int          // Score: positions handed to the stream
+	usage     Usage
+	opened    time.Time
+	sent      time.Time // submitted
+	began     time.Time // first token
+	last      time.Time // and the last one so far
 }
 
 // refuse ends a request that never had a session.

@@ -37,6 +37,11 @@ type Request struct {
 
 	Form *constrain.Form // what the answer must be, thoughts apart; nil: anything
 
+	// Prediction is a text that the client expects as the answer, or as much of it as there is: it is guessed, where
+	// Model.Speculate is. Unguessed has nothing guessed. Neither changes a token.
+	Prediction string
+	Unguessed  bool
+
 	prompt *shared       // shared with other choices; nil: of this request alone
 	made   *grammar.Form // what its answer is bound to be, compiled; nil: nobody has
 	score  bool

@@ -368,7 +368,7 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 		case p.Seq.Score:
 			s.scored(p, m)
 		default:
-			s.deliver(c, p.Seq, r, m)
+			s.deliver(c, p, r, m)
 		}
 	}
 }
@@ -382,13 +382,16 @@ func (s *scheduler) slowest(m *step) time.Duration {
 	return m.slowest(s.spec.bound.Segments)
 }
 
-// deliver gives a sequence its tokens, up to its end.
-func (s *scheduler) deliver(c actor.Context, q *batch.Seq, r *outcome, of *step) {
-	h := q.Owner.(*sequence)
+// deliver gives a sequence the tokens of its part, up to its end.
+func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, of *step) {
+	q, h := p.Seq, p.Seq.Owner.(*sequence)
 	for i := range r.tokens {
 		one := &r.tokens[i]
 		m := h.message(of)
 		m.result, h.state = *one, one.State
+		if i == 0 {
+			m.tried, m.right = p.Proposed, len(r.tokens)-1
+		}
 		first := q.Sent() == 0
 		m.end = s.state.Append(q, one.ID)
 		s.tape.drawn(h, one.ID)

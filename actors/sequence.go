@@ -24,8 +24,8 @@ type sequence struct {
 	mask    *mask                 // under way, or the next one
 	tore    int                   // how often masks died of it
 	state   sample.State          // after the last token
-	repeats *speculate.NGram      // what the prompt says of the answer; nil: nobody asks
-	guesses *speculate.Adaptive   // nil: none are made, or by the tests
+	source  speculate.Source      // of guesses; nil: none are made
+	guesses *speculate.Adaptive   // from it
 	rows    []float32             // Score: logits of the rows of the last step
 
 	opened    time.Time  // its request; zero once it had rows in a step
@@ -66,6 +66,8 @@ type tokenMessage struct {
 	end    batch.End
 	pos    int // Score: position of the first row of seq.rows
 	cached int
+	tried  int       // tokens that were guessed for the step, of which so many were right; with its first token
+	right  int       //
 	step   uint64    // its number
 	at     time.Time // when it was sampled
 }

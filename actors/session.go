@@ -125,9 +125,15 @@ func (s *session) encode() error {
 		return err
 	}
 	r.prompt, r.tokens = len(p.Tokens), p.Tokens[:len(p.Tokens):len(p.Tokens)] // others share the array
+	if text := r.request.Prediction; text != "" && s.spec.guesses {
+		most := token.Options{Most: s.spec.room.Context, Stop: r.gone.Load}
+		if r.predicted, err = s.spec.vocab.Encode(nil, text, most); err != nil {
+			r.predicted = nil // it is longer than the answer can be, or nobody waits for it
+		}
+	}
 	r.opening, r.rendered = p.Opening, p.Rendered
 	r.usage.Prompt = r.prompt
-	r.request.Chat, r.request.Text, r.request.prompt = nil, "", nil // nobody reads them again
+	r.request.Chat, r.request.Text, r.request.prompt, r.request.Prediction = nil, "", nil, "" // nobody reads them again
 	return nil
 }
 
@@ -156,8 +162,8 @@ func (s *session) submit(c actor.Context) {
 		ID: batch.ID(s.ids.Add(1)), Tokens: append(make([]int32, 0, min(r.limit, len(r.tokens)+tokenSlack)), r.tokens...),
 		Prompt: r.prompt, MaxLen: r.limit, Ends: s.ends(), Score: r.request.score, Client: r.request.Client, Owner: q,
 	}
-	if s.spec.guesses && !q.Score {
-		s.turns.Leave(func() { q.repeats = speculate.NewNGram(q.Tokens, min(r.limit, cap(q.Tokens))) })
+	if s.spec.guesses && !q.Score && !r.request.Unguessed {
+		s.turns.Leave(func() { q.source = s.source(q.Tokens, min(r.limit, cap(q.Tokens))) })
 	}
 	q.submit.seq, q.cancel.seq, q.wake.seq = q, q, q
 	q.wakeUp = func() { s.out.wake.Send(&q.wake) }
@@ -169,6 +175,15 @@ func (s *session) submit(c actor.Context) {
 		s.stats.promptTokens.Add(uint64(r.prompt))
 	}
 	s.out.submit.Send(&q.submit)
+}
+
+// source guesses how a text goes on that may have so many tokens.
+func (s *session) source(text []int32, tokens int) speculate.Source {
+	repeats := speculate.NewNGram(text, tokens)
+	if len(s.record.predicted) == 0 {
+		return repeats
+	}
+	return speculate.NewPredicted(s.record.predicted, s.record.prompt, repeats)
 }
 
 // bind makes the constraint of a sequence whose request has a grammar, or whose thoughts have an end.
@@ -254,6 +269,8 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 	r.tokens = append(r.tokens, m.result.ID)
 	r.state = m.result.State
 	r.usage.Generated++
+	r.usage.Proposed += m.tried
+	r.usage.Accepted += m.right
 	s.stats.generated.Add(1)
 	r.usage.Decode = m.at.Sub(r.began)
 

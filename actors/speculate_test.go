@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -90,6 +91,37 @@ func unseenWith(t *testing.T, n int, edit func(*Config)) {
 	require.Positive(t, s.Accepted)
 	require.Zero(t, without.Snapshot().Proposed)
 	require.Zero(t, s.FailedSteps)
+}
+
+// TestPredicted: where a client expects the answer, most of it is guessed, and it is the same; where it expects another
+// one, or wants nothing guessed, too. The usage says what was guessed of it.
+func TestPredicted(t *testing.T) {
+	f, err := gguf.Parse(mini.Name, mini.GGUF)
+	require.NoError(t, err)
+	start := func(guesses bool) *Engine {
+		return startFile(t, f, func(c *Config) { c.Speculate, c.took, c.Log = guesses, time.Millisecond, zerolog.Nop() })
+	}
+	with, without := start(true), start(false)
+	r := Request{Text: "Once upon a time", Sampling: greedy(), MaxTokens: 60}
+	said := collect(t, begin(t, without, r)).text
+	tries := func(e *Engine, edit func(*Request)) Usage {
+		r := r
+		edit(&r)
+		s := begin(t, e, r)
+		require.Equal(t, said, collect(t, s).text)
+		return s.Usage()
+	}
+	u := tries(with, func(r *Request) { r.Prediction = said })
+	require.Greater(t, u.Accepted, 45)
+	require.Less(t, u.Proposed-u.Accepted, 5)
+	require.EqualValues(t, u.Accepted, with.Snapshot().Accepted)
+	u = tries(with, func(r *Request) { r.Prediction = "All of it is something else, and nothing comes of it." })
+	require.Less(t, u.Accepted, 45)
+	u = tries(with, func(r *Request) { r.Prediction, r.Unguessed = said, true })
+	require.Zero(t, u.Proposed)
+	u = tries(without, func(r *Request) { r.Prediction = said })
+	require.Zero(t, u.Proposed)
+	tries(with, func(r *Request) { r.Prediction = strings.Repeat("It is far too long. ", 1<<14) })
 }
 
 // Models with states have nothing guessed, and answer as ever.

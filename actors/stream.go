@@ -62,6 +62,8 @@ type Usage struct {
 	Prompt    int // tokens of the prompt
 	Cached    int // of them, found in the prefix cache
 	Generated int
+	Proposed  int           // tokens that were guessed and tried
+	Accepted  int           // those of them that were drawn
 	Queue     time.Duration // from opening the request until it was submitted
 	Prefill   time.Duration // from then until the first token
 	Decode    time.Duration // from the first token to the last

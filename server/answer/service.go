@@ -221,6 +221,8 @@ func each(x *exchange.Exchange, o *Order, choices []*Choice, work func(context.C
 func Total(choices []*Choice) (sum actors.Usage) {
 	for i, c := range choices {
 		sum.Generated += c.Usage.Generated
+		sum.Proposed += c.Usage.Proposed
+		sum.Accepted += c.Usage.Accepted
 		if i == 0 || c.Prompt != choices[i-1].Prompt {
 			sum.Prompt += c.Usage.Prompt
 			sum.Cached += c.Usage.Cached

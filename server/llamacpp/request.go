@@ -115,6 +115,7 @@ func (f fields) common(m *answer.Model) (o request, r actors.Request) {
 	if r.IgnoreEOG {
 		r.Sampling.IgnoreEOG = m.EndTokens
 	}
+	r.Unguessed = f.Unguessed()
 	top := 0
 	f.Count("n_probs", 0, answer.MaxTopProbs, &top)
 	r.Sampling.LogProbs = -1

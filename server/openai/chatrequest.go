@@ -31,6 +31,7 @@ func decodeChat(body answer.Body, find decode.Finder) (request, *wire.Fault) {
 	r.Form = f.Form()
 	r.Thoughts = f.reasoning()
 	f.Count("thinking_budget_tokens", 1, math.MaxInt32, &r.MostThoughts) // as llama.cpp's server has it
+	r.Prediction = f.Prediction()
 	f.missing()
 	r.Chat = in
 	o.Prompts = append(o.Prompts, r)

@@ -27,6 +27,8 @@ func TestTimings(t *testing.T) {
 	require.JSONEq(t, `{"cache_n":4,"prompt_n":6,"prompt_ms":3,"prompt_per_token_ms":0.5,"prompt_per_second":2000,
 		"predicted_n":5,"predicted_ms":10,"predicted_per_token_ms":2,"predicted_per_second":500}`, string(appendTimings(nil, u)))
 	require.True(t, json.Valid(appendTimings(nil, actors.Usage{})))
+	u.Proposed, u.Accepted = 7, 5
+	require.Contains(t, string(appendTimings(nil, u)), `,"draft_n":7,"draft_n_accepted":5}`)
 }
 
 // TestNoAlloc: an event of a stream is written into a buffer that is used again.
@@ -68,6 +70,9 @@ func TestUsage(t *testing.T) {
 	choices := []*answer.Choice{{Usage: u, Pondered: 3}, {Usage: u, Pondered: 2}}
 	require.JSONEq(t, `{"prompt_tokens":10,"completion_tokens":10,"total_tokens":20,"prompt_tokens_details":{"cached_tokens":4},
 		"completion_tokens_details":{"reasoning_tokens":5}}`, string(appendUsage(nil, choices)))
+	choices[1].Usage.Proposed, choices[1].Usage.Accepted = 7, 5
+	require.Contains(t, string(appendUsage(nil, choices)), `"completion_tokens_details":{"reasoning_tokens":5,`+
+		`"accepted_prediction_tokens":5,"rejected_prediction_tokens":2}}`)
 	for _, usage := range []bool{false, true} {
 		asked := request{Order: answer.Order{Model: &answer.Model{Name: "model"}}, usage: usage}
 		e := newEncoder(&asked, "1", "chunk", "x", chatShape{})

@@ -49,6 +49,7 @@ func (f fields) common(m *answer.Model) (request, actors.Request) {
 	if r.IgnoreEOG {
 		r.Sampling.IgnoreEOG = m.EndTokens
 	}
+	r.Unguessed = f.Unguessed()
 	f.Text("user", new(string))
 	return o, r
 }

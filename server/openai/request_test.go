@@ -65,6 +65,27 @@ func TestDecodeChat(t *testing.T) {
 	require.EqualValues(t, 43, seeds[1].Sampling.Seed)
 }
 
+// TestPrediction: the text that is expected comes whole or in parts, and nothing is guessed where the client says so.
+func TestPrediction(t *testing.T) {
+	for body, want := range map[string]string{
+		`"prediction":{"type":"content","content":"so\n"}`:                         "so\n",
+		`"prediction":{"content":[{"type":"text","text":"so"},{"text":" it is"}]}`: "so it is",
+		`"prediction":null`:               "",
+		`"prediction":{"type":"content"}`: "",
+	} {
+		o, fault := decodeChat(given(`{`+user+`,`+body+`}`), testModel)
+		require.Nil(t, fault, body)
+		require.Equal(t, want, o.Prompts[0].Prediction, body)
+		require.False(t, o.Prompts[0].Unguessed)
+	}
+	for body, want := range map[string]bool{`"speculate":"off"`: true, `"speculate":"auto"`: false,
+		`"speculative.n_max":0`: true, `"speculative.n_max":16`: false} {
+		o, fault := decodeChat(given(`{`+user+`,`+body+`}`), testModel)
+		require.Nil(t, fault, body)
+		require.Equal(t, want, o.Prompts[0].Unguessed, body)
+	}
+}
+
 // TestDefaults: a request that says nothing gets the model's own sampling, and another seed each time.
 func TestDefaults(t *testing.T) {
 	one, fault := decodeChat(given(`{`+user+`}`), testModel)
@@ -268,6 +289,11 @@ var faults = []struct{ chat, body, param, text string }{
 	{"c", `{` + user + `,"stop":["a",""]}`, "stop", `stop: entry 1 has 0 bytes: want 1 to 1024`},
 	{"c", `{` + user + `,"stop":{}}`, "stop", `stop is {}: want a string or a list of strings`},
 	{"c", `{` + user + `,"max_tokens":0}`, "max_tokens", `max_tokens is 0: want at least 1, or -1 for as many as the context holds`},
+	{"c", `{` + user + `,"speculate":"some"}`, "speculate", `speculate is "some": want "auto" or "off"`},
+	{"c", `{` + user + `,"prediction":{"type":"file"}}`, "prediction.type", `prediction.type is "file": want "content"`},
+	{"c", `{` + user + `,"prediction":"so"}`, "prediction", `prediction is "so": want an object such as {"type": "content", "content": "..."}`},
+	{"c", `{` + user + `,"prediction":{"content":[{"type":"image"}]}}`, "prediction.content",
+		`prediction.content is [{"type":"image"}]: want a text, or a list such as [{"type": "text", "text": "..."}]`},
 	{"c", `{` + user + `,"mirostat":1}`, "mirostat", `mirostat is 1: want 0 (off) or 2`},
 	{"c", `{` + user + `,"top_logprobs":2}`, "top_logprobs", `top_logprobs is 2, but logprobs is not true: set it as well`},
 	{"c", `{` + user + `,"logit_bias":{"512":1}}`, "logit_bias",

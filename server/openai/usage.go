@@ -19,10 +19,15 @@ func appendUsage(dst []byte, choices []*answer.Choice) []byte {
 	dst = strconv.AppendInt(append(dst, `,"total_tokens":`...), int64(u.Prompt+u.Generated), 10)
 	dst = strconv.AppendInt(append(dst, `,"prompt_tokens_details":{"cached_tokens":`...), int64(u.Cached), 10)
 	dst = strconv.AppendInt(append(dst, `},"completion_tokens_details":{"reasoning_tokens":`...), int64(pondered), 10)
+	if u.Proposed > 0 {
+		dst = strconv.AppendInt(append(dst, `,"accepted_prediction_tokens":`...), int64(u.Accepted), 10)
+		dst = strconv.AppendInt(append(dst, `,"rejected_prediction_tokens":`...), int64(u.Proposed-u.Accepted), 10)
+	}
 	return append(dst, "}}"...)
 }
 
 // appendTimings appends llama.cpp's timings object.
 func appendTimings(dst []byte, u actors.Usage) []byte {
-	return wire.AppendTimings(dst, u.Cached, u.Prompt-u.Cached, u.Generated, u.Prefill, u.Decode)
+	return wire.AppendTimings(dst, &wire.Timings{Cached: u.Cached, Read: u.Prompt - u.Cached, Written: u.Generated,
+		Reading: u.Prefill, Writing: u.Decode, Tried: u.Proposed, Right: u.Accepted})
 }

@@ -6,12 +6,22 @@ import (
 	"time"
 )
 
-// AppendTimings appends llama.cpp's timings object: the numbers of prompt tokens that were cached and read, of tokens
-// that were written, and the time of both phases in milliseconds.
-func AppendTimings(dst []byte, cached, read, written int, reading, writing time.Duration) []byte {
-	dst = strconv.AppendInt(append(dst, `{"cache_n":`...), int64(cached), 10)
-	dst = appendPace(dst, "prompt", read, reading.Seconds()*1e3)
-	dst = appendPace(dst, "predicted", written, writing.Seconds()*1e3)
+// Timings are what llama.cpp's timings object says.
+type Timings struct {
+	Cached, Read, Written int // tokens of the prompt that were cached and read, and of the answer
+	Reading, Writing      time.Duration
+	Tried, Right          int // tokens that were guessed, and those of them that were right
+}
+
+// AppendTimings appends llama.cpp's timings object, with times in milliseconds.
+func AppendTimings(dst []byte, t *Timings) []byte {
+	dst = strconv.AppendInt(append(dst, `{"cache_n":`...), int64(t.Cached), 10)
+	dst = appendPace(dst, "prompt", t.Read, t.Reading.Seconds()*1e3)
+	dst = appendPace(dst, "predicted", t.Written, t.Writing.Seconds()*1e3)
+	if t.Tried > 0 {
+		dst = strconv.AppendInt(append(dst, `,"draft_n":`...), int64(t.Tried), 10)
+		dst = strconv.AppendInt(append(dst, `,"draft_n_accepted":`...), int64(t.Right), 10)
+	}
 	return append(dst, '}')
 }
 
