@@ -1,4 +1,4 @@
-//go:build cgo && linux && (amd64 || arm64)
+//go:build linux && (amd64 || arm64) && (cgo || cuda)
 
 // Package fake is a libcuda.so.1 that computes on the processor, for tests: CUDA's kernels, compiled for the host,
 // behind the functions of NVIDIA's driver that gpu/cuda calls. A C++ compiler builds it where a test first wants it;

@@ -1,0 +1,209 @@
+//go:build linux && (amd64 || arm64) && (cgo || cuda)
+
+package cu
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"unsafe"
+)
+
+// Attributes of devices, numbered as CUdevice_attribute.
+const (
+	attributeProcessors   = 16
+	attributeMajor        = 75
+	attributeMinor        = 76
+	attributeShared       = 97 // of a block that asks for it
+	attributeRegister     = 99
+	attributeReadOnly     = 113
+	attributeWords        = 122 // streams wait for words of 64 bits
+	attributeHostPointers = 91  // registered memory has the host's addresses
+)
+
+// Facts are what a card is.
+type Facts struct {
+	Name         string
+	UUID         [16]byte
+	Major, Minor int // of the compute capability
+	Processors   int // multiprocessors
+	Memory       uint64
+	Shared       int  // bytes of a block
+	Registers    bool // memory of programs can be registered
+	ReadOnly     bool // also what they may only read
+	Words        bool // streams wait for words in memory, and write them
+}
+
+// Physical is a card that may be opened.
+type Physical struct {
+	Facts  Facts
+	Number int
+	lib    *Library
+	handle uintptr
+}
+
+// Devices lists all cards, in the driver's order.
+func (l *Library) Devices() ([]*Physical, error) {
+	n := new(int32)
+	if r := call(l.getCount, uintptr(unsafe.Pointer(n))); r != Success && r != noDevice {
+		return nil, r.err("counting cards")
+	}
+	var all []*Physical
+	for i := range int(*n) {
+		p := &Physical{Number: i, lib: l}
+		if err := p.ask(); err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// ask fills in facts.
+func (p *Physical) ask() error {
+	l, handle := p.lib, new(int32)
+	if r := call(l.get, uintptr(unsafe.Pointer(handle)), uintptr(p.Number)); r != Success {
+		return r.err("finding a card")
+	}
+	p.handle = uintptr(*handle)
+	f, name := &p.Facts, make([]byte, 256)
+	if r := call(l.getName, uintptr(unsafe.Pointer(&name[0])), uintptr(len(name)), p.handle); r != Success {
+		return r.err("asking for a card's name")
+	}
+	text, _, _ := bytes.Cut(name, []byte{0})
+	f.Name = string(text)
+	size, id := new(uint64), new([16]byte)
+	if r := call(l.totalMemory, uintptr(unsafe.Pointer(size)), p.handle); r != Success {
+		return r.err("asking for a card's memory")
+	}
+	if r := call(l.getUUID, uintptr(unsafe.Pointer(id)), p.handle); r != Success {
+		return r.err("asking for a card's UUID")
+	}
+	f.Memory, f.UUID = *size, *id
+	f.Major, f.Minor = p.attribute(attributeMajor), p.attribute(attributeMinor)
+	f.Processors, f.Shared = p.attribute(attributeProcessors), p.attribute(attributeShared)
+	f.Registers = p.attribute(attributeRegister) != 0 && p.attribute(attributeHostPointers) != 0
+	f.ReadOnly, f.Words = p.attribute(attributeReadOnly) != 0, p.attribute(attributeWords) != 0
+	return nil
+}
+
+// attribute is 0 where the driver does not know it.
+func (p *Physical) attribute(number int) int {
+	v := new(int32)
+	if call(p.lib.getAttribute, uintptr(unsafe.Pointer(v)), uintptr(number), p.handle) != Success {
+		return 0
+	}
+	return int(*v)
+}
+
+// Missing says what the card lacks to run kernels; nil if nothing.
+func (p *Physical) Missing() error {
+	if p.Facts.Major < 8 {
+		return fmt.Errorf("%s cannot be used: it has compute capability %d.%d, and 8.0 (Ampere) is needed: use --device vulkan",
+			p.Facts.Name, p.Facts.Major, p.Facts.Minor)
+	}
+	return nil
+}
+
+// Device is an opened card. Its methods may be called from any goroutine.
+type Device struct {
+	Facts    Facts
+	Version  int // of the driver
+	lib      *Library
+	physical *Physical
+	context  uintptr
+}
+
+// Open opens the card: its primary context, which a process has once.
+func (p *Physical) Open() (*Device, error) {
+	if err := p.Missing(); err != nil {
+		return nil, err
+	}
+	context := new(uintptr)
+	if r := call(p.lib.retain, uintptr(unsafe.Pointer(context)), p.handle); r != Success {
+		return nil, r.err("opening " + p.Facts.Name)
+	}
+	return &Device{Facts: p.Facts, Version: p.lib.Version, lib: p.lib, physical: p, context: *context}, nil
+}
+
+// Close closes it. What was made on it goes with it, unless another part of the program has it open.
+func (d *Device) Close() error {
+	return call(d.lib.release, d.physical.handle).err("closing " + d.Facts.Name)
+}
+
+// enter has this goroutine's thread use the card until leave. A context is a property of a thread.
+func (d *Device) enter() Result {
+	runtime.LockOSThread()
+	return call(d.lib.setCurrent, d.context)
+}
+
+func (d *Device) leave() { runtime.UnlockOSThread() }
+
+// call is call within the card's context.
+//
+//go:uintptrescapes
+func (d *Device) call(f uintptr, args ...uintptr) Result {
+	r := d.enter()
+	defer d.leave()
+	if r != Success {
+		return r
+	}
+	return call(f, args...)
+}
+
+// Memory is how many bytes of the card's are free, and how many there are.
+func (d *Device) Memory() (free, total uint64, err error) {
+	both := new([2]uint64)
+	r := d.call(d.lib.memInfo, uintptr(unsafe.Pointer(&both[0])), uintptr(unsafe.Pointer(&both[1])))
+	return both[0], both[1], r.err("asking for free memory")
+}
+
+// Allocate takes some of the card's memory, from a multiple of 256 on.
+func (d *Device) Allocate(size uint64) (uint64, error) {
+	p := new(uint64)
+	r := d.call(d.lib.alloc, uintptr(unsafe.Pointer(p)), uintptr(size))
+	return *p, r.err("taking memory of " + d.Facts.Name)
+}
+
+// Free gives it back.
+func (d *Device) Free(address uint64) error {
+	return d.call(d.lib.free, uintptr(address)).err("giving back memory")
+}
+
+// AllocateHost takes page-locked memory of the host, which the card reaches at the same address.
+func (d *Device) AllocateHost(size uint64) ([]byte, error) {
+	const portable, mapped = 1, 2
+	p := new(unsafe.Pointer)
+	r := d.call(d.lib.hostAlloc, uintptr(unsafe.Pointer(p)), uintptr(size), portable|mapped)
+	if r != Success {
+		return nil, r.err("taking page-locked memory")
+	}
+	return unsafe.Slice((*byte)(*p), size), nil
+}
+
+// FreeHost gives it back.
+func (d *Device) FreeHost(memory []byte) error {
+	return d.call(d.lib.hostFree, uintptr(unsafe.Pointer(&memory[0]))).err("giving back page-locked memory")
+}
+
+// Register page-locks memory of the program, which the card then reaches at the same address.
+func (d *Device) Register(memory []byte) error {
+	const portable, mapped, readOnly = 1, 2, 8
+	if !d.Facts.Registers {
+		return notPermitted.err("registering memory with " + d.Facts.Name)
+	}
+	at := uintptr(unsafe.Pointer(&memory[0]))
+	r := d.call(d.lib.register, at, uintptr(len(memory)), portable|mapped)
+	if r != Success && d.Facts.ReadOnly {
+		r = d.call(d.lib.register, at, uintptr(len(memory)), portable|mapped|readOnly)
+	}
+	return r.err("registering memory with " + d.Facts.Name)
+}
+
+// Unregister ends that.
+func (d *Device) Unregister(memory []byte) error {
+	return d.call(d.lib.unregister, uintptr(unsafe.Pointer(&memory[0]))).err("unregistering memory")
+}
+
+// AddressOf is where mapped memory begins.
+func AddressOf(memory []byte) uint64 { return uint64(uintptr(unsafe.Pointer(&memory[0]))) }

@@ -1,0 +1,102 @@
+//go:build linux && (amd64 || arm64) && (cgo || cuda)
+
+package cu
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// usual is where the driver is.
+const usual = "libcuda.so.1"
+
+// abi is the version of the driver's functions that are asked for: of a function that has several, the newest up to it.
+const abi = 12000
+
+// Library is the opened driver. It is never closed: the driver does not like that.
+// Wide: a field is a function of the driver.
+type Library struct {
+	Version int // of the driver: 12040 is CUDA 12.4
+
+	getCount, get, getName, getUUID, totalMemory, getAttribute uintptr
+	retain, release, setCurrent                                uintptr
+
+	memInfo, alloc, free, hostAlloc, hostFree, register, unregister uintptr
+
+	load, unload, getFunction, setFunction                uintptr
+	linkCreate, linkAdd, linkComplete, linkDestroy        uintptr
+	streamCreate, streamDestroy, streamQuery, streamSync  uintptr
+	waitValue, writeValue, copyAsync, fillAsync, launch   uintptr
+	graphCreate, graphDestroy, graphKernel, graphCopy     uintptr
+	graphFill, graphEmpty, instantiate, execDestroy, exec uintptr
+}
+
+// functions are the driver's, by name, and where their addresses go.
+func (l *Library) functions() map[string]*uintptr {
+	return map[string]*uintptr{"cuDeviceGetCount": &l.getCount, "cuDeviceGet": &l.get, "cuDeviceGetName": &l.getName,
+		"cuDeviceGetUuid": &l.getUUID, "cuDeviceTotalMem": &l.totalMemory, "cuDeviceGetAttribute": &l.getAttribute,
+		"cuDevicePrimaryCtxRetain": &l.retain, "cuDevicePrimaryCtxRelease": &l.release, "cuCtxSetCurrent": &l.setCurrent,
+		"cuMemGetInfo": &l.memInfo, "cuMemAlloc": &l.alloc, "cuMemFree": &l.free, "cuMemHostAlloc": &l.hostAlloc,
+		"cuMemFreeHost": &l.hostFree, "cuMemHostRegister": &l.register, "cuMemHostUnregister": &l.unregister,
+		"cuModuleLoadData": &l.load, "cuModuleUnload": &l.unload, "cuModuleGetFunction": &l.getFunction,
+		"cuFuncSetAttribute": &l.setFunction, "cuLinkCreate": &l.linkCreate, "cuLinkAddData": &l.linkAdd,
+		"cuLinkComplete": &l.linkComplete, "cuLinkDestroy": &l.linkDestroy, "cuStreamCreate": &l.streamCreate,
+		"cuStreamDestroy": &l.streamDestroy, "cuStreamQuery": &l.streamQuery, "cuStreamSynchronize": &l.streamSync,
+		"cuStreamWaitValue64": &l.waitValue, "cuStreamWriteValue64": &l.writeValue, "cuMemcpyAsync": &l.copyAsync,
+		"cuMemsetD32Async": &l.fillAsync, "cuLaunchKernel": &l.launch, "cuGraphCreate": &l.graphCreate,
+		"cuGraphDestroy": &l.graphDestroy, "cuGraphAddKernelNode": &l.graphKernel, "cuGraphAddMemcpyNode": &l.graphCopy,
+		"cuGraphAddMemsetNode": &l.graphFill, "cuGraphAddEmptyNode": &l.graphEmpty, "cuGraphInstantiate": &l.instantiate,
+		"cuGraphExecDestroy": &l.execDestroy, "cuGraphLaunch": &l.exec}
+}
+
+// Open opens the driver: libcuda.so.1, or another file with its functions.
+func Open(path string) (*Library, error) {
+	if path == "" {
+		path = usual
+	}
+	lib, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return nil, fmt.Errorf("CUDA needs NVIDIA's driver, and its library cannot be opened (%w): install the driver, which has "+
+			"libcuda.so.1; the CUDA toolkit is not needed", err)
+	}
+	find, err := purego.Dlsym(lib, "cuGetProcAddress_v2")
+	if err != nil {
+		return nil, fmt.Errorf("%s is older than CUDA 12: install a newer driver (%w)", path, err)
+	}
+	l := &Library{}
+	var initialise, version uintptr
+	all := l.functions()
+	all["cuInit"], all["cuDriverGetVersion"] = &initialise, &version
+	for name, to := range all {
+		if err := lookUp(find, name, to); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	if r := call(initialise, 0); r != Success {
+		return nil, fmt.Errorf("NVIDIA's driver does not start: %w", r)
+	}
+	v := new(int32)
+	r := call(version, uintptr(unsafe.Pointer(v)))
+	l.Version = int(*v)
+	return l, r.err("asking for the driver's version")
+}
+
+// lookUp finds a function.
+func lookUp(find uintptr, name string, to *uintptr) error {
+	c, status := append([]byte(name), 0), new(int32)
+	r := call(find, uintptr(unsafe.Pointer(&c[0])), uintptr(unsafe.Pointer(to)), abi, 0, uintptr(unsafe.Pointer(status)))
+	if r != Success || *to == 0 {
+		return fmt.Errorf("the driver has no %s (%w): install a newer one", name, max(r, notFound))
+	}
+	return nil
+}
+
+// call calls a function of the driver's. Memory that arguments point to stays where it is meanwhile.
+//
+//go:uintptrescapes
+func call(f uintptr, args ...uintptr) Result {
+	r, _, _ := purego.SyscallN(f, args...)
+	return Result(int32(r))
+}

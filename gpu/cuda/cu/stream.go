@@ -1,0 +1,208 @@
+//go:build linux && (amd64 || arm64) && (cgo || cuda)
+
+package cu
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+// Stream is a queue of the card's.
+type Stream struct {
+	d      *Device
+	handle uintptr
+}
+
+// NewStream makes a stream that waits for no other.
+func (d *Device) NewStream() (*Stream, error) {
+	const nonBlocking = 1
+	handle := new(uintptr)
+	if r := d.call(d.lib.streamCreate, uintptr(unsafe.Pointer(handle)), nonBlocking); r != Success {
+		return nil, r.err("making a stream")
+	}
+	return &Stream{d, *handle}, nil
+}
+
+// Close destroys it.
+func (s *Stream) Close() error {
+	return s.d.call(s.d.lib.streamDestroy, s.handle).err("closing a stream")
+}
+
+// Idle says whether all is done that it was given. An error is of what it did.
+func (s *Stream) Idle() (bool, error) {
+	r := s.d.call(s.d.lib.streamQuery, s.handle)
+	if r == notReady {
+		return false, nil
+	}
+	return r == Success, r.err("asking " + s.d.Facts.Name)
+}
+
+// Rest waits until all is done that it was given.
+func (s *Stream) Rest() error {
+	return s.d.call(s.d.lib.streamSync, s.handle).err("waiting for a stream")
+}
+
+// What follows is called in Within.
+
+// WaitFor has a stream go on when a word in page-locked memory is at least a value.
+func (s *Stream) WaitFor(word *uint64, value uint64) error {
+	const atLeast = 0
+	return call(s.d.lib.waitValue, s.handle, uintptr(unsafe.Pointer(word)), uintptr(value), atLeast).err("waiting in a stream")
+}
+
+// Write has a stream write a word in page-locked memory, when all before is done and can be seen.
+func (s *Stream) Write(word *uint64, value uint64) error {
+	return call(s.d.lib.writeValue, s.handle, uintptr(unsafe.Pointer(word)), uintptr(value), 0).err("writing in a stream")
+}
+
+// Copy copies bytes between addresses of the card, or of page-locked memory.
+func (s *Stream) Copy(to, from, n uint64) error {
+	return call(s.d.lib.copyAsync, uintptr(to), uintptr(from), uintptr(n), s.handle).err("copying")
+}
+
+// Fill sets words of 32 bits.
+func (s *Stream) Fill(to uint64, word uint32, words uint64) error {
+	return call(s.d.lib.fillAsync, uintptr(to), uintptr(word), uintptr(words), s.handle).err("filling")
+}
+
+// Launch is a kernel with its grid and its arguments, which are one structure.
+type Launch struct {
+	Function *Function
+	Grid     [3]uint32 // blocks
+	Threads  uint32    // of a block
+	Shared   uint32    // bytes of dynamic memory of a block
+	Args     []byte
+}
+
+// Launch has a stream run a kernel.
+func (s *Stream) Launch(l *Launch) error {
+	args := &[1]unsafe.Pointer{unsafe.Pointer(&l.Args[0])}
+	r := call(s.d.lib.launch, l.Function.handle, uintptr(l.Grid[0]), uintptr(l.Grid[1]), uintptr(l.Grid[2]),
+		uintptr(l.Threads), 1, 1, uintptr(l.Shared), s.handle, uintptr(unsafe.Pointer(args)), 0)
+	runtime.KeepAlive(l)
+	return r.err("launching a kernel")
+}
+
+// Run has a stream run a graph.
+func (s *Stream) Run(e *Exec) error {
+	return call(s.d.lib.exec, e.handle, s.handle).err("launching a graph")
+}
+
+// Graph is nodes with what each waits for. Node is one of them.
+type Graph struct {
+	d      *Device
+	handle uintptr
+}
+
+// Node is one of a graph's.
+type Node uintptr
+
+// NewGraph makes an empty graph.
+func (d *Device) NewGraph() (*Graph, error) {
+	handle := new(uintptr)
+	r := call(d.lib.graphCreate, uintptr(unsafe.Pointer(handle)), 0)
+	return &Graph{d, *handle}, r.err("making a graph")
+}
+
+// Close destroys it.
+func (g *Graph) Close() error { return call(g.d.lib.graphDestroy, g.handle).err("closing a graph") }
+
+// kernelNode is CUDA_KERNEL_NODE_PARAMS, of its second version.
+type kernelNode struct {
+	function      uintptr
+	grid, block   [3]uint32
+	shared        uint32
+	params, extra unsafe.Pointer
+	kern, context uintptr
+}
+
+// memcpyNode is CUDA_MEMCPY3D. In its two ends only the unified address is used.
+type memcpyNode struct {
+	from, to             memcpyEnd
+	width, height, depth uint64
+}
+
+type memcpyEnd struct {
+	x, y, z, level uint64
+	kind           uint32
+	_              uint32
+	host           uint64
+	address        uint64
+	array, _       uint64
+	pitch, height  uint64
+}
+
+// memsetNode is CUDA_MEMSET_NODE_PARAMS.
+type memsetNode struct {
+	to, pitch     uint64
+	value, size   uint32
+	width, height uint64
+}
+
+// add calls a function that adds a node.
+//
+//go:uintptrescapes
+func (g *Graph) add(f uintptr, after []Node, args ...uintptr) (Node, error) {
+	node := new(Node)
+	var first *Node
+	if len(after) > 0 {
+		first = &after[0]
+	}
+	var more [2]uintptr
+	copy(more[:], args)
+	r := call(f, uintptr(unsafe.Pointer(node)), g.handle, uintptr(unsafe.Pointer(first)), uintptr(len(after)),
+		more[0], more[1])
+	return *node, r.err("recording")
+}
+
+// Kernel adds a kernel. Its arguments are copied.
+func (g *Graph) Kernel(l *Launch, after []Node) (Node, error) {
+	args := &[1]unsafe.Pointer{unsafe.Pointer(&l.Args[0])}
+	n := &kernelNode{function: l.Function.handle, grid: l.Grid, block: [3]uint32{l.Threads, 1, 1}, shared: l.Shared,
+		params: unsafe.Pointer(args)}
+	node, err := g.add(g.d.lib.graphKernel, after, uintptr(unsafe.Pointer(n)))
+	runtime.KeepAlive(l)
+	return node, err
+}
+
+// Copy adds a copy.
+func (g *Graph) Copy(to, from, n uint64, after []Node) (Node, error) {
+	const unified = 4
+	c := &memcpyNode{from: memcpyEnd{kind: unified, address: from, pitch: n, height: 1},
+		to: memcpyEnd{kind: unified, address: to, pitch: n, height: 1}, width: n, height: 1, depth: 1}
+	return g.add(g.d.lib.graphCopy, after, uintptr(unsafe.Pointer(c)), g.d.context)
+}
+
+// Fill adds the setting of words.
+func (g *Graph) Fill(to uint64, word uint32, words uint64, after []Node) (Node, error) {
+	m := &memsetNode{to: to, pitch: 4 * words, value: word, size: 4, width: words, height: 1}
+	return g.add(g.d.lib.graphFill, after, uintptr(unsafe.Pointer(m)), g.d.context)
+}
+
+// Join adds a node that does nothing, for others to wait for.
+func (g *Graph) Join(after []Node) (Node, error) { return g.add(g.d.lib.graphEmpty, after) }
+
+// Exec is a graph that can be launched.
+type Exec struct {
+	d      *Device
+	handle uintptr
+}
+
+// Instantiate makes it.
+func (g *Graph) Instantiate() (*Exec, error) {
+	handle := new(uintptr)
+	r := call(g.d.lib.instantiate, uintptr(unsafe.Pointer(handle)), g.handle, 0)
+	return &Exec{g.d, *handle}, r.err("making a graph ready")
+}
+
+// Close destroys it. It does not run.
+func (e *Exec) Close() error { return e.d.call(e.d.lib.execDestroy, e.handle).err("closing a graph") }
+
+// Within makes calls that belong together, with the card as their thread's.
+func (d *Device) Within(calls func() error) error {
+	defer d.leave()
+	if r := d.enter(); r != Success {
+		return r.err("using " + d.Facts.Name)
+	}
+	return calls()
+}

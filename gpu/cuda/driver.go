@@ -1,0 +1,210 @@
+//go:build linux && (amd64 || arm64) && (cgo || cuda)
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-ai/sluice/gpu/cuda/cu"
+	"github.com/sluice-ai/sluice/gpu/driver"
+)
+
+// device is a driver.Device: an opened card with its streams and kernels.
+type device struct {
+	c       *cu.Device
+	kernels *Kernels
+	facts   driver.Facts
+	words   words
+	streams [2]*cu.Stream // by driver.Queue
+	clock   *cu.Stream    // of Calibrate alone
+	rest    rest
+	live    atomic.Int64 // buffers, recordings and timelines that were not closed
+}
+
+// playing is the name of a processor that plays a card.
+const playing = "processor that plays a card"
+
+func newDevice(c *cu.Device, o *Options) (d *device, err error) {
+	d = &device{c: c, facts: driver.Facts{API: "CUDA", Name: c.Facts.Name, Software: c.Facts.Name == playing,
+		Tick: 1, Stamps: 64, CopyStamps: 64}}
+	d.words.c = c
+	if d.facts.Free, _, err = c.Memory(); err != nil {
+		return nil, err
+	}
+	for _, s := range []**cu.Stream{&d.streams[driver.Compute], &d.streams[driver.Copies], &d.clock} {
+		if *s, err = c.NewStream(); err != nil {
+			return nil, errors.Join(err, d.closeStreams())
+		}
+	}
+	d.kernels = newKernels(c, o.Cache)
+	return d, nil
+}
+
+func (d *device) closeStreams() (err error) {
+	for _, s := range []*cu.Stream{d.streams[driver.Compute], d.streams[driver.Copies], d.clock} {
+		if s != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}
+	return err
+}
+
+func (d *device) Facts() *driver.Facts { return &d.facts }
+
+func (d *device) Kernels() driver.Kernels { return d.kernels }
+
+// memory is what a buffer's Own is.
+type memory struct {
+	host     []byte // page-locked, or the program's; else it is the card's
+	imported bool
+}
+
+// grain is what sizes are multiples of: kernels read 16 bytes at a time, and more where they are sure of it.
+const grain = 256
+
+func (d *device) Allocate(m driver.Memory, size uint64) (*driver.Buffer, error) {
+	whole := max(grain, (size+grain-1)/grain*grain)
+	if m == driver.Local {
+		address, err := d.c.Allocate(whole)
+		if err != nil {
+			return nil, d.scarce(whole, err)
+		}
+		d.live.Add(1)
+		return &driver.Buffer{Address: address, Size: size, Own: &memory{}}, nil
+	}
+	host, err := d.c.AllocateHost(whole)
+	if err != nil {
+		return nil, d.scarce(whole, err)
+	}
+	d.live.Add(1)
+	return &driver.Buffer{Address: cu.AddressOf(host), Size: size, Bytes: host[:size:size], Own: &memory{host: host}}, nil
+}
+
+// scarce says how much memory there is, with an error that there is too little.
+func (d *device) scarce(size uint64, err error) error {
+	if !errors.Is(err, driver.ErrScarce) {
+		return err
+	}
+	free, total, _ := d.c.Memory()
+	return fmt.Errorf("%d MiB: %w: of %d MiB there %d are free", size>>20, err, total>>20, free>>20)
+}
+
+func (d *device) Import(bytes []byte) (*driver.Buffer, error) {
+	if len(bytes) == 0 {
+		return nil, errors.New("there is nothing to import")
+	}
+	if err := d.c.Register(bytes); err != nil {
+		return nil, err
+	}
+	d.live.Add(1)
+	return &driver.Buffer{Address: cu.AddressOf(bytes), Size: uint64(len(bytes)), Bytes: bytes,
+		Own: &memory{host: bytes, imported: true}}, nil
+}
+
+func (d *device) Free(all ...*driver.Buffer) {
+	for _, b := range all {
+		if b == nil {
+			continue
+		}
+		m, address := b.Own.(*memory), b.Address
+		b.Bytes = nil
+		d.live.Add(-1)
+		d.rest.release(func() {
+			switch { // what fails is of a card that is lost, with all its memory
+			case m.imported:
+				_ = d.c.Unregister(m.host)
+			case m.host != nil:
+				_ = d.c.FreeHost(m.host)
+			default:
+				_ = d.c.Free(address)
+			}
+		})
+	}
+}
+
+func (d *device) Submit(all []driver.Recording, waits []driver.Point, signal driver.Point) error {
+	stream := d.streams[all[0].(*recording).queue]
+	return d.c.Within(func() error {
+		for _, p := range waits {
+			if err := d.waitFor(stream, p); err != nil {
+				return err
+			}
+		}
+		for _, r := range all {
+			if err := r.(*recording).run(stream); err != nil {
+				return err
+			}
+		}
+		return d.raise(stream, signal)
+	})
+}
+
+// waitFor has a stream wait for a timeline, by a kernel where the driver has no other way.
+func (d *device) waitFor(s *cu.Stream, p driver.Point) error {
+	word := p.Timeline.(*timeline).word
+	if d.c.Facts.Words {
+		return s.WaitFor(word, p.Value)
+	}
+	return d.word(s, "await", word, p.Value)
+}
+
+func (d *device) raise(s *cu.Stream, p driver.Point) error {
+	word := p.Timeline.(*timeline).word
+	if d.c.Facts.Words {
+		return s.Write(word, p.Value)
+	}
+	return d.word(s, "raise", word, p.Value)
+}
+
+func (d *device) word(s *cu.Stream, kernel string, word *uint64, value uint64) error {
+	l, err := d.kernels.prepare("queue", kernel, one, 1, 0, bytesOf(&wordArgs{addressOf(word), value}))
+	if err != nil {
+		return err
+	}
+	return s.Launch(&l)
+}
+
+// fault is the error of a card that does nothing any more.
+func (d *device) fault() error {
+	for _, s := range d.streams {
+		if _, err := s.Idle(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Calibrate implements driver.Device.
+func (d *device) Calibrate() (tick uint64, from, to time.Time, ok bool) {
+	words, err := d.words.take(1)
+	if err != nil {
+		return 0, from, to, false
+	}
+	defer d.words.give(words)
+	atomic.StoreUint64(&words[0], 0)
+	l, err := d.kernels.prepare("queue", "stamp", one, 1, 0, bytesOf(&stampArgs{addressOf(&words[0])}))
+	if err != nil {
+		return 0, from, to, false
+	}
+	from = time.Now()
+	if d.c.Within(func() error { return d.clock.Launch(&l) }) != nil || d.clock.Rest() != nil {
+		return 0, from, to, false
+	}
+	return atomic.LoadUint64(&words[0]), from, time.Now(), true
+}
+
+// Submissions are meant to take half a second at most. A processor that plays a card may have other things to do.
+const (
+	usualPatience = 10 * time.Second
+	longPatience  = 2 * time.Minute
+)
+
+func (d *device) Patience() time.Duration {
+	if d.facts.Software {
+		return longPatience
+	}
+	return usualPatience
+}

@@ -1,0 +1,145 @@
+//go:build linux && (amd64 || arm64) && (cgo || cuda)
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/sluice-ai/sluice/gpu/cuda/cu"
+	"github.com/sluice-ai/sluice/gpu/cuda/kernels"
+	"github.com/sluice-ai/sluice/gpu/driver"
+	"github.com/sluice-ai/sluice/gpu/kernel"
+)
+
+// Kernels loads modules for a card when their kernels are first recorded, and keeps them. Several goroutines may
+// record, each into a recording of its own.
+type Kernels struct {
+	c     *cu.Device
+	cache string // folder of compiled modules; empty: none
+
+	mu     sync.Mutex
+	loaded map[string]*loaded
+}
+
+// loaded is a module once somebody has loaded it; others wait for that.
+type loaded struct {
+	once    sync.Once
+	module  *cu.Module
+	args    map[string]int
+	kernels map[string]*cu.Function
+	err     error
+}
+
+func newKernels(c *cu.Device, cache string) *Kernels {
+	return &Kernels{c: c, cache: cache, loaded: map[string]*loaded{}}
+}
+
+// module returns a module, compiled for the card.
+func (k *Kernels) module(name string) (*loaded, error) {
+	k.mu.Lock()
+	m := k.loaded[name]
+	if m == nil {
+		m = &loaded{}
+		k.loaded[name] = m
+	}
+	k.mu.Unlock()
+	m.once.Do(func() { m.err = m.load(k, name) })
+	if m.err != nil { // it is tried again: there may be memory for it by then
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.loaded[name] == m {
+			delete(k.loaded, name)
+		}
+	}
+	return m, m.err
+}
+
+func (m *loaded) load(k *Kernels, name string) error {
+	source, err := kernels.Load(name)
+	if err != nil {
+		return err
+	}
+	cubin, err := k.compile(name, source.PTX)
+	if err != nil {
+		return err
+	}
+	if m.module, err = k.c.Load(cubin); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	m.args, m.kernels = source.Args, map[string]*cu.Function{}
+	for kernel := range m.args {
+		if m.kernels[kernel], err = m.module.Function(kernel); err != nil {
+			return errors.Join(fmt.Errorf("%s: %w", name, err), m.module.Close())
+		}
+	}
+	return nil
+}
+
+// prepare is a kernel of a module with its grid, the threads of a block, the bytes of a block's dynamic memory and its
+// arguments, which lie as the kernel's structure does.
+func (k *Kernels) prepare(module, name string, grid [3]uint32, threads, shared int, args []byte) (cu.Launch, error) {
+	m, err := k.module(module)
+	if err != nil {
+		return cu.Launch{}, err
+	}
+	f := m.kernels[name]
+	switch {
+	case f == nil:
+		return cu.Launch{}, fmt.Errorf("%s has no kernel %s", module, name)
+	case m.args[name] != len(args):
+		return cu.Launch{}, fmt.Errorf("%s.%s takes %d bytes of arguments, not %d", module, name, m.args[name], len(args))
+	case shared > f.Shared:
+		return cu.Launch{}, fmt.Errorf("%s.%s wants %d bytes of a block's memory, and %d are there", module, name, shared,
+			f.Shared)
+	}
+	return cu.Launch{Function: f, Grid: grid, Threads: uint32(threads), Shared: uint32(shared), Args: args}, nil
+}
+
+// launch records a kernel; see prepare. A grid without blocks is none.
+func launch[T any](k *Kernels, r *recording, module, name string, grid [3]uint32, threads, shared int, args *T) error {
+	if grid[0] == 0 || grid[1] == 0 || grid[2] == 0 {
+		return nil
+	}
+	l, err := k.prepare(module, name, grid, threads, shared, bytesOf(args))
+	if err == nil {
+		r.launch(l)
+	}
+	return err
+}
+
+// close unloads everything. No work may be under way.
+func (k *Kernels) close() (err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, m := range k.loaded {
+		if m.module != nil {
+			err = errors.Join(err, m.module.Close())
+		}
+	}
+	clear(k.loaded)
+	return err
+}
+
+// Launch implements driver.Kernels.
+func (k *Kernels) Launch(to driver.Recording, l kernel.Launch) error {
+	r := to.(*recording)
+	switch l := l.(type) {
+	case *kernel.Norm:
+		return k.norm(r, l)
+	case *kernel.Each:
+		return k.each(r, l)
+	case *kernel.GroupNorm:
+		return k.groupNorm(r, l)
+	case *kernel.Turn:
+		return k.turn(r, l)
+	case *kernel.Finite:
+		return k.finite(r, l)
+	case *kernel.Read:
+		return k.read(r, l)
+	case *kernel.Peak:
+		return k.peak(r, l)
+	}
+	return fmt.Errorf("%T has no kernel on CUDA", l)
+}

@@ -1,0 +1,212 @@
+//go:build linux && (amd64 || arm64) && (cgo || cuda)
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/sluice-ai/sluice/gpu/cuda/cu"
+	"github.com/sluice-ai/sluice/gpu/driver"
+)
+
+// recording is a driver.Recording: commands that a stream runs one after the other, or a graph of them.
+type recording struct {
+	d      *device
+	queue  driver.Queue
+	list   []command
+	stamps []uint64 // of the card's time
+	marks  int
+	err    error // of what could not be recorded
+	exec   *cu.Exec
+}
+
+// command is one command: a kernel, a copy, the setting of words, or a barrier.
+type command struct {
+	kind        kind
+	launch      cu.Launch
+	to, from, n uint64
+	word        uint32
+}
+
+type kind uint8
+
+const (
+	isKernel kind = iota
+	isCopy
+	isFill
+	isStamp
+	isBarrier
+)
+
+// stampArgs and wordArgs are the arguments of queue.cu's kernels.
+type (
+	stampArgs struct{ to uint64 }
+	wordArgs  struct{ word, value uint64 }
+)
+
+// one is a grid of one block.
+var one = [3]uint32{1, 1, 1}
+
+func (d *device) Record(q driver.Queue, stamps int) (driver.Recording, error) {
+	r := &recording{d: d, queue: q}
+	if stamps > 0 {
+		var err error
+		if r.stamps, err = d.words.take(stamps); err != nil {
+			return nil, err
+		}
+	}
+	d.live.Add(1)
+	return r, nil
+}
+
+func (r *recording) Barrier() { r.list = append(r.list, command{kind: isBarrier}) }
+
+// BarrierAll is Barrier: that has copies wait, too.
+func (r *recording) BarrierAll() { r.Barrier() }
+
+// BarrierToHost does nothing: a timeline's word is written when everything before can be seen.
+func (r *recording) BarrierToHost() {}
+
+func (r *recording) Copy(to *driver.Buffer, at uint64, from *driver.Buffer, offset, n uint64) {
+	if n > 0 {
+		r.list = append(r.list, command{kind: isCopy, to: to.Address + at, from: from.Address + offset, n: n})
+	}
+}
+
+func (r *recording) Fill(to *driver.Buffer, word uint32) {
+	r.list = append(r.list, command{kind: isFill, to: to.Address, n: to.Size / 4, word: word})
+}
+
+func (r *recording) Stamp() {
+	if r.marks == len(r.stamps) {
+		r.err = errors.Join(r.err, fmt.Errorf("there is room for %d timestamps", len(r.stamps)))
+		return
+	}
+	l, err := r.d.kernels.prepare("queue", "stamp", one, 1, 0, bytesOf(&stampArgs{addressOf(&r.stamps[r.marks])}))
+	r.err = errors.Join(r.err, err)
+	r.list = append(r.list, command{kind: isStamp, launch: l})
+	r.marks++
+}
+
+// launch adds a kernel.
+func (r *recording) launch(l cu.Launch) { r.list = append(r.list, command{kind: isKernel, launch: l}) }
+
+// fewest is the commands from which on a graph is launched sooner than they are one by one.
+const fewest = 8
+
+func (r *recording) End() error {
+	if r.err != nil || r.queue != driver.Compute || len(r.list) < fewest {
+		return r.err
+	}
+	return r.d.c.Within(func() (err error) {
+		g, err := r.d.c.NewGraph()
+		if err != nil {
+			return err
+		}
+		b := &builder{g: g}
+		for i := range r.list {
+			if err = b.add(&r.list[i]); err != nil {
+				break
+			}
+		}
+		if err == nil {
+			r.exec, err = g.Instantiate()
+		}
+		r.list = nil
+		return errors.Join(err, g.Close())
+	})
+}
+
+// builder makes a graph of commands. What stands between two barriers is independent: it waits for what stood before.
+type builder struct {
+	g      *cu.Graph
+	before []cu.Node // what commands wait for
+	since  []cu.Node // the barrier
+}
+
+// mostEdges is the edges from one side of a barrier to the other; more go through a node that does nothing.
+const mostEdges = 16
+
+func (b *builder) add(c *command) (err error) {
+	var n cu.Node
+	switch c.kind {
+	case isBarrier:
+		if len(b.since) > 0 {
+			b.before, b.since = b.since, nil
+		}
+		if len(b.before) > mostEdges/2 {
+			n, err = b.g.Join(b.before)
+			b.before = []cu.Node{n}
+		}
+		return err
+	case isStamp: // nothing waits for it
+		_, err = b.g.Kernel(&c.launch, append(b.before[:len(b.before):len(b.before)], b.since...))
+		return err
+	case isKernel:
+		n, err = b.g.Kernel(&c.launch, b.before)
+	case isCopy:
+		n, err = b.g.Copy(c.to, c.from, c.n, b.before)
+	case isFill:
+		n, err = b.g.Fill(c.to, c.word, c.n, b.before)
+	}
+	b.since = append(b.since, n)
+	return err
+}
+
+// run has a stream run the recording.
+func (r *recording) run(s *cu.Stream) error {
+	if r.exec != nil {
+		return s.Run(r.exec)
+	}
+	for i := range r.list {
+		if err := r.list[i].run(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *command) run(s *cu.Stream) error {
+	switch c.kind {
+	case isCopy:
+		return s.Copy(c.to, c.from, c.n)
+	case isFill:
+		return s.Fill(c.to, c.word, c.n)
+	case isBarrier: // a stream's commands wait for one another
+		return nil
+	}
+	return s.Launch(&c.launch)
+}
+
+func (r *recording) Marks() int { return r.marks }
+
+func (r *recording) Ticks(to []uint64) ([]uint64, error) {
+	for i := range r.marks {
+		to = append(to, atomic.LoadUint64(&r.stamps[i]))
+	}
+	return to, nil
+}
+
+func (r *recording) ResetStamps() {}
+
+func (r *recording) Close() {
+	r.d.live.Add(-1)
+	r.d.rest.release(func() {
+		if r.exec != nil {
+			_ = r.d.c.Within(r.exec.Close) // what fails is of a card that is lost
+		}
+		if r.stamps != nil {
+			r.d.words.give(r.stamps)
+		}
+	})
+}
+
+// bytesOf is a kernel's arguments as they lie in memory.
+func bytesOf[T any](args *T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(args)), unsafe.Sizeof(*args))
+}
+
+func addressOf(word *uint64) uint64 { return uint64(uintptr(unsafe.Pointer(word))) }

@@ -1,0 +1,60 @@
+//go:build linux && (amd64 || arm64) && (cgo || cuda)
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sluice-ai/sluice/gpu/driver"
+	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/gpu/tile"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
+)
+
+// Matrix implements kernel.Table.
+func (k *Kernels) Matrix(t quant.Type, rows, cols int, pair bool) (kernel.Matrix, error) {
+	return tile.Matrix(t, rows, cols, pair)
+}
+
+// Integers implements kernel.Table.
+func (k *Kernels) Integers(t quant.Type) bool { return !tile.Of(t).Float() }
+
+// Rounded implements kernel.Table.
+func (k *Kernels) Rounded(quant.Type) bool { return false }
+
+// Apart implements kernel.Table.
+func (k *Kernels) Apart(p *ir.Bound) bool { return tile.Apart(p, k.Rounded, false) }
+
+// Caches implements kernel.Table.
+func (k *Kernels) Caches(f backend.Format) error {
+	return fmt.Errorf("caches in %s have no kernels on CUDA: %w", f, errors.ErrUnsupported)
+}
+
+// Fused implements kernel.Table.
+func (k *Kernels) Fused(*kernel.Heads) bool { return false }
+
+// Fits implements kernel.Table.
+func (k *Kernels) Fits(*kernel.MatVec) bool { return true }
+
+// Gathers implements kernel.Table.
+func (k *Kernels) Gathers(*kernel.Matrix, bool) int { return kernel.MaxColumns }
+
+// Plays implements kernel.Table: a card has kernels alone.
+func (k *Kernels) Plays(ir.Op) bool { return false }
+
+// UploadBytes implements driver.Kernels.
+func (k *Kernels) UploadBytes(t quant.Type, cols int) (int, error) { return tile.UploadBytes(t, cols) }
+
+// Recodes implements driver.Kernels.
+func (k *Kernels) Recodes(t quant.Type) bool { return tile.Of(t).Recoded() > 0 }
+
+// Recode implements driver.Kernels.
+func (k *Kernels) Recode(t quant.Type, cols int, to, file []byte) error {
+	return tile.Recode(t, cols, to, file)
+}
+
+// Tune implements driver.Kernels: there is one kernel for each shape of attention.
+func (k *Kernels) Tune([]kernel.Heads, driver.Bench) {}
