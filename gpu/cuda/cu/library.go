@@ -4,6 +4,8 @@ package cu
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -50,6 +52,9 @@ func (l *Library) functions() map[string]*uintptr {
 		"cuGraphAddMemsetNode": &l.graphFill, "cuGraphAddEmptyNode": &l.graphEmpty, "cuGraphInstantiate": &l.instantiate,
 		"cuGraphExecDestroy": &l.execDestroy, "cuGraphLaunch": &l.exec}
 }
+
+// Functions names the driver's functions that are used.
+func (l *Library) Functions() []string { return slices.Sorted(maps.Keys(l.functions())) }
 
 // Open opens the driver: libcuda.so.1, or another file with its functions.
 func Open(path string) (*Library, error) {

@@ -204,6 +204,47 @@ func Run[T any](k *Kernels, module, kernel string, grid [3]uint32, threads, shar
 	}
 }
 
+// Driver is what tests do to the driver, for all of a process. It is as new at a test's end.
+type Driver struct{ t testing.TB }
+
+// Faults has the driver suffer.
+func Faults(t testing.TB) *Driver {
+	t.Helper()
+	d := &Driver{t}
+	t.Cleanup(func() {
+		d.Go()
+		d.Memory(0)
+	})
+	return d
+}
+
+func (d *Driver) call(name string, args ...uintptr) {
+	d.t.Helper()
+	purego.SyscallN(symbol(d.t, name), args...)
+}
+
+// Fail has the call of a function, after some others of it, return a result.
+func (d *Driver) Fail(function string, after, result int) {
+	d.t.Helper()
+	name := append([]byte(function), 0)
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	pin.Pin(&name[0])
+	d.call("sluiceFakeFail", address(&name[0]), uintptr(after), uintptr(result))
+}
+
+// Break has the context end with an error.
+func (d *Driver) Break(result int) { d.call("sluiceFakeBreak", uintptr(result)) }
+
+// Stop has streams do nothing more, until Go.
+func (d *Driver) Stop() { d.call("sluiceFakeStop", 1) }
+
+// Go has them go on.
+func (d *Driver) Go() { d.call("sluiceFakeStop", 0) }
+
+// Memory has the card be as new, with some bytes of memory; 0: as many as usual.
+func (d *Driver) Memory(bytes uint64) { d.call("sluiceFakeReset", uintptr(bytes)) }
+
 func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
 // Address is that of a slice, which a pinner keeps where it is, as kernels take it. An empty one has 0.

@@ -16,6 +16,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <set>
 #include <signal.h>
 #include <sys/mman.h>
 #include <thread>
@@ -33,6 +34,7 @@ constexpr uint32_t sharedUsual = 48 << 10, sharedMost = 227 << 10;
 
 std::mutex lock; // of all that follows
 std::map<uint64_t, uint64_t> ranges, device; // memory that is known: from, bytes; and the card's own part of it
+std::set<uint64_t> registered;                // memory of the program
 uint64_t memory = usualMemory, used = 0;
 std::map<std::string, std::pair<int, int>> faults; // by function: calls that succeed before, and the result then
 std::atomic<int> broken{0};                        // the context's error, which stays
@@ -320,11 +322,20 @@ void sluiceFakeFail(const char *name, int after, int result) {
 // For tests: streams stop, and go on.
 void sluiceFakeStop(int stop) { stopped = stop != 0; }
 
+// For tests: the context has an error, as of a kernel that failed.
+void sluiceFakeBreak(int result) { broken = result; }
+
 // For tests: what is lost is as new, and memory is as large as this; 0: as usual.
 void sluiceFakeReset(uint64_t bytes) {
 	std::lock_guard<std::mutex> hold(lock);
 	broken = 0;
 	faults.clear();
+	device.clear(); // what was not given back counts no more
+	used = 0;
+	for (uint64_t p : registered) {
+		ranges.erase(p);
+	}
+	registered.clear();
 	memory = bytes != 0 ? bytes : usualMemory;
 }
 
@@ -462,12 +473,14 @@ int cuMemHostRegister_v2(void *p, size_t n, unsigned) {
 		return invalidValue;
 	}
 	ranges[reinterpret_cast<uint64_t>(p)] = n;
+	registered.insert(reinterpret_cast<uint64_t>(p));
 	return success;
 }
 
 int cuMemHostUnregister(void *p) {
 	ENTER("cuMemHostUnregister");
 	std::lock_guard<std::mutex> hold(lock);
+	registered.erase(reinterpret_cast<uint64_t>(p));
 	return ranges.erase(reinterpret_cast<uint64_t>(p)) ? success : invalidValue;
 }
 
@@ -583,9 +596,9 @@ int cuStreamQuery(Stream *s) {
 }
 
 int cuStreamSynchronize(Stream *s) {
+	s->rest(); // what a test has fail is at rest, too
 	ENTER("cuStreamSynchronize");
-	s->rest();
-	return broken;
+	return success;
 }
 
 int cuStreamWaitValue64_v2(Stream *s, uint64_t at, uint64_t value, unsigned flags) {

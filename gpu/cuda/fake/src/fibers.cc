@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <sys/mman.h>
 #include <vector>
 
@@ -162,6 +163,30 @@ std::string Block::block() {
 }
 
 const host::Entry *entries;
+
+// Blocks go from threads that have ended to those that begin: their stacks are many.
+std::mutex spareLock;
+std::vector<Block *> spare;
+
+struct Own {
+	Block *block = nullptr;
+
+	Block *get() {
+		std::lock_guard<std::mutex> hold(spareLock);
+		if (block == nullptr && !spare.empty()) {
+			block = spare.back();
+			spare.pop_back();
+		}
+		return block = block == nullptr ? new Block() : block;
+	}
+
+	~Own() {
+		std::lock_guard<std::mutex> hold(spareLock);
+		if (block != nullptr) {
+			spare.push_back(block);
+		}
+	}
+};
 } // namespace
 
 namespace host {
@@ -232,11 +257,8 @@ bool hasModule(const std::string &module) {
 }
 
 std::string run(const Kernel *k, const uint32_t grid[3], uint32_t threads, uint32_t shared, const void *args) {
-	static thread_local Block *b;
-	if (b == nullptr) {
-		b = new Block();
-	}
-	current = b;
+	static thread_local Own own;
+	Block *b = current = own.get();
 	b->run = k->run;
 	b->args = args;
 	b->at.threads = threads;
