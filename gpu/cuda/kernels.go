@@ -126,6 +126,16 @@ func (k *Kernels) close() (err error) {
 func (k *Kernels) Launch(to driver.Recording, l kernel.Launch) error {
 	r := to.(*recording)
 	switch l := l.(type) {
+	case *kernel.Pack:
+		return k.pack(r, l)
+	case *kernel.Embed:
+		return k.embed(r, l)
+	case *kernel.MatVec:
+		return k.matVec(r, l)
+	case *kernel.HeadLinear:
+		return k.headLinear(r, l)
+	case *kernel.HeadCopy:
+		return k.headCopy(r, l)
 	case *kernel.Norm:
 		return k.norm(r, l)
 	case *kernel.Each:

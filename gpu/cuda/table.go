@@ -37,7 +37,10 @@ func (k *Kernels) Caches(f backend.Format) error {
 func (k *Kernels) Fused(*kernel.Heads) bool { return false }
 
 // Fits implements kernel.Table.
-func (k *Kernels) Fits(*kernel.MatVec) bool { return true }
+func (k *Kernels) Fits(m *kernel.MatVec) bool {
+	_, ok := shapeOf(m, k.c.Facts.Shared)
+	return ok
+}
 
 // Gathers implements kernel.Table.
 func (k *Kernels) Gathers(*kernel.Matrix, bool) int { return kernel.MaxColumns }

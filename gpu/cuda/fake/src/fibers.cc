@@ -71,7 +71,7 @@ struct Block {
 	std::string block();
 };
 
-thread_local Block *current __attribute__((tls_model("initial-exec")));
+thread_local Block *current;
 
 void wait(State s) {
 	Block *b = current;

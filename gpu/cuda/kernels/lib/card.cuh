@@ -6,6 +6,8 @@
 #define SHARED static __attribute__((shared))
 #define KERNEL(name, Args, threads) \
 	extern "C" __attribute__((global, launch_bounds(threads))) void name(const Args a)
+#define KERNEL_BLOCKS(name, Args, threads, blocks) \
+	extern "C" __attribute__((global, launch_bounds(threads, blocks))) void name(const Args a)
 
 DEVICE uint threadX() { return __nvvm_read_ptx_sreg_tid_x(); }
 DEVICE uint blockThreads() { return __nvvm_read_ptx_sreg_ntid_x(); }
@@ -43,6 +45,24 @@ DEVICE uint toHalf(float v) { return __builtin_bit_cast(uint16_t, static_cast<_F
 DEVICE uint4 load128(const void *p) {
 	uint4 v;
 	asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+	return v;
+}
+
+DEVICE uint2 load64(const void *p) {
+	uint2 v;
+	asm("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
+	return v;
+}
+
+DEVICE uint load32(const void *p) {
+	uint v;
+	asm("ld.global.nc.u32 %0, [%1];" : "=r"(v) : "l"(p));
+	return v;
+}
+
+DEVICE uint load16(const void *p) {
+	uint16_t v;
+	asm("ld.global.nc.u16 %0, [%1];" : "=h"(v) : "l"(p));
 	return v;
 }
 

@@ -3,6 +3,7 @@
 // Both have the same names, and the same arithmetic: no product is contracted with a sum unless it is written as fma.
 //
 //	KERNEL(name, Args, threads)   a kernel of blocks of at most so many threads; its arguments are `a`, one structure
+//	KERNEL_BLOCKS(…, blocks)      the same, of which a processor of the card shall hold so many blocks at once
 //	DEVICE                        before a function that kernels call
 //	SHARED T name[N];             memory of a block, of a size that is known; not defined at first
 //	dynamicShared<T>()            memory of a block, of the size that the launch says; 16-byte aligned
@@ -11,6 +12,7 @@
 //	sync() syncWarp()             barriers of all threads of a block, or of the 32 of a warp
 //	shuffle(v, lane) shuffleXor(v, mask) ballot(p)   within a warp, by all of its lanes
 //	load128(p) loadOnce128(p)     16 bytes that nothing writes while the kernel runs; Once: and are not wanted again
+//	load64(p) load32(p) load16(p)  8, 4 and 2 of them
 //	copyAsync16(shared, global) commit() waitGroups<N>()   copies that go on beside; N: groups that may still be under way
 //	mmaS8(c, a, b) mmaF16(c, a, b)   m16n8k32 of signed bytes, m16n8k16 of halves: registers as PTX numbers them
 #pragma once

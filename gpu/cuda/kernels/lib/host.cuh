@@ -11,6 +11,7 @@
 	static void name##Run(const void *a) { name(*static_cast<const Args *>(a)); }                               \
 	static const host::Entry name##Entry(SLUICE_MODULE, #name, sizeof(Args), threads, name##Run);               \
 	static void name(const Args &a)
+#define KERNEL_BLOCKS(name, Args, threads, blocks) KERNEL(name, Args, threads)
 
 namespace host {
 // Entry lists a kernel.
@@ -121,6 +122,9 @@ DEVICE uint4 load128(const void *p) {
 	__builtin_memcpy(&v, __builtin_assume_aligned(p, 16), sizeof v);
 	return v;
 }
+DEVICE uint2 load64(const void *p) { return *static_cast<const uint2 *>(p); }
+DEVICE uint load32(const void *p) { return *static_cast<const uint *>(p); }
+DEVICE uint load16(const void *p) { return *static_cast<const uint16_t *>(p); }
 DEVICE uint4 loadOnce128(const void *p) { return load128(p); }
 
 DEVICE void copyAsync16(void *shared, const void *global) { host::copyAsync(shared, global, 16); }
