@@ -39,9 +39,9 @@ func (m *model) fill(x *entry) {
 	words[uint32](x.result, plan.ResultStatus, 1)[0] = 0
 }
 
-// fillTexts says of spans what the loops of ops ask, where some op has no kernel.
+// fillTexts says of spans what some launches ask: whose rows are whose, and on which grid.
 func fillTexts(x *entry, e *plan.Entry) {
-	if !e.Plain {
+	if !e.HasTexts {
 		return
 	}
 	all := words[kernel.Text](x.block, e.Texts, len(x.step.Spans)+1)

@@ -2,7 +2,7 @@ package kernel
 
 import "github.com/sluice-ai/sluice/internal/ir"
 
-// Text is rows of one sequence, as Plain is told of them. The list of them ends with one of no rows.
+// Text is rows of one sequence, as Plain and Around are told of them. The list of them ends with one of no rows.
 type Text struct{ Row, Rows, Position, Height, Width uint32 }
 
 // TextBytes is the size of a Text.

@@ -21,6 +21,8 @@ func elements(l kernel.Launch) func(*access) {
 		return bind(turn, k)
 	case *kernel.HeadCopy:
 		return bind(headCopy, k)
+	case *kernel.Around:
+		return bind(around, k)
 	case *kernel.Finite:
 		return bind(finite, k)
 	}
@@ -149,6 +151,22 @@ func headCopy(x *access, k *kernel.HeadCopy) {
 		for h := range k.Heads {
 			copy(out[float32](x, row(k.Y, r, k.YStride)+uint64(4*h*k.YHead), k.Width),
 				in[float32](x, row(k.X, r, k.XStride)+uint64(4*h*k.XHead), k.Width))
+		}
+	}
+}
+
+func around(x *access, k *kernel.Around) {
+	rows := there(x, k.Count, k.Rows)
+	for _, t := range textsOf(x, k.Texts) {
+		for r := range min(t.Rows, rows-t.Row) {
+			y := out[float32](x, row(k.Y, t.Row+r, k.YStride), k.Size*k.Size*k.Width)
+			for i, at := range t.Grid.Around(t.Rows, r, k.Size, nil) {
+				if part := y[i*k.Width:][:k.Width]; at < 0 {
+					clear(part)
+				} else {
+					copy(part, in[float32](x, row(k.X, t.Row+at, k.XStride), k.Width))
+				}
+			}
 		}
 	}
 }

@@ -19,15 +19,7 @@ func plains(l kernel.Launch) func(*access) {
 func plain(x *access, k *kernel.Plain) {
 	n, rows := k.Node, there(x, k.Count, k.Rows)
 	f := ir.Frame{P: k.Program, Values: make([][]float32, len(k.Program.Widths)), Tokens: told[int32](x, k.IDs, rows),
-		Weights: vectors{x, k}}
-	for at := k.Texts; ; at += kernel.TextBytes {
-		t := told[kernel.Text](x, at, 1)[0]
-		if t.Rows == 0 {
-			break
-		}
-		f.Spans = append(f.Spans, ir.Span{Row: int(t.Row), Rows: int(t.Rows), Pos: int(t.Position),
-			Grid: ir.Grid{Height: int(t.Height), Width: int(t.Width)}})
-	}
+		Weights: vectors{x, k}, Spans: textsOf(x, k.Texts)}
 	for i, v := range n.In {
 		for r := range rows {
 			f.Values[v] = append(f.Values[v], in[float32](x, row(k.In[i].At, r, k.In[i].Stride), k.Program.Widths[v])...)
@@ -38,6 +30,18 @@ func plain(x *access, k *kernel.Plain) {
 	f.Run(n)
 	for r := range rows {
 		copy(out[float32](x, row(k.Y.At, r, k.Y.Stride), width), f.Values[n.Out][r*width:])
+	}
+}
+
+// textsOf is the rows of each sequence.
+func textsOf(x *access, at uint64) (all []ir.Span) {
+	for ; ; at += kernel.TextBytes {
+		t := told[kernel.Text](x, at, 1)[0]
+		if t.Rows == 0 {
+			return all
+		}
+		all = append(all, ir.Span{Row: int(t.Row), Rows: int(t.Rows), Pos: int(t.Position),
+			Grid: ir.Grid{Height: int(t.Height), Width: int(t.Width)}})
 	}
 }
 

@@ -22,12 +22,12 @@ type Entry struct {
 	Angles      []int  // of float32, by rotation
 	Tempers     []int  // by temper: a factor for each row
 	Numbers     []int  // by numbering: one for each row
-	Texts       int    // of kernel.Text, by span; for what has no kernel
+	Texts       int    // of kernel.Text, by span
 
 	Rotations  []Rotation
 	Factors    []Temper
 	Numberings []Numbering
-	Plain      bool // some op has no kernel: Texts are given
+	HasTexts   bool // some launch asks whose rows are whose: Texts are given
 	LooksAhead bool // some rows see those after them: Ends are given
 }
 
@@ -86,7 +86,7 @@ type entryOf struct {
 	rotations  []Rotation
 	tempers    []Temper
 	numberings []Numbering
-	plain      bool
+	texts      bool
 	looksAhead bool
 }
 
@@ -115,7 +115,7 @@ func number[T comparable](all *[]T, x T) int {
 func (e *entryOf) lay(p *ir.Program, of *Plan) (x Entry) {
 	rows, wanted := of.Capacity(false), of.Capacity(true)
 	x.Rotations, x.Factors, x.Numberings, x.LooksAhead = e.rotations, e.tempers, e.numberings, e.looksAhead
-	x.Plain = e.plain
+	x.HasTexts = e.texts
 	take := func(bytes int) (at int) {
 		at = x.Bytes
 		x.Bytes += (bytes + 15) &^ 15
@@ -143,7 +143,7 @@ func (e *entryOf) lay(p *ir.Program, of *Plan) (x Entry) {
 	for range x.Numberings {
 		x.Numbers = append(x.Numbers, take(4*rows))
 	}
-	if x.Plain {
+	if x.HasTexts {
 		x.Texts = take(kernel.TextBytes * (rows + 1))
 	}
 	return x

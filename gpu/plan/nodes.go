@@ -51,6 +51,8 @@ func (l *planner) node(n *ir.Node) error {
 		l.route(n)
 	case ir.Experts:
 		l.mixture(n)
+	case ir.Around:
+		l.around(n)
 	default:
 		return l.plain(n)
 	}

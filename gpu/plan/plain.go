@@ -27,7 +27,7 @@ func (l *planner) plain(n *ir.Node) error {
 		p.in = append(p.in, l.place(v))
 		reads = append(reads, l.place(v).b)
 	}
-	p.y, l.entry.plain = l.put(n), true
+	p.y, l.entry.texts = l.put(n), true
 	l.launch(p, reads, of(p.y.b))
 	return nil
 }

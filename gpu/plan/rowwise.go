@@ -97,6 +97,26 @@ func (c *convolution) emit(x *stream) {
 	x.launch(&k)
 }
 
+// neighbours is an Around.
+type neighbours struct {
+	k    kernel.Around
+	a, y place
+}
+
+func (l *planner) around(n *ir.Node) {
+	x := &neighbours{k: kernel.Around{Width: l.program.Widths[n.In[0]], Size: n.Size}, a: l.place(n.In[0]), y: l.put(n)}
+	l.entry.texts = true
+	l.launch(x, of(x.a.b), of(x.y.b))
+}
+
+func (r *neighbours) emit(x *stream) {
+	k := r.k
+	k.X, k.XStride, k.Y, k.YStride, k.Rows, k.Count = x.where(r.a), stride(r.a.b), x.where(r.y), stride(r.y.b), x.n,
+		x.count(0)
+	k.Texts = x.entry(x.Entry.Texts)
+	x.launch(&k)
+}
+
 // scan is an SSMScan or a DeltaRule.
 type scan struct {
 	k     kernel.Scan

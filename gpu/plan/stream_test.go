@@ -344,15 +344,11 @@ type bare struct{ kernel.Table }
 
 func (bare) Plays(ir.Op) bool { return false }
 
-// TestEveryOpHasKernels: each op is planned for cards that have kernels alone; here are those for which a card has to
-// play the loop.
+// TestEveryOpHasKernels: each op is planned for cards that have kernels alone.
 func TestEveryOpHasKernels(t *testing.T) {
 	d := null.Open(null.Options{})
 	defer d.Close(false)
 	for _, op := range ir.Ops() {
-		if op == ir.Around {
-			continue // of pictures, which no card computes yet
-		}
 		for _, c := range op.Cases() {
 			m, err := backendtest.CaseModel(c)
 			require.NoError(t, err)

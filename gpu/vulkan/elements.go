@@ -81,3 +81,18 @@ func (k *Kernels) Turn(r *vk.Recording, t *kernel.Turn) error {
 	r.Dispatch(uint32((t.Heads*(t.Features-t.Dims/2)+63)/64), uint32(t.Rows), 1)
 	return nil
 }
+
+// Around records it. Y is not X.
+func (k *Kernels) Around(r *vk.Recording, a *kernel.Around) error {
+	if a.Size < 1 || a.Size%2 == 0 {
+		return fmt.Errorf("%d × %d rows have none in their middle", a.Size, a.Size)
+	}
+	shader, err := k.kernel(shaders.Around, nil)
+	if err != nil {
+		return err
+	}
+	vk.Use(r, shader, &shaders.AroundPush{X: a.X, Y: a.Y, Texts: a.Texts, Count: a.Count, Width: uint32(a.Width),
+		Size: uint32(a.Size), XStride: uint32(a.XStride), YStride: uint32(a.YStride)})
+	r.Dispatch(uint32((a.Size*a.Size*a.Width+63)/64), uint32(a.Rows), 1)
+	return nil
+}

@@ -256,3 +256,40 @@ func TestTurn(t *testing.T) {
 	}
 	require.ErrorContains(t, g.k.Turn(nil, &kernel.Turn{Features: 4, Dims: 6}), "6 of 4 features")
 }
+
+// TestAround compares with the rows that a grid says, of pictures beside one another, one of which is a line. Rows
+// beyond the count stay as they are.
+func TestAround(t *testing.T) {
+	g := open(t)
+	const width, rows, there, stride = 5, 32, 27, 7
+	pictures := []ir.Span{{Row: 0, Rows: 12, Grid: ir.Grid{Height: 3, Width: 4}}, {Row: 12, Rows: 5},
+		{Row: 17, Rows: 10, Grid: ir.Grid{Height: 5, Width: 2}}}
+	var texts []uint32
+	for _, p := range pictures {
+		texts = append(texts, uint32(p.Row), uint32(p.Rows), 0, uint32(p.Grid.Height), uint32(p.Grid.Width))
+	}
+	texts = append(texts, make([]uint32, 5)...)
+	x := randomRow(stride*rows, 3)
+	for _, size := range []int{1, 3, 5} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			g := g.with(t)
+			out := size*size*width + 2
+			in, y, told, count := g.floats(x), g.room(uint64(4*out*rows)), g.words(texts...), g.words(there)
+			g.run(func(r *vk.Recording) {
+				require.NoError(t, g.k.Around(r, &kernel.Around{X: in.Address, XStride: stride, Y: y.Address, YStride: out,
+					Width: width, Size: size, Rows: rows, Texts: told.Address, Count: count.Address}))
+			})
+			want := make([]float32, out*rows)
+			for _, p := range pictures {
+				for r := range p.Rows {
+					for i, at := range p.Grid.Around(p.Rows, r, size, nil) {
+						if at >= 0 {
+							copy(want[(p.Row+r)*out+i*width:][:width], x[(p.Row+at)*stride:])
+						}
+					}
+				}
+			}
+			require.Equal(t, want, floats(y.Bytes))
+		})
+	}
+}

@@ -59,6 +59,8 @@ func (k *Kernels) launchRest(r *vk.Recording, l kernel.Launch) error {
 		return k.Scan(r, l)
 	case *kernel.HeadCopy:
 		return k.HeadCopy(r, l)
+	case *kernel.Around:
+		return k.Around(r, l)
 	case *kernel.HeadLinear:
 		return k.HeadLinear(r, l)
 	case *kernel.Finite:

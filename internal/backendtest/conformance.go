@@ -39,7 +39,7 @@ func Conformance(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Typ
 }
 
 // Slice is Conformance for a device that takes seconds to compile a kernel: all ops, but for experts in float32; a
-// mixture of one type whose groups share slots; blocks that move; and what must be refused.
+// mixture of one type whose groups share slots; pictures; blocks that move; and what must be refused.
 func Slice(t *testing.T, d, oracle backend.Device, typ quant.Type) {
 	t.Run("Ops", func(t *testing.T) { ops(t, d, oracle, []ir.Op{ir.Experts}) })
 	t.Run("Slots", func(t *testing.T) {
@@ -49,6 +49,7 @@ func Slice(t *testing.T, d, oracle backend.Device, typ quant.Type) {
 		require.NoError(t, err)
 		m.InSlots(t, d, 1)
 	})
+	t.Run("Pictures", func(t *testing.T) { Pictures(t, d, oracle) })
 	t.Run("Blocks", func(t *testing.T) { Blockwise(t, d, backend.KVF32) })
 	t.Run("Errors", func(t *testing.T) { Errors(t, d, []quant.Type{typ}) })
 }

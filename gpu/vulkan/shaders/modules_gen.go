@@ -17,6 +17,7 @@ type Module uint8
 const (
 	Append Module = iota
 	Argmax
+	Around
 	Attend
 	AttendAny
 	AttendMatrix
@@ -126,6 +127,7 @@ const (
 var names = [modules]string{
 	Append:                   "append",
 	Argmax:                   "argmax",
+	Around:                   "around",
 	Attend:                   "attend",
 	AttendAny:                "attend_any",
 	AttendMatrix:             "attend_matrix",
@@ -291,6 +293,39 @@ type ArgmaxConstants struct {
 // List is the constants by id.
 func (c ArgmaxConstants) List() []uint32 {
 	return []uint32{c.Join}
+}
+
+// AroundPush is the push constants of around.comp.
+type AroundPush struct {
+	X       uint64 // offset 0
+	Y       uint64 // offset 8
+	Texts   uint64 // offset 16
+	Count   uint64 // offset 24
+	Width   uint32 // offset 32
+	Size    uint32 // offset 36
+	XStride uint32 // offset 40
+	YStride uint32 // offset 44
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(AroundPush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(AroundPush{}.Y) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(AroundPush{}.Texts) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(AroundPush{}.Count) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(AroundPush{}.Width) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(AroundPush{}.Size) ^ 36)
+	_ uintptr = -(unsafe.Offsetof(AroundPush{}.XStride) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(AroundPush{}.YStride) ^ 44)
+)
+
+// AroundConstants is the specialisation constants of around.comp.
+type AroundConstants struct {
+}
+
+// List is the constants by id.
+func (c AroundConstants) List() []uint32 {
+	return []uint32{}
 }
 
 // AttendPush is the push constants of attend.comp.
