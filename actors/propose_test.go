@@ -98,11 +98,7 @@ func requests(t *testing.T, e *Engine) (all []Request) {
 // Whatever is proposed, answers are what they are when nothing is, bit for bit: however often proposals are right,
 // beside each other and others that go away, with too few blocks for all.
 func TestProposals(t *testing.T) {
-	names := []string{fixture, "gemma3", "mamba2", "lfm2"}
-	if devicetest.OnGPU() { // which computes no proposed rows where these would change states
-		names = names[:2]
-	}
-	for _, name := range names {
+	for _, name := range []string{fixture, "gemma3", "mamba2", "lfm2"} {
 		t.Run(name, func(t *testing.T) {
 			e, known := startFixture(t, name, wide), texts{}
 			all := requests(t, e)
@@ -168,20 +164,25 @@ func TestProposalsSurvive(t *testing.T) {
 	}
 }
 
-// On a card that draws tokens itself, and has two steps in flight of what nothing is proposed for, it is the same.
+// On a card that draws tokens itself, and has two steps in flight of what nothing is proposed for, it is the same, of
+// programs with states, too.
 func TestProposalsOnCard(t *testing.T) {
-	known := texts{}
-	start := func(edit func(*Config)) *Engine {
-		return startFixture(t, fixture, func(c *Config) {
-			c.Device, c.Context, c.Sequences, c.Rows = devicetest.Played(t), 512, 6, 32
-			edit(c)
+	for _, name := range []string{fixture, "mamba2", "lfm2"} {
+		t.Run(name, func(t *testing.T) {
+			known := texts{}
+			start := func(edit func(*Config)) *Engine {
+				return startFixture(t, name, func(c *Config) {
+					c.Device, c.Context, c.Sequences, c.Rows = devicetest.Played(t), 512, 6, 32
+					edit(c)
+				})
+			}
+			e := start(func(*Config) {})
+			all := requests(t, e)[:4]
+			want := known.learn(t, e, all)
+			delete(known, fmt.Sprint(all[1].Tokens))
+			proposedTogether(t, start(known.proposed(7)), all, want)
 		})
 	}
-	e := start(func(*Config) {})
-	all := requests(t, e)[:4]
-	want := known.learn(t, e, all)
-	delete(known, fmt.Sprint(all[1].Tokens))
-	proposedTogether(t, start(known.proposed(7)), all, want)
 }
 
 // A token trace has what was proposed, how much of it was accepted, and the tokens of the answers.

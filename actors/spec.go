@@ -182,15 +182,13 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 	case s.layout.Slots != nil: // of what is streamed or stays in the file, rows are looked up there
 		s.layout.Weights = backend.Uploaded{Tables: s.tables()}
 	}
-	s.limits = batch.Limits{Seqs: p.Sequences, Rows: p.Rows, Wanted: p.Wanted, Beside: p.Beside}
+	s.limits = batch.Limits{Seqs: p.Sequences, Rows: p.Rows, Wanted: p.Wanted, Beside: p.Beside,
+		Proposed: mostProposed}
 	s.limits.Draws = traits.Draws > 0 && s.layout.Devices == nil
 	s.limits.Whole = s.bound.Whole
 	s.limits.Apart = traits.Apart != nil && traits.Apart(s.bound)
 	if len(s.bound.States) > 0 {
 		s.limits.Redo = backend.BlockSize
-	}
-	if len(s.bound.States) == 0 || traits.Proposals {
-		s.limits.Proposed = mostProposed
 	}
 	s.guesses = m.Speculate && !s.bound.Whole && len(s.bound.States) == 0
 	s.among = traits.Draws

@@ -45,7 +45,7 @@ func (d *device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 // Traits: a step computes while it is enqueued, so there is one in flight.
 func (d *device) Traits() backend.Traits {
 	return backend.Traits{
-		Flight: 1, Shares: true, Threads: d.pool.size(), Memory: backend.HostMemory, Proposals: true,
+		Flight: 1, Shares: true, Threads: d.pool.size(), Memory: backend.HostMemory,
 	}
 }
 

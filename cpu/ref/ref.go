@@ -19,7 +19,7 @@ func (device) Name() string { return "ref" }
 
 // Traits: one step at a time, in the program's memory, on the one goroutine that calls.
 func (device) Traits() backend.Traits {
-	return backend.Traits{Flight: 1, Threads: 1, Memory: backend.HostMemory, Proposals: true}
+	return backend.Traits{Flight: 1, Threads: 1, Memory: backend.HostMemory}
 }
 
 func (device) Close() error { return nil }

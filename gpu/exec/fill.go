@@ -82,8 +82,8 @@ func (m *model) fillRows(x *entry, e *plan.Entry) {
 			span := &x.step.Spans[i]
 			t := &span.Tables[c]
 			if table := uint32(at - t.First); class.State {
-				words[kernel.Span](x.block, e.Spans[c]+16*i, 1)[0] = kernel.Span{Row: uint32(span.Row),
-					Rows: uint32(span.Rows), Position: uint32(span.Pos), Table: table}
+				words[kernel.Span](x.block, e.Spans[c]+kernel.SpanBytes*i, 1)[0] = kernel.Span{Row: uint32(span.Row),
+					Rows: uint32(span.Rows), Position: uint32(span.Pos), Table: table, Kept: uint32(span.Kept())}
 			} else {
 				fillSpan(x, e, c, span, table)
 			}

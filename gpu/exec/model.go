@@ -3,7 +3,6 @@ package exec
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -230,10 +229,6 @@ func (m *model) begin(x *entry) error {
 	}
 	if err := x.step.Check(m.layout.program, &m.config.Limits, m.ring.draws); err != nil {
 		return err
-	}
-	guessed := func(p backend.Span) bool { return p.Proposed > 0 }
-	if len(m.layout.program.States) > 0 && slices.ContainsFunc(x.step.Spans, guessed) {
-		return errors.New("rows are proposed of a program with states: on this device they would change these")
 	}
 	m.fill(x)
 	for _, c := range x.experts.choices {

@@ -7,7 +7,11 @@ type Span struct {
 	Row, Rows uint32
 	Position  uint32 // of the first
 	Table     uint32 // index in the block tables of its sequence's first block
+	Kept      uint32 // of Rows, the first ones: those behind them are of guessed tokens, and leave no states
 }
+
+// SpanBytes is the size of a Span.
+const SpanBytes = 20
 
 // Recurrent is the arguments of kernels that go on from states: where a layer's are, by block, and whose rows there
 // are.

@@ -20,16 +20,16 @@ func recurrences(l kernel.Launch) func(*access) {
 // span is rows of one sequence, with the layer's states.
 type span struct {
 	place
-	of        *kernel.Recurrent
-	row, rows int
+	of              *kernel.Recurrent
+	row, rows, kept int
 }
 
 // spansOf lists the spans that have rows.
 func spansOf(x *access, of *kernel.Recurrent) (all []span) {
 	for i := range of.N {
-		v := told[uint32](x, of.Spans+uint64(16*i), 4)
-		if v[1] > 0 {
-			all = append(all, span{place{int(v[2]), v[3]}, of, int(v[0]), int(v[1])})
+		v := told[kernel.Span](x, of.Spans+uint64(kernel.SpanBytes*i), 1)[0]
+		if v.Rows > 0 {
+			all = append(all, span{place{int(v.Position), v.Table}, of, int(v.Row), int(v.Rows), int(v.Kept)})
 		}
 	}
 	return all
@@ -49,9 +49,9 @@ func (s *span) before(x *access, values int) []float32 {
 	return state
 }
 
-// leave keeps the state after row i, if that is the last one of a block or of the span.
+// leave keeps the state after row i, if that is the last one of a block or of those that leave any.
 func (s *span) leave(x *access, i int, state []float32) {
-	if p := s.position + i; p%backend.BlockSize == backend.BlockSize-1 || i+1 == s.rows {
+	if p := s.position + i; i < s.kept && (p%backend.BlockSize == backend.BlockSize-1 || i+1 == s.kept) {
 		copy(keeps[float32](x, s.of.States, s.at(x, p, len(state)), len(state)), state)
 	}
 }

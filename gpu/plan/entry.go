@@ -126,7 +126,7 @@ func (e *entryOf) lay(p *ir.Program, of *Plan) (x Entry) {
 	for _, c := range p.Classes {
 		ofRows, ofEnds, ofSpans := 8*rows, 0, 0
 		if c.State {
-			ofRows, ofSpans = 0, 16*rows
+			ofRows, ofSpans = 0, kernel.SpanBytes*rows
 		}
 		if x.LooksAhead {
 			ofEnds = ofRows

@@ -13,11 +13,11 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// spanned is three sequences of a step: one that begins, over several blocks; one that goes on within a block with less
-// rows than a convolution sees; one whose row begins a block. Their blocks are in no order.
+// spanned is three sequences of a step: one that begins, over several blocks, with three guessed tokens; one that goes
+// on within a block with less rows than a convolution sees; one whose row begins a block. Their blocks are in no order.
 func (g *gpu) spanned(values int) (of *kernel.Recurrent, states []float32, rows int) {
 	tables := []uint32{5, 1, 7, 0, 6, 2}
-	spans := []uint32{0, 150, 0, 0, 150, 2, 62, 3, 152, 1, 64, 4, 0, 0, 0, 0}
+	spans := []uint32{0, 150, 0, 0, 147, 150, 2, 62, 3, 2, 152, 1, 64, 4, 1, 0, 0, 0, 0, 0}
 	before := randomRow(8*values, 4)
 	state := g.floats(before)
 	g.t.Cleanup(func() { copy(before, floats(state.Bytes)) })
@@ -33,19 +33,21 @@ func expected(before []float32, values int, row func(row int, state []float64)) 
 		blocks[i] = float64(v)
 	}
 	at := func(b int) []float64 { return blocks[b*values:][:values] }
-	go1 := func(first, rows, position int, table []int) {
+	go1 := func(first, rows, kept, position int, table []int) {
 		state := make([]float64, values)
 		if position > 0 {
 			copy(state, at(table[(position-1)/64]))
 		}
 		for i := range rows {
 			row(first+i, state)
-			copy(at(table[(position+i)/64]), state)
+			if i < kept {
+				copy(at(table[(position+i)/64]), state)
+			}
 		}
 	}
-	go1(0, 150, 0, []int{5, 1, 7})
-	go1(150, 2, 62, []int{0})
-	go1(152, 1, 64, []int{6, 2})
+	go1(0, 150, 147, 0, []int{5, 1, 7})
+	go1(150, 2, 2, 62, []int{0})
+	go1(152, 1, 1, 64, []int{6, 2})
 	return blocks
 }
 

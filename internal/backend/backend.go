@@ -32,10 +32,8 @@ type Traits struct {
 	// Draws is among how many of the likeliest tokens, Draw.TopK, it draws one itself, as Step.Draws asks. 1: it takes
 	// the likeliest, where Temp is 0. 0: it draws none. All other tokens are the host's to draw.
 	Draws int
-	// Proposals says that it keeps states from proposed rows: see Span. Where a program has none every device does.
-	Proposals bool
-	Clock     bool  // it says itself, by its own clock, when segments ran: see Ran
-	Meter     Meter // finds what it can do; nil: it cannot be measured
+	Clock bool  // it says itself, by its own clock, when segments ran: see Ran
+	Meter Meter // finds what it can do; nil: it cannot be measured
 
 	Memory Reach
 	Free   int64 // bytes of its own memory that nothing takes yet; 0: it computes in the program's

@@ -32,11 +32,7 @@ func laws(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 			t.Run("ChunkFree", func(t *testing.T) { rapid.Check(t, w.chunkFree) })
 			t.Run("RowAlone", func(t *testing.T) { rapid.Check(t, w.rowAlone) })
 			t.Run("Wanted", w.wanted)
-			if d.Traits().Proposals || len(p.States) == 0 {
-				t.Run("Proposed", func(t *testing.T) { rapid.Check(t, w.proposed) })
-			} else {
-				t.Run("Proposed", w.refusesProposed)
-			}
+			t.Run("Proposed", func(t *testing.T) { rapid.Check(t, w.proposed) })
 		})
 	}
 	t.Run("wide", func(t *testing.T) {
@@ -148,15 +144,6 @@ func (w *lawful) proposed(t *rapid.T) {
 			done += right
 		}
 	}
-}
-
-// refusesProposed: where proposed rows would change states, a step with such rows is an error, and harms none after it.
-func (w *lawful) refusesProposed(t *testing.T) {
-	s := w.Steps()[0]
-	s.Tokens, s.Wanted = w.tokens[:2], nil
-	s.Spans = []backend.Span{{Rows: 2, Proposed: 1, Tables: Tables(w.m.Program, table(2, 0))}}
-	require.ErrorContains(t, w.run(s), "proposed")
-	sameBits(t, "after it", w.m.Vocab, w.sequence(t, w.tokens, table(len(w.tokens), 0), 7), w.want)
 }
 
 // wanted: asking for the logits of some rows gives those rows' logits.

@@ -49,7 +49,4 @@ func TestTraits(t *testing.T) {
 	require.True(t, got.Clock, "one of them tells when segments ran")
 	require.Equal(t, 3, compose.New(processor, longer).Traits().Flight, "a processor has ended a step before the next")
 	require.Equal(t, 1, compose.New(longer, processor).Traits().Flight, "steps are those of the end")
-	plain, able := told{}, told{traits: backend.Traits{Proposals: true}}
-	require.True(t, compose.New(able, able).Traits().Proposals)
-	require.False(t, compose.New(plain, able).Traits().Proposals, "states may lie on either")
 }

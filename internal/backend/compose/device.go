@@ -42,7 +42,6 @@ func (d *Device) Traits() backend.Traits {
 			aparts = append(aparts, of.Apart)
 		}
 		t.Clock, t.Halves = t.Clock || of.Clock, t.Halves || of.Halves
-		t.Proposals = t.Proposals && of.Proposals
 	}
 	if len(aparts) > 0 {
 		t.Apart = func(p *ir.Bound) bool {
