@@ -120,6 +120,7 @@ func (m *besideModel) Finish(s *backend.Step, done func(error)) {
 		time.Sleep(m.device.sight)
 		m.inFlight.Add(-1)
 		done(err)
+		m.device.queue.told()
 	}
 }
 

@@ -129,6 +129,8 @@ type oneQueue struct {
 	given, done int
 	moved       sync.Cond
 	gone        bool
+	last        bool // what hangs is told of after one that ended with it
+	behind      int  // how many of those were told of
 }
 
 func newQueue() *oneQueue {
@@ -149,17 +151,34 @@ func (q *oneQueue) enter() (run func(compute func() error) error) {
 	return func(compute func() error) error {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		for q.done != turn {
+		for q.done != turn && !q.gone {
 			q.moved.Wait()
 		}
-		err := fmt.Errorf("%w: %w", backend.ErrLost, backend.ErrHung)
+		err, first := fmt.Errorf("%w: %w", backend.ErrLost, backend.ErrHung), false
 		if !q.gone {
 			err = compute()
-			q.gone = errors.Is(err, backend.ErrHung)
+			first = errors.Is(err, backend.ErrHung)
+			q.gone = first
 		}
 		q.done++
 		q.moved.Broadcast()
+		for first && q.last && q.behind == 0 {
+			q.moved.Wait()
+		}
 		return err
+	}
+}
+
+// told hears that the end of a step was told.
+func (q *oneQueue) told() {
+	if q == nil {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.gone {
+		q.behind++
+		q.moved.Broadcast()
 	}
 }
 
@@ -167,7 +186,7 @@ func (q *oneQueue) enter() (run func(compute func() error) error) {
 func (q *oneQueue) open() {
 	if q != nil {
 		q.mu.Lock()
-		q.gone = false
+		q.gone, q.behind = false, 0
 		q.mu.Unlock()
 	}
 }
@@ -224,10 +243,19 @@ func TestLostWithTwoModels(t *testing.T) {
 }
 
 // A model that hangs the device twice while another one is there is refused, with an error that says why, and is not
-// let in again. The other one goes on: its answers are what they were.
+// let in again. The other one goes on: its answers are what they were. That holds, too, if a step of it, which ended
+// with the one that hung, is told of first.
 func TestHangIsOfAModel(t *testing.T) {
+	for _, last := range []bool{false, true} {
+		t.Run(fmt.Sprintf("told last %v", last), func(t *testing.T) { hangOfAModel(t, last) })
+	}
+}
+
+func hangOfAModel(t *testing.T, last bool) {
 	const poison = 7
-	d := &beside{flight: 4, draws: true, pause: 100 * time.Microsecond, queue: newQueue(),
+	queue := newQueue()
+	queue.last = last
+	d := &beside{flight: 4, draws: true, pause: 100 * time.Microsecond, queue: queue,
 		hung: func(s *backend.Step) bool { return slices.Contains(s.Tokens, poison) }}
 	h := openHouse(t, d, []string{fixture, "llama"}, func(m *Model) {
 		m.Context, m.Blocks, m.Sequences, m.Rows = 1024, 400, 6, 32
