@@ -81,6 +81,7 @@ func (a *attention) load(q *queries, c *attendChunk) {
 		x := a.ex.at(&a.q, a.ex.step.Spans[c.span].Row+c.row+i)
 		a.ex.device.isa.Scale(q.scaled[i*n:][:n], x[c.head*a.headsPerKV*a.args.KDim:][:n], a.args.Scale)
 	}
+	a.cache.keys.prepare(a.ex.device.isa, q, a.count(c))
 }
 
 // stretch computes the softmax of all queries of a chunk over one stretch of positions.
@@ -121,6 +122,11 @@ func (a *attention) block(worker int, c *attendChunk, v *view, to *softmax) erro
 		}
 		kv.add(isa, q, h*v.queries, v.queries, v.head+h, v.lo, v.hi, ahead)
 	}
+	if r := a.cache.values.rotated(); r != nil && kv != a.cache {
+		for i := range c.heads * v.queries {
+			rotate(isa, r, q.block.acc[i*kv.stride:][:kv.VDim])
+		}
+	}
 	from := v.r0 * a.headsPerKV
 	to.merge(isa, &q.block, from, from+c.heads*v.queries, kv.stride, q.shrink)
 	return nil
@@ -137,7 +143,7 @@ func (a *attention) weigh(worker int, c *attendChunk, v *view) error {
 		if h == c.heads-1 {
 			ahead = kv.value(v.head)
 		}
-		kv.scores(isa, q, q.scaled[v.r0*a.headsPerKV*kv.KDim:], h*v.queries, v.queries, v.head+h, v.hi, ahead)
+		kv.scores(isa, q, v.r0*a.headsPerKV+h*v.queries, h*v.queries, v.queries, v.head+h, v.hi, ahead)
 	}
 	queries := c.heads * v.queries
 	scores := q.scores[:queries*backend.BlockSize]
@@ -191,7 +197,11 @@ func (a *attention) finish(q *queries, c *attendChunk) {
 	if a.sinks != nil {
 		q.total.sink(a.ex.device.isa, a.sinks[c.head*a.headsPerKV:][:c.heads*a.headsPerKV], q.shrink[:n])
 	}
+	rotation := a.cache.values.rotated()
 	for i := range n {
+		if rotation != nil {
+			unrotate(a.ex.device.isa, rotation, q.total.acc[i*a.cache.stride:][:d])
+		}
 		r := a.ex.step.Spans[c.span].Row + c.row + i/a.headsPerKV%c.rows
 		h := c.head*a.headsPerKV + i/(c.rows*a.headsPerKV)*a.headsPerKV + i%a.headsPerKV
 		out := a.ex.at(&a.out, r)[h*d:][:d]

@@ -77,11 +77,12 @@ func (c *cache) store(isa vec.ISA, w *workspace, head, at int, key, value []floa
 	c.values.store(isa, w, c.heldValue(head), at, value)
 }
 
-// scores are those of n queries with K of a head, in q.scores from row on: those of the positions below hi and some
-// after them. What is at ahead is read next.
-func (c *cache) scores(isa vec.ISA, q *queries, scaled []float32, row, n, head, hi, ahead int) {
+// scores are those of n queries, from the given one on, with K of a head, in q.scores from row on: those of the
+// positions below hi and some after them. What is at ahead is read next.
+func (c *cache) scores(isa vec.ISA, q *queries, first, row, n, head, hi, ahead int) {
+	q.first = first
 	q.product = vec.Product{
-		C: q.scores[row*backend.BlockSize:][:n*backend.BlockSize], A: scaled[row*c.KDim:], Rows: n, K: c.KDim,
+		C: q.scores[row*backend.BlockSize:][:n*backend.BlockSize], A: q.scaled[first*c.KDim:], Rows: n, K: c.KDim,
 		N: (hi + vec.Lanes - 1) &^ (vec.Lanes - 1), CStride: backend.BlockSize, AStride: c.KDim, BStride: backend.BlockSize,
 	}
 	c.keys.multiply(isa, q, &q.product, c.heldKey(head), c.from(ahead))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cpu/vec"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/kvcode"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -16,6 +17,9 @@ type keys interface {
 	// store keeps a row at a position of the block, or all 64 at 0; load reads all 64.
 	store(isa vec.ISA, w *workspace, in held, at int, rows []float32)
 	load(rows []float32, in held)
+	// prepare makes of n queries what multiply takes of them, if it is not what they are: prepared bytes of each.
+	prepared() int
+	prepare(isa vec.ISA, q *queries, n int)
 	// multiply runs a product with K of the first positions. next is read after it.
 	multiply(isa vec.ISA, q *queries, p *vec.Product, in held, next []byte)
 }
@@ -27,6 +31,8 @@ type values interface {
 	scales() int
 	store(isa vec.ISA, w *workspace, in held, at int, rows []float32)
 	load(rows []float32, in held)
+	prepared() int             // bytes that multiply makes of a row's weights
+	rotated() *kvcode.Rotation // of V, and so of its sums; nil: none
 	multiply(isa vec.ISA, q *queries, p *vec.Product, weights []float32, lo int, in held, next []byte)
 }
 
@@ -46,6 +52,15 @@ type unscaled struct{}
 
 func (unscaled) scales() int { return 0 }
 
+// floating is what takes queries and weights as they are.
+type floating struct{}
+
+func (floating) prepared() int { return 0 }
+
+func (floating) prepare(vec.ISA, *queries, int) {}
+
+func (floating) rotated() *kvcode.Rotation { return nil }
+
 // keysOf is how the processor keeps a form of K: one that it has no kernels for, as the form itself does.
 func keysOf(f backend.Form, dim int) keys {
 	switch f := f.(type) {
@@ -55,7 +70,11 @@ func keysOf(f backend.Form, dim int) keys {
 		return plainKeys{elements: floats16{}, dim: dim}
 	case backend.Scaled:
 		if f.Each > 0 {
-			return scaledKeys{f.Each, dim}
+			return scaledKeys{each: f.Each, dim: dim}
+		}
+	case backend.Coded:
+		if dim <= vec.CodesMost {
+			return newCodedKeys(f, dim)
 		}
 	}
 	return loadedKeys{Form: f, dim: dim}
@@ -70,7 +89,11 @@ func valuesOf(f backend.Form, dim, stride int) values {
 		return plainValues{elements: floats16{}, dim: dim, stride: stride}
 	case backend.Scaled:
 		if f.Each == 0 {
-			return scaledValues{dim, stride}
+			return scaledValues{dim: dim, stride: stride}
+		}
+	case backend.Coded:
+		if dim <= vec.CodesMost {
+			return newCodedValues(f, dim)
 		}
 	}
 	return loadedValues{Form: f, dim: dim, stride: stride}
@@ -100,6 +123,7 @@ type elements interface {
 
 type plainKeys struct {
 	unscaled
+	floating
 	elements
 	dim int
 }
@@ -128,6 +152,7 @@ func (k plainKeys) load(rows []float32, in held) {
 
 type plainValues struct {
 	unscaled
+	floating
 	elements
 	dim, stride int
 }
@@ -212,7 +237,10 @@ func multiplyBytes(isa vec.ISA, q *queries, p *vec.Product, b, next []byte) {
 
 // scaledKeys is bytes, with scales of every so many features, by position: the scores of these are scaled when they are
 // added up.
-type scaledKeys struct{ each, dim int }
+type scaledKeys struct {
+	floating
+	each, dim int
+}
 
 func (k scaledKeys) scales() int { return (k.dim + k.each - 1) / k.each }
 
@@ -257,7 +285,10 @@ func (k scaledKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, in held, n
 }
 
 // scaledValues is bytes, with a scale for each position: the weights are scaled before they meet V.
-type scaledValues struct{ dim, stride int }
+type scaledValues struct {
+	floating
+	dim, stride int
+}
 
 func (scaledValues) scales() int { return 1 }
 
@@ -286,6 +317,7 @@ func (v scaledValues) multiply(isa vec.ISA, q *queries, p *vec.Product, weights 
 // loadedKeys is as a form has it that there are no kernels for. It is read once for all queries that share a head.
 type loadedKeys struct {
 	unscaled
+	floating
 	backend.Form
 	dim int
 }
@@ -310,6 +342,7 @@ func (k loadedKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, in held, _
 // loadedValues is the same of V.
 type loadedValues struct {
 	unscaled
+	floating
 	backend.Form
 	dim, stride int
 }

@@ -154,7 +154,7 @@ func (m *model) layStep() (err error) {
 
 // layScratch takes the memory for values and for attention: each worker's largest queries, and what split rows leave.
 func (m *model) layScratch(p *ir.Bound, values int) error {
-	shape, experts, threads := shapeOfQueries(p), shapeOfExperts(p), m.device.pool.size()
+	shape, experts, threads := shapeOfQueries(p, m.caches), shapeOfExperts(p), m.device.pool.size()
 	gathered, tiles := align(experts.gathered()*experts.rowBytes)/4, 0
 	if gathered > 0 && m.device.set.Tiled() {
 		tiles = align(kernels.TileBytes(experts.gathered(), experts.rowBytes)) / 4

@@ -12,6 +12,9 @@ type queries struct {
 	scores  []float32 // [queries][64], then the weights of the positions
 	some    []float32 // [queries][64]: scores of some features
 	wide    []float32 // K or V of a block, widened
+	coded   []byte    // [queries] as prepared for K in codes
+	weighed []byte    // [queries] weights of the positions, as prepared for V in codes
+	first   int       // of the queries of the product that is computed
 	rows    []float32 // K or V of a block, as a form gives it that there are no kernels for
 	shrink  []float32 // [queries]
 	block   softmax   // of those queries that see some of the block, from 0 on
@@ -22,7 +25,10 @@ type queries struct {
 }
 
 // queryShape is the size of the largest that a program needs.
-type queryShape struct{ count, dim, stride, kvHeads int }
+type queryShape struct {
+	count, dim, stride, kvHeads int
+	coded, weighed              int // of a query, in float32
+}
 
 // queriesTogether is their number, where a KV head has no more heads: they share the reading of K and V, and their
 // scores fit the nearest cache.
@@ -31,7 +37,7 @@ const queriesTogether = 128
 // rowsTogether is the number of rows of the step whose queries are those, for so many query heads of a KV head.
 func rowsTogether(headsPerKV int) int { return max(1, queriesTogether/headsPerKV) }
 
-func shapeOfQueries(p *ir.Bound) (s queryShape) {
+func shapeOfQueries(p *ir.Bound, caches []*cache) (s queryShape) {
 	for i := range p.Segments {
 		for _, n := range p.Segments[i].Nodes {
 			if n.Op != ir.Attend {
@@ -44,11 +50,17 @@ func shapeOfQueries(p *ir.Bound) (s queryShape) {
 			s.stride = max(s.stride, (n.Attend.VDim+vec.Lanes-1)&^(vec.Lanes-1))
 		}
 	}
+	for _, c := range caches {
+		if c != nil {
+			s.coded, s.weighed = max(s.coded, (c.keys.prepared()+3)/4), max(s.weighed, (c.values.prepared()+3)/4)
+		}
+	}
 	return s
 }
 
 func (s queryShape) floats() int {
-	return s.count*(s.dim+2*backend.BlockSize+3*(s.stride+2)+1) + 2*backend.BlockSize*max(s.dim, s.stride)
+	each := s.dim + 2*backend.BlockSize + 3*(s.stride+2) + 1 + s.coded + s.weighed
+	return s.count*each + 2*backend.BlockSize*max(s.dim, s.stride)
 }
 
 // take takes floats() values of an arena.
@@ -56,6 +68,7 @@ func (s queryShape) take(a *arena) (q queries) {
 	q.scaled, q.scores, q.shrink = a.take(s.count*s.dim), a.take(s.count*backend.BlockSize), a.take(s.count)
 	q.some = a.take(s.count * backend.BlockSize)
 	q.wide = a.take(backend.BlockSize * max(s.dim, s.stride))
+	q.coded, q.weighed = bytesOf(a.take(s.count*s.coded)), bytesOf(a.take(s.count*s.weighed))
 	q.rows = a.take(backend.BlockSize * max(s.dim, s.stride))
 	q.block = newSoftmax(s.count, s.stride, a)
 	q.part, q.total = newSoftmax(s.count, s.stride, a), newSoftmax(s.count, s.stride, a)

@@ -52,11 +52,15 @@ func panel4x4AVX2(p *panel) { panic(nothing) }
 
 func panel2x4AVX2(p *panel) { panic(nothing) }
 
+func panel1x4wideAVX2(p *panel) { panic(nothing) }
+
 func panel1x4AVX2(p *panel) { panic(nothing) }
 
 func panel4x2AVX2(p *panel) { panic(nothing) }
 
 func panel2x2AVX2(p *panel) { panic(nothing) }
+
+func panel1x2wideAVX2(p *panel) { panic(nothing) }
 
 func panel1x2AVX2(p *panel) { panic(nothing) }
 
@@ -64,10 +68,84 @@ func panel4x1AVX2(p *panel) { panic(nothing) }
 
 func panel2x1AVX2(p *panel) { panic(nothing) }
 
+func panel1x1wideAVX2(p *panel) { panic(nothing) }
+
 func panel1x1AVX2(p *panel) { panic(nothing) }
+
+func weighAVX2(to *byte, w *float32, s *[Block]uint16, rows, stride, offset int, factor, unit float32) {
+	panic(nothing)
+}
+
+func butterfliesAVX2(x *float32, n int) { panic(nothing) }
+
+func keysEven4x4AVX2(p *keyProduct) { panic(nothing) }
+
+func valuesEven4x4AVX2(p *valueProduct) { panic(nothing) }
+
+func keysEven4x2AVX2(p *keyProduct) { panic(nothing) }
+
+func valuesEven4x2AVX2(p *valueProduct) { panic(nothing) }
+
+func keysEven4x1AVX2(p *keyProduct) { panic(nothing) }
+
+func valuesEven4x1AVX2(p *valueProduct) { panic(nothing) }
+
+func keysEven5x4AVX2(p *keyProduct) { panic(nothing) }
+
+func valuesEven5x4AVX2(p *valueProduct) { panic(nothing) }
+
+func keysEven5x2AVX2(p *keyProduct) { panic(nothing) }
+
+func valuesEven5x2AVX2(p *valueProduct) { panic(nothing) }
+
+func keysEven5x1AVX2(p *keyProduct) { panic(nothing) }
+
+func valuesEven5x1AVX2(p *valueProduct) { panic(nothing) }
+
+func keysBook4x4AVX2(p *keyProduct) { panic(nothing) }
+
+func valuesBook4x4AVX2(p *valueProduct) { panic(nothing) }
+
+func keysBook4x2AVX2(p *keyProduct) { panic(nothing) }
+
+func valuesBook4x2AVX2(p *valueProduct) { panic(nothing) }
+
+func keysBook4x1AVX2(p *keyProduct) { panic(nothing) }
+
+func valuesBook4x1AVX2(p *valueProduct) { panic(nothing) }
+
+func keysBook3x4AVX2(p *keyProduct) { panic(nothing) }
+
+func valuesBook3x4AVX2(p *valueProduct) { panic(nothing) }
+
+func keysBook3x2AVX2(p *keyProduct) { panic(nothing) }
+
+func valuesBook3x2AVX2(p *valueProduct) { panic(nothing) }
+
+func keysBook3x1AVX2(p *keyProduct) { panic(nothing) }
+
+func valuesBook3x1AVX2(p *valueProduct) { panic(nothing) }
+
+func keysBook2x4AVX2(p *keyProduct) { panic(nothing) }
+
+func valuesBook2x4AVX2(p *valueProduct) { panic(nothing) }
+
+func keysBook2x2AVX2(p *keyProduct) { panic(nothing) }
+
+func valuesBook2x2AVX2(p *valueProduct) { panic(nothing) }
+
+func keysBook2x1AVX2(p *keyProduct) { panic(nothing) }
+
+func valuesBook2x1AVX2(p *valueProduct) { panic(nothing) }
 
 // runAVX2 multiplies groups of so many rows by elements of so many bytes.
 func runAVX2(p *panel, rows, size int) { panic(nothing) }
+
+// runKeysAVX2 multiplies groups of so many rows by codes.
+func runKeysAVX2(p *keyProduct, bits, rows int, book bool) { panic(nothing) }
+
+// runValuesAVX2 multiplies groups of so many rows by codes.
+func runValuesAVX2(p *valueProduct, bits, rows int, book bool) { panic(nothing) }
 
 func sumAVX512(x *float32, n int) float32 { panic(nothing) }
 
@@ -129,5 +207,75 @@ func panel2x1AVX512(p *panel) { panic(nothing) }
 
 func panel1x1AVX512(p *panel) { panic(nothing) }
 
+func weighAVX512(to *byte, w *float32, s *[Block]uint16, rows, stride, offset int, factor, unit float32) {
+	panic(nothing)
+}
+
+func keysEven4x4AVX512(p *keyProduct) { panic(nothing) }
+
+func valuesEven4x4AVX512(p *valueProduct) { panic(nothing) }
+
+func keysEven4x2AVX512(p *keyProduct) { panic(nothing) }
+
+func valuesEven4x2AVX512(p *valueProduct) { panic(nothing) }
+
+func keysEven4x1AVX512(p *keyProduct) { panic(nothing) }
+
+func valuesEven4x1AVX512(p *valueProduct) { panic(nothing) }
+
+func keysEven5x4AVX512(p *keyProduct) { panic(nothing) }
+
+func valuesEven5x4AVX512(p *valueProduct) { panic(nothing) }
+
+func keysEven5x2AVX512(p *keyProduct) { panic(nothing) }
+
+func valuesEven5x2AVX512(p *valueProduct) { panic(nothing) }
+
+func keysEven5x1AVX512(p *keyProduct) { panic(nothing) }
+
+func valuesEven5x1AVX512(p *valueProduct) { panic(nothing) }
+
+func keysBook4x4AVX512(p *keyProduct) { panic(nothing) }
+
+func valuesBook4x4AVX512(p *valueProduct) { panic(nothing) }
+
+func keysBook4x2AVX512(p *keyProduct) { panic(nothing) }
+
+func valuesBook4x2AVX512(p *valueProduct) { panic(nothing) }
+
+func keysBook4x1AVX512(p *keyProduct) { panic(nothing) }
+
+func valuesBook4x1AVX512(p *valueProduct) { panic(nothing) }
+
+func keysBook3x4AVX512(p *keyProduct) { panic(nothing) }
+
+func valuesBook3x4AVX512(p *valueProduct) { panic(nothing) }
+
+func keysBook3x2AVX512(p *keyProduct) { panic(nothing) }
+
+func valuesBook3x2AVX512(p *valueProduct) { panic(nothing) }
+
+func keysBook3x1AVX512(p *keyProduct) { panic(nothing) }
+
+func valuesBook3x1AVX512(p *valueProduct) { panic(nothing) }
+
+func keysBook2x4AVX512(p *keyProduct) { panic(nothing) }
+
+func valuesBook2x4AVX512(p *valueProduct) { panic(nothing) }
+
+func keysBook2x2AVX512(p *keyProduct) { panic(nothing) }
+
+func valuesBook2x2AVX512(p *valueProduct) { panic(nothing) }
+
+func keysBook2x1AVX512(p *keyProduct) { panic(nothing) }
+
+func valuesBook2x1AVX512(p *valueProduct) { panic(nothing) }
+
 // runAVX512 multiplies groups of so many rows by elements of so many bytes.
 func runAVX512(p *panel, rows, size int) { panic(nothing) }
+
+// runKeysAVX512 multiplies groups of so many rows by codes.
+func runKeysAVX512(p *keyProduct, bits, rows int, book bool) { panic(nothing) }
+
+// runValuesAVX512 multiplies groups of so many rows by codes.
+func runValuesAVX512(p *valueProduct, bits, rows int, book bool) { panic(nothing) }

@@ -72,9 +72,12 @@ func (p *Product) run(isa ISA, b unsafe.Pointer, n int, next unsafe.Pointer, siz
 	}
 	width := 64
 	if isa == AVX2 {
-		width = Lanes
+		width = 2 * Lanes
 	}
 	for j := 0; j < p.N; j += width {
+		if isa == AVX2 && (p.Rows > 1 || p.N-j < width) {
+			width = Lanes
+		}
 		p.tile(isa, unsafe.Add(b, j*size), j, min(width, p.N-j), ahead, size)
 	}
 	return true

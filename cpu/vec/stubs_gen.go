@@ -77,6 +77,9 @@ func panel4x4AVX2(p *panel)
 func panel2x4AVX2(p *panel)
 
 //go:noescape
+func panel1x4wideAVX2(p *panel)
+
+//go:noescape
 func panel1x4AVX2(p *panel)
 
 //go:noescape
@@ -84,6 +87,9 @@ func panel4x2AVX2(p *panel)
 
 //go:noescape
 func panel2x2AVX2(p *panel)
+
+//go:noescape
+func panel1x2wideAVX2(p *panel)
 
 //go:noescape
 func panel1x2AVX2(p *panel)
@@ -95,7 +101,106 @@ func panel4x1AVX2(p *panel)
 func panel2x1AVX2(p *panel)
 
 //go:noescape
+func panel1x1wideAVX2(p *panel)
+
+//go:noescape
 func panel1x1AVX2(p *panel)
+
+//go:noescape
+func weighAVX2(to *byte, w *float32, s *[Block]uint16, rows, stride, offset int, factor, unit float32)
+
+//go:noescape
+func butterfliesAVX2(x *float32, n int)
+
+//go:noescape
+func keysEven4x4AVX2(p *keyProduct)
+
+//go:noescape
+func valuesEven4x4AVX2(p *valueProduct)
+
+//go:noescape
+func keysEven4x2AVX2(p *keyProduct)
+
+//go:noescape
+func valuesEven4x2AVX2(p *valueProduct)
+
+//go:noescape
+func keysEven4x1AVX2(p *keyProduct)
+
+//go:noescape
+func valuesEven4x1AVX2(p *valueProduct)
+
+//go:noescape
+func keysEven5x4AVX2(p *keyProduct)
+
+//go:noescape
+func valuesEven5x4AVX2(p *valueProduct)
+
+//go:noescape
+func keysEven5x2AVX2(p *keyProduct)
+
+//go:noescape
+func valuesEven5x2AVX2(p *valueProduct)
+
+//go:noescape
+func keysEven5x1AVX2(p *keyProduct)
+
+//go:noescape
+func valuesEven5x1AVX2(p *valueProduct)
+
+//go:noescape
+func keysBook4x4AVX2(p *keyProduct)
+
+//go:noescape
+func valuesBook4x4AVX2(p *valueProduct)
+
+//go:noescape
+func keysBook4x2AVX2(p *keyProduct)
+
+//go:noescape
+func valuesBook4x2AVX2(p *valueProduct)
+
+//go:noescape
+func keysBook4x1AVX2(p *keyProduct)
+
+//go:noescape
+func valuesBook4x1AVX2(p *valueProduct)
+
+//go:noescape
+func keysBook3x4AVX2(p *keyProduct)
+
+//go:noescape
+func valuesBook3x4AVX2(p *valueProduct)
+
+//go:noescape
+func keysBook3x2AVX2(p *keyProduct)
+
+//go:noescape
+func valuesBook3x2AVX2(p *valueProduct)
+
+//go:noescape
+func keysBook3x1AVX2(p *keyProduct)
+
+//go:noescape
+func valuesBook3x1AVX2(p *valueProduct)
+
+//go:noescape
+func keysBook2x4AVX2(p *keyProduct)
+
+//go:noescape
+func valuesBook2x4AVX2(p *valueProduct)
+
+//go:noescape
+func keysBook2x2AVX2(p *keyProduct)
+
+//go:noescape
+func valuesBook2x2AVX2(p *valueProduct)
+
+//go:noescape
+func keysBook2x1AVX2(p *keyProduct)
+
+//go:noescape
+func valuesBook2x1AVX2(p *valueProduct)
 
 // runAVX2 multiplies groups of so many rows by elements of so many bytes.
 func runAVX2(p *panel, rows, size int) {
@@ -104,20 +209,98 @@ func runAVX2(p *panel, rows, size int) {
 		panel4x4AVX2(p)
 	case rows == 2 && size == 4:
 		panel2x4AVX2(p)
+	case rows == 1 && size == 4 && p.mask>>31 != 0:
+		panel1x4wideAVX2(p)
 	case rows == 1 && size == 4:
 		panel1x4AVX2(p)
 	case rows == 4 && size == 2:
 		panel4x2AVX2(p)
 	case rows == 2 && size == 2:
 		panel2x2AVX2(p)
+	case rows == 1 && size == 2 && p.mask>>31 != 0:
+		panel1x2wideAVX2(p)
 	case rows == 1 && size == 2:
 		panel1x2AVX2(p)
 	case rows == 4 && size == 1:
 		panel4x1AVX2(p)
 	case rows == 2 && size == 1:
 		panel2x1AVX2(p)
+	case rows == 1 && size == 1 && p.mask>>31 != 0:
+		panel1x1wideAVX2(p)
 	case rows == 1 && size == 1:
 		panel1x1AVX2(p)
+	}
+}
+
+// runKeysAVX2 multiplies groups of so many rows by codes.
+func runKeysAVX2(p *keyProduct, bits, rows int, book bool) {
+	switch {
+	case bits == 4 && rows == 4 && book == false:
+		keysEven4x4AVX2(p)
+	case bits == 4 && rows == 2 && book == false:
+		keysEven4x2AVX2(p)
+	case bits == 4 && rows == 1 && book == false:
+		keysEven4x1AVX2(p)
+	case bits == 5 && rows == 4 && book == false:
+		keysEven5x4AVX2(p)
+	case bits == 5 && rows == 2 && book == false:
+		keysEven5x2AVX2(p)
+	case bits == 5 && rows == 1 && book == false:
+		keysEven5x1AVX2(p)
+	case bits == 4 && rows == 4 && book == true:
+		keysBook4x4AVX2(p)
+	case bits == 4 && rows == 2 && book == true:
+		keysBook4x2AVX2(p)
+	case bits == 4 && rows == 1 && book == true:
+		keysBook4x1AVX2(p)
+	case bits == 3 && rows == 4 && book == true:
+		keysBook3x4AVX2(p)
+	case bits == 3 && rows == 2 && book == true:
+		keysBook3x2AVX2(p)
+	case bits == 3 && rows == 1 && book == true:
+		keysBook3x1AVX2(p)
+	case bits == 2 && rows == 4 && book == true:
+		keysBook2x4AVX2(p)
+	case bits == 2 && rows == 2 && book == true:
+		keysBook2x2AVX2(p)
+	case bits == 2 && rows == 1 && book == true:
+		keysBook2x1AVX2(p)
+	}
+}
+
+// runValuesAVX2 multiplies groups of so many rows by codes.
+func runValuesAVX2(p *valueProduct, bits, rows int, book bool) {
+	switch {
+	case bits == 4 && rows == 4 && book == false:
+		valuesEven4x4AVX2(p)
+	case bits == 4 && rows == 2 && book == false:
+		valuesEven4x2AVX2(p)
+	case bits == 4 && rows == 1 && book == false:
+		valuesEven4x1AVX2(p)
+	case bits == 5 && rows == 4 && book == false:
+		valuesEven5x4AVX2(p)
+	case bits == 5 && rows == 2 && book == false:
+		valuesEven5x2AVX2(p)
+	case bits == 5 && rows == 1 && book == false:
+		valuesEven5x1AVX2(p)
+	case bits == 4 && rows == 4 && book == true:
+		valuesBook4x4AVX2(p)
+	case bits == 4 && rows == 2 && book == true:
+		valuesBook4x2AVX2(p)
+	case bits == 4 && rows == 1 && book == true:
+		valuesBook4x1AVX2(p)
+	case bits == 3 && rows == 4 && book == true:
+		valuesBook3x4AVX2(p)
+	case bits == 3 && rows == 2 && book == true:
+		valuesBook3x2AVX2(p)
+	case bits == 3 && rows == 1 && book == true:
+		valuesBook3x1AVX2(p)
+	case bits == 2 && rows == 4 && book == true:
+		valuesBook2x4AVX2(p)
+	case bits == 2 && rows == 2 && book == true:
+		valuesBook2x2AVX2(p)
+	case bits == 2 && rows == 1 && book == true:
+		valuesBook2x1AVX2(p)
 	}
 }
 
@@ -211,6 +394,99 @@ func panel2x1AVX512(p *panel)
 //go:noescape
 func panel1x1AVX512(p *panel)
 
+//go:noescape
+func weighAVX512(to *byte, w *float32, s *[Block]uint16, rows, stride, offset int, factor, unit float32)
+
+//go:noescape
+func keysEven4x4AVX512(p *keyProduct)
+
+//go:noescape
+func valuesEven4x4AVX512(p *valueProduct)
+
+//go:noescape
+func keysEven4x2AVX512(p *keyProduct)
+
+//go:noescape
+func valuesEven4x2AVX512(p *valueProduct)
+
+//go:noescape
+func keysEven4x1AVX512(p *keyProduct)
+
+//go:noescape
+func valuesEven4x1AVX512(p *valueProduct)
+
+//go:noescape
+func keysEven5x4AVX512(p *keyProduct)
+
+//go:noescape
+func valuesEven5x4AVX512(p *valueProduct)
+
+//go:noescape
+func keysEven5x2AVX512(p *keyProduct)
+
+//go:noescape
+func valuesEven5x2AVX512(p *valueProduct)
+
+//go:noescape
+func keysEven5x1AVX512(p *keyProduct)
+
+//go:noescape
+func valuesEven5x1AVX512(p *valueProduct)
+
+//go:noescape
+func keysBook4x4AVX512(p *keyProduct)
+
+//go:noescape
+func valuesBook4x4AVX512(p *valueProduct)
+
+//go:noescape
+func keysBook4x2AVX512(p *keyProduct)
+
+//go:noescape
+func valuesBook4x2AVX512(p *valueProduct)
+
+//go:noescape
+func keysBook4x1AVX512(p *keyProduct)
+
+//go:noescape
+func valuesBook4x1AVX512(p *valueProduct)
+
+//go:noescape
+func keysBook3x4AVX512(p *keyProduct)
+
+//go:noescape
+func valuesBook3x4AVX512(p *valueProduct)
+
+//go:noescape
+func keysBook3x2AVX512(p *keyProduct)
+
+//go:noescape
+func valuesBook3x2AVX512(p *valueProduct)
+
+//go:noescape
+func keysBook3x1AVX512(p *keyProduct)
+
+//go:noescape
+func valuesBook3x1AVX512(p *valueProduct)
+
+//go:noescape
+func keysBook2x4AVX512(p *keyProduct)
+
+//go:noescape
+func valuesBook2x4AVX512(p *valueProduct)
+
+//go:noescape
+func keysBook2x2AVX512(p *keyProduct)
+
+//go:noescape
+func valuesBook2x2AVX512(p *valueProduct)
+
+//go:noescape
+func keysBook2x1AVX512(p *keyProduct)
+
+//go:noescape
+func valuesBook2x1AVX512(p *valueProduct)
+
 // runAVX512 multiplies groups of so many rows by elements of so many bytes.
 func runAVX512(p *panel, rows, size int) {
 	switch {
@@ -232,5 +508,77 @@ func runAVX512(p *panel, rows, size int) {
 		panel2x1AVX512(p)
 	case rows == 1 && size == 1:
 		panel1x1AVX512(p)
+	}
+}
+
+// runKeysAVX512 multiplies groups of so many rows by codes.
+func runKeysAVX512(p *keyProduct, bits, rows int, book bool) {
+	switch {
+	case bits == 4 && rows == 4 && book == false:
+		keysEven4x4AVX512(p)
+	case bits == 4 && rows == 2 && book == false:
+		keysEven4x2AVX512(p)
+	case bits == 4 && rows == 1 && book == false:
+		keysEven4x1AVX512(p)
+	case bits == 5 && rows == 4 && book == false:
+		keysEven5x4AVX512(p)
+	case bits == 5 && rows == 2 && book == false:
+		keysEven5x2AVX512(p)
+	case bits == 5 && rows == 1 && book == false:
+		keysEven5x1AVX512(p)
+	case bits == 4 && rows == 4 && book == true:
+		keysBook4x4AVX512(p)
+	case bits == 4 && rows == 2 && book == true:
+		keysBook4x2AVX512(p)
+	case bits == 4 && rows == 1 && book == true:
+		keysBook4x1AVX512(p)
+	case bits == 3 && rows == 4 && book == true:
+		keysBook3x4AVX512(p)
+	case bits == 3 && rows == 2 && book == true:
+		keysBook3x2AVX512(p)
+	case bits == 3 && rows == 1 && book == true:
+		keysBook3x1AVX512(p)
+	case bits == 2 && rows == 4 && book == true:
+		keysBook2x4AVX512(p)
+	case bits == 2 && rows == 2 && book == true:
+		keysBook2x2AVX512(p)
+	case bits == 2 && rows == 1 && book == true:
+		keysBook2x1AVX512(p)
+	}
+}
+
+// runValuesAVX512 multiplies groups of so many rows by codes.
+func runValuesAVX512(p *valueProduct, bits, rows int, book bool) {
+	switch {
+	case bits == 4 && rows == 4 && book == false:
+		valuesEven4x4AVX512(p)
+	case bits == 4 && rows == 2 && book == false:
+		valuesEven4x2AVX512(p)
+	case bits == 4 && rows == 1 && book == false:
+		valuesEven4x1AVX512(p)
+	case bits == 5 && rows == 4 && book == false:
+		valuesEven5x4AVX512(p)
+	case bits == 5 && rows == 2 && book == false:
+		valuesEven5x2AVX512(p)
+	case bits == 5 && rows == 1 && book == false:
+		valuesEven5x1AVX512(p)
+	case bits == 4 && rows == 4 && book == true:
+		valuesBook4x4AVX512(p)
+	case bits == 4 && rows == 2 && book == true:
+		valuesBook4x2AVX512(p)
+	case bits == 4 && rows == 1 && book == true:
+		valuesBook4x1AVX512(p)
+	case bits == 3 && rows == 4 && book == true:
+		valuesBook3x4AVX512(p)
+	case bits == 3 && rows == 2 && book == true:
+		valuesBook3x2AVX512(p)
+	case bits == 3 && rows == 1 && book == true:
+		valuesBook3x1AVX512(p)
+	case bits == 2 && rows == 4 && book == true:
+		valuesBook2x4AVX512(p)
+	case bits == 2 && rows == 2 && book == true:
+		valuesBook2x2AVX512(p)
+	case bits == 2 && rows == 1 && book == true:
+		valuesBook2x1AVX512(p)
 	}
 }

@@ -23,7 +23,7 @@ func isas() (all []ISA) {
 }
 
 // guarded copies x to the end of a page that nothing follows, so that a routine that reads on dies.
-func guarded[T float32 | uint16 | int8](t testing.TB, x []T) []T {
+func guarded[T float32 | uint16 | int8 | byte](t testing.TB, x []T) []T {
 	page := os.Getpagesize()
 	size := len(x) * int(unsafe.Sizeof(x[0]))
 	room := (size + page - 1) / page * page

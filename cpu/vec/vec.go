@@ -28,7 +28,7 @@ func (isa ISA) whole(n int) int {
 	return n
 }
 
-func at[T float32 | uint16 | int8](x []T) *T { return unsafe.SliceData(x) }
+func at[T float32 | uint16 | int8 | byte](x []T) *T { return unsafe.SliceData(x) }
 
 // Sum adds the elements of x.
 func (isa ISA) Sum(x []float32) float32 {

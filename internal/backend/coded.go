@@ -52,15 +52,6 @@ func (f Coded) Put(block []byte, features, at int, rows []float32) {
 
 // Get implements Form.
 func (f Coded) Get(rows []float32, block []byte, features, at int) {
-	f.Rotated(rows, block, features, at)
-	for ; len(rows) > 0; rows = rows[features:] {
-		kvcode.Unrotate(rows[:features])
-	}
-}
-
-// Rotated reads rows as Get does, but leaves them rotated: that suits rotated queries, and sums that are turned
-// back.
-func (f Coded) Rotated(rows []float32, block []byte, features, at int) {
 	var memory codedRow
 	_, codes, scales := memory.take(features, f.Scales(features))
 	bytes := f.PackedBytes(features)
@@ -71,5 +62,6 @@ func (f Coded) Rotated(rows []float32, block []byte, features, at int) {
 			scales[i] = binary.LittleEndian.Uint16(kept[2*i:])
 		}
 		f.Decode(rows[:features], codes, scales)
+		kvcode.Unrotate(rows[:features])
 	}
 }

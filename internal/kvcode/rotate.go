@@ -5,24 +5,82 @@ import (
 	"sync"
 )
 
-// Rotate multiplies a row by an orthogonal matrix R = H·D/√d: D flips fixed signs first, H is a Hadamard matrix. Where
-// the number of features d is 3 or 5 times a multiple of 4, H is a Kronecker product with Paley's matrix of 12 or 20;
-// for others that are no power of two, with a cosine transform.
-func Rotate(row []float32) {
-	for i := range row {
-		if flips(i) {
-			row[i] = -row[i]
+// Rotation is an orthogonal matrix R = H·D/√d for rows of d features: D flips fixed signs first, H is a Hadamard
+// matrix. Where d is 3 or 5 times a multiple of 4, H is a Kronecker product with Paley's matrix of 12 or 20; for others
+// that are no power of two, with a cosine transform.
+type Rotation struct {
+	Signs  []float32 // D
+	Power  int       // of butterflies: rows are matrices of so many columns, and Across is for these
+	Scale  float32   // 1/√d
+	outer  int       // rows of these matrices
+	factor []float32 // if outer is not 1
+}
+
+// rotations are those in use, by the number of features.
+var rotations sync.Map // int to *Rotation
+
+// RotationOf is that for rows of so many features.
+func RotationOf(d int) *Rotation {
+	if found, ok := rotations.Load(d); ok {
+		return found.(*Rotation)
+	}
+	r := &Rotation{Signs: make([]float32, d), Scale: float32(1 / math.Sqrt(float64(d)))}
+	r.outer, r.Power = factors(d)
+	if r.outer > 1 {
+		r.factor = factorOf(r.outer)
+	}
+	for i := range r.Signs {
+		if r.Signs[i] = 1; flips(i) {
+			r.Signs[i] = -1
 		}
 	}
-	transform(row, false)
+	rotations.Store(d, r)
+	return r
+}
+
+// Rotate multiplies a row by R: Signs, Butterflies of each Power features, Across, Scale.
+func (r *Rotation) Rotate(row []float32) {
+	multiply(row, r.Signs)
+	r.transform(row, false)
 }
 
 // Unrotate multiplies by the inverse, which is the transpose.
-func Unrotate(row []float32) {
-	transform(row, true)
+func (r *Rotation) Unrotate(row []float32) {
+	r.transform(row, true)
+	multiply(row, r.Signs)
+}
+
+func multiply(row, by []float32) {
+	for i, x := range by {
+		row[i] *= x
+	}
+}
+
+// transform multiplies by H/√d, or by its transpose.
+func (r *Rotation) transform(row []float32, back bool) {
+	for from := 0; from < len(row); from += r.Power {
+		Butterflies(row[from : from+r.Power])
+	}
+	r.Across(row, back)
 	for i := range row {
-		if flips(i) {
-			row[i] = -row[i]
+		row[i] *= r.Scale
+	}
+}
+
+// Rotate multiplies a row by the rotation of its size.
+func Rotate(row []float32) { RotationOf(len(row)).Rotate(row) }
+
+// Unrotate undoes Rotate.
+func Unrotate(row []float32) { RotationOf(len(row)).Unrotate(row) }
+
+// Butterflies multiplies a row, whose size is a power of two, by Sylvester's Hadamard matrix.
+func Butterflies(x []float32) {
+	for half := 1; half < len(x); half *= 2 {
+		for i := 0; i < len(x); i += 2 * half {
+			a, b := x[i:i+half], x[i+half:i+2*half]
+			for j, y := range a {
+				a[j], b[j] = y+b[j], y-b[j]
+			}
 		}
 	}
 }
@@ -46,40 +104,18 @@ func factors(d int) (outer, power int) {
 	return d, power
 }
 
-// transform multiplies by H/√d, or by its transpose. A row is an outer × power matrix: butterflies within its rows,
-// the outer factor across them.
-func transform(row []float32, back bool) {
-	outer, power := factors(len(row))
-	for from := 0; from < len(row); from += power {
-		part := row[from : from+power]
-		for half := 1; half < power; half *= 2 {
-			for i := 0; i < power; i += 2 * half {
-				a, b := part[i:i+half], part[i+half:i+2*half]
-				for j, x := range a {
-					a[j], b[j] = x+b[j], x-b[j]
-				}
-			}
-		}
+// Across multiplies the columns by the outer factor, or by its transpose; there may be none.
+func (r *Rotation) Across(row []float32, back bool) {
+	if r.outer == 1 {
+		return
 	}
-	scale := float32(1 / math.Sqrt(float64(power)))
-	if outer > 1 {
-		scale = float32(1 / math.Sqrt(float64(len(row))))
-		across(row, outer, power, back)
-	}
-	for i := range row {
-		row[i] *= scale
-	}
-}
-
-// across multiplies the columns of an outer × power matrix by the outer factor.
-func across(row []float32, outer, power int, back bool) {
+	outer, power, factor := r.outer, r.Power, r.factor
 	var memory [64]float32
 	column := memory[:]
 	if outer > len(memory) {
 		column = make([]float32, outer)
 	}
 	column = column[:outer]
-	factor := factorOf(outer)
 	for j := range power {
 		for i := range column {
 			column[i] = row[i*power+j]
@@ -98,18 +134,12 @@ func across(row []float32, outer, power int, back bool) {
 	}
 }
 
-// outers are the outer factors in use, by size, in rows.
-var outers sync.Map // int to []float32
-
+// factorOf is the outer factor of a size, in rows.
 func factorOf(outer int) []float32 {
-	if found, ok := outers.Load(outer); ok {
-		return found.([]float32)
-	}
 	factor := make([]float32, outer*outer)
 	for i := range factor {
 		factor[i] = entry(outer, i/outer, i%outer)
 	}
-	outers.Store(outer, factor)
 	return factor
 }
 

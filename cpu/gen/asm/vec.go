@@ -19,6 +19,9 @@ func (v Vec) Partial() Vec { return Vec{v.parts, true} }
 // Part is the text of a part.
 func (v Vec) Part(i int) string { return v.parts[min(i, len(v.parts)-1)] }
 
+// Some is so many parts, from one on.
+func (v Vec) Some(first, parts int) Vec { return Vec{v.parts[first : first+parts], v.partial} }
+
 // Imm is an immediate operand.
 func Imm(value int) Vec { return Vec{parts: []string{fmt.Sprintf("$%#x", value)}} }
 

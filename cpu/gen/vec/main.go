@@ -38,10 +38,14 @@ func run(dir string) error {
 	others.WriteString(asm.Header(generator, "!amd64 || purego") + "package vec\n")
 	for _, isa := range []asm.ISA{asm.AVX2, asm.AVX512} {
 		w := writer{asm.New(isa, generator)}
-		w.Constants(slices.Concat(constants, tails), constantBytes[isa.Lanes])
+		w.Constants(slices.Concat(constants, tails, bytesConstants), constantBytes[isa.Lanes])
 		w.rows()
 		w.recur()
 		choice := w.panels()
+		w.Data("oddSigns", signs(1)...)
+		w.Data("pairSigns", signs(2)...)
+		w.Data("highSigns", signs(4)...)
+		keys, values := w.coded()
 		for _, d := range w.Declared {
 			fmt.Fprintf(&stubs, "\n//go:noescape\nfunc %s%s\n", d.Name, d.Signature)
 			fmt.Fprintf(&others, "\nfunc %s%s { panic(nothing) }\n", d.Name, d.Signature)
@@ -50,11 +54,31 @@ func run(dir string) error {
 			"func run%[1]s(p *panel, rows, size int)", isa.Suffix)
 		fmt.Fprintf(&stubs, "%s {\n\tswitch {\n%s\t}\n}\n", panel, choice)
 		fmt.Fprintf(&others, "%s { panic(nothing) }\n", panel)
+		for _, of := range [][3]string{{"Keys", "key", keys}, {"Values", "value", values}} {
+			run := fmt.Sprintf("\n// run%s%s multiplies groups of so many rows by codes.\n"+
+				"func run%[1]s%[2]s(p *%[3]sProduct, bits, rows int, book bool)", of[0], isa.Suffix, of[1])
+			fmt.Fprintf(&stubs, "%s {\n\tswitch {\n%s\t}\n}\n", run, of[2])
+			fmt.Fprintf(&others, "%s { panic(nothing) }\n", run)
+		}
 		if err := w.Write(dir, isa.Name+"_gen.s"); err != nil {
 			return err
 		}
 	}
 	return errors.Join(asm.WriteGo(dir, "stubs_gen.go", stubs.String()), asm.WriteGo(dir, "others_gen.go", others.String()))
+}
+
+// signs flips those of 8 lanes whose number has a bit.
+func signs(bit int) (words []uint64) {
+	for i := 0; i < 8; i += 2 {
+		word := uint64(0)
+		for j := range 2 {
+			if (i+j)&bit != 0 {
+				word |= 1 << (32*j + 31)
+			}
+		}
+		words = append(words, word)
+	}
+	return words
 }
 
 // rows writes all that works on rows.

@@ -14,24 +14,28 @@ func (w writer) panels() string {
 	for _, size := range []int{4, 2, 1} {
 		for _, rows := range []int{4, 2, 1} {
 			name := fmt.Sprintf("panel%dx%d", rows, size)
-			w.panel(name, rows, size)
+			columns := 16
+			if w.Wide() {
+				columns = block
+			}
+			if rows == 1 && !w.Wide() { // sums of so few columns would wait for each other
+				w.panel(name+"wide", rows, size, 32)
+				fmt.Fprintf(&choice, "\tcase rows == %d && size == %d && p.mask>>31 != 0:\n\t\t%swide%s(p)\n", rows, size, name,
+					w.Suffix)
+			}
+			w.panel(name, rows, size, columns)
 			fmt.Fprintf(&choice, "\tcase rows == %d && size == %d:\n\t\t%s%s(p)\n", rows, size, name, w.Suffix)
 		}
 	}
 	return choice.String()
 }
 
-// panel writes a routine for groups of so many rows. In ymm form it takes 16 columns; in zmm form up to 64, those of the
-// panel's mask.
+// panel writes a routine for groups of so many rows and columns; in zmm form, for those of the panel's mask.
 //
 //	R8-R11  rows of A   SI  row of B   DX  its stride   AX  k   CX  end of k   BX  from B to what is read next
 //	R13  row of C
-func (w writer) panel(name string, rows, size int) {
+func (w writer) panel(name string, rows, size, columns int) {
 	w.Begin(name, "(p *panel)")
-	columns := 16
-	if w.Wide() {
-		columns = 64
-	}
 	sums := make([]asm.Vec, rows)
 	for r := range sums {
 		sums[r] = w.Vec(columns)
