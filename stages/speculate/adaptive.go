@@ -1,12 +1,15 @@
 package speculate
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // MostGuesses is how many tokens are guessed at a time, at most.
-const MostGuesses = 7
+const MostGuesses = 15
 
 // lengths are those that are chosen among.
-var lengths = [...]int{1, 2, 3, 5, MostGuesses}
+var lengths = [...]int{1, 2, 3, 5, 7, 11, MostGuesses}
 
 // Adaptive has as many tokens of one sequence guessed as make its steps give most tokens in their time: none, where any
 // number makes it slower, but for one token now and then, to see whether that has changed.
@@ -18,6 +21,7 @@ type Adaptive struct {
 	trust  Trust // of the newest guesses
 	length int   // that Ready found for the text of so many tokens
 	at     int
+	tries  int // steps since another length was tried
 	buffer []int32
 }
 
@@ -52,15 +56,18 @@ func (a *Adaptive) Propose(text []int32, n int, out []int32) []int32 {
 // Settle tells how many guesses a step had, and how many were right: all those before the first that was not.
 func (a *Adaptive) Settle(guesses, right int) { a.known[a.trust].add(guesses, right) }
 
+// worth is the gain from which on tokens are guessed: times are not measured more exactly.
+const worth = 1.05
+
 // choose is how many of n guesses are worth their cost.
 func (a *Adaptive) choose(n int) (best int) {
 	if n == 0 || !a.clock.Known() {
 		return 0
 	}
 	e := &a.known[a.trust]
-	gain, could := 1.0, false
+	gain, could := worth, false
 	for _, k := range lengths {
-		could = could || a.gain(1, k) > 1
+		could = could || a.gain(1, k) > worth
 		if k > n {
 			break
 		}
@@ -70,6 +77,24 @@ func (a *Adaptive) choose(n int) (best int) {
 	}
 	if best == 0 {
 		return e.look(could)
+	}
+	return a.beside(best, n)
+}
+
+// betweenTries is after how many steps with guesses another number of them is tried, if it is not known what it costs.
+const betweenTries = 8
+
+// beside is the number of guesses that is best, as far as is known, or now and then the one before or after it.
+func (a *Adaptive) beside(best, n int) int {
+	if a.tries++; a.tries < betweenTries {
+		return best
+	}
+	at := slices.Index(lengths[:], best)
+	for _, other := range [2]int{at - 1, at + 1} {
+		if other >= 0 && other < len(lengths) && lengths[other] <= n && !a.clock.Fresh(lengths[other]) {
+			a.tries = 0
+			return lengths[other]
+		}
 	}
 	return best
 }

@@ -84,7 +84,7 @@ func TestLengthIsNearTheBest(t *testing.T) {
 						clock := NewClock(Shape{Fixed: 1, Row: 0.1})
 						a := NewAdaptive(&coin{right, rand.New(rand.NewPCG(3, 4))}, clock, 0)
 						got := play(a, clock, d, others, noise, 50)
-						require.Greater(t, got, 0.98*min(best, 1.02))
+						require.Greater(t, got, 0.98)
 						require.Greater(t, got, 0.9*best, "best is %.2f", best)
 					})
 				}
@@ -114,7 +114,7 @@ func TestShapesBeforeAnyGuess(t *testing.T) {
 		return len(a.Propose(text, MostGuesses, nil))
 	}
 	require.Zero(t, length(Shape{Fixed: 0.05, Experts: 1 / 0.0625, Count: 128, Used: 8}))
-	require.Equal(t, MostGuesses, length(Shape{Fixed: 1, Row: 0.005}))
+	require.LessOrEqual(t, 7, length(Shape{Fixed: 1, Row: 0.005}))
 	require.Equal(t, MostGuesses, length(Shape{}))
 }
 
@@ -133,7 +133,7 @@ func TestProposesWhatItIsReadyFor(t *testing.T) {
 	text := []int32{1, 2, 3, 4, 1, 2}
 	require.True(t, a.Ready(text))
 	require.Equal(t, []int32{9, 3, 4}, a.Propose(text, 2, []int32{9}))
-	require.Equal(t, []int32{3, 4, 1, 2, 3, 4, 1}, a.Propose(text, 10, nil))
+	require.Equal(t, []int32{3, 4, 1, 2, 3, 4, 1, 2, 3, 4}, a.Propose(text, 10, nil))
 	require.False(t, a.Ready([]int32{1, 2, 3, 4, 1, 2, 9}))
 }
 

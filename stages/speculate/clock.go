@@ -31,14 +31,15 @@ const mostRows = 64
 // Clock learns what steps of answers cost by their rows, with guesses and without.
 type Clock struct {
 	shape   Shape
-	plain   [mostRows + 1]mean
-	guessed [mostRows + 1]mean
+	plain   [mostRows + 1]times
+	guessed [mostRows + 1]times
 	rows    int // of the newest step, guesses apart
 	steps   int
 }
 
-// validSteps is for how many steps what one cost is taken for what it costs: then it is measured again.
-const validSteps = 1024
+// validSteps is for how many steps what one cost is taken for what it costs: then it is measured again. Of guesses it
+// still counts for more than what the shape says.
+const validSteps = 256
 
 // NewClock expects what the shape says until it has measured.
 func NewClock(s Shape) *Clock {
@@ -55,18 +56,23 @@ func (c *Clock) Observe(rows, guesses int, took time.Duration) {
 	if took <= 0 || rows > mostRows {
 		return
 	}
-	m := &c.plain[rows]
+	t, least := &c.plain[rows], leastValues
 	if guesses > 0 {
-		m = &c.guessed[rows]
+		t, least = &c.guessed[rows], leastGuessed
 	}
-	if !c.valid(m) {
-		*m = mean{}
+	if c.steps-t.at > validSteps {
+		t.n = 0
 	}
-	m.at = c.steps
-	m.add(took.Seconds())
+	t.at = c.steps
+	t.add(took.Seconds(), least)
 }
 
-func (c *Clock) valid(m *mean) bool { return m.n > 0 && c.steps-m.at <= validSteps }
+// Fresh says whether it was measured lately what a step with so many guesses costs.
+func (c *Clock) Fresh(guesses int) bool {
+	return c.rows+guesses <= mostRows && c.valid(&c.guessed[c.rows+guesses])
+}
+
+func (c *Clock) valid(t *times) bool { return t.known && c.steps-t.at <= validSteps }
 
 // Rows is how many rows the newest step had, guesses apart.
 func (c *Clock) Rows() int { return c.rows }
@@ -77,7 +83,7 @@ func (c *Clock) Known() bool {
 		return false // so many wait for a step that nothing is left over
 	}
 	m := &c.plain[c.rows]
-	return c.valid(m) && m.n >= leastValues
+	return c.valid(m)
 }
 
 // Cost is that of a step with so many guesses, in steps of now without: what was measured, else what the shape says of
@@ -100,37 +106,55 @@ func (c *Clock) Cost(guesses int) float64 {
 	return 1 + max(measured-1, 0)*ratio
 }
 
-// nearest is a number of guesses that was measured, as near as possible to the one asked for; 0: none was.
-func (c *Clock) nearest(guesses int) int {
+// nearest is a number of guesses that was measured, lately if any was, and as near as possible to the one asked for;
+// 0: none was.
+func (c *Clock) nearest(guesses int) (other int) {
 	for away := range MostGuesses {
 		for _, k := range [2]int{guesses - away, guesses + away} {
-			if k > 0 && c.rows+k <= mostRows && c.valid(&c.guessed[c.rows+k]) {
+			if k <= 0 || c.rows+k > mostRows || !c.guessed[c.rows+k].known {
+				continue
+			}
+			if c.Fresh(k) {
 				return k
+			}
+			if other == 0 {
+				other = k
 			}
 		}
 	}
-	return 0
+	return other
 }
 
-// mean is that of the last values, of which the newest weigh most.
-type mean struct {
-	value float64
+// times are the last ones of steps of a kind.
+type times struct {
+	last  [lastValues]float64
 	n     int
-	at    int // Clock.steps of the newest
+	known bool    // value is
+	value float64 // what such a step takes where nothing holds it up
+	at    int     // Clock.steps of the newest
 }
 
-// Values are taken as no more than mostOften times the mean: a step that was held up says nothing of the others.
 const (
-	lastValues = 8
-	mostOften  = 2
-
-	leastValues = 2 // that say something
+	lastValues   = 8
+	leastValues  = 3 // that say something
+	leastGuessed = 2 // of steps with guesses, which may be dear
 )
 
-func (m *mean) add(x float64) {
-	if m.n >= leastValues {
-		x = min(x, mostOften*m.value)
+// add takes in a time. A step that was held up says nothing of the others: of a few times the shortest is taken, of
+// more the second.
+func (t *times) add(x float64, least int) {
+	t.last[t.n%lastValues] = x
+	if t.n++; t.n == 2*lastValues {
+		t.n = lastValues
 	}
-	m.n = min(m.n+1, lastValues)
-	m.value += (x - m.value) / float64(m.n)
+	if t.n < least {
+		return
+	}
+	first, second := math.Inf(1), math.Inf(1)
+	for _, x := range t.last[:min(t.n, lastValues)] {
+		first, second = min(first, x), min(second, max(first, x))
+	}
+	if t.known, t.value = true, first; t.n > leastValues {
+		t.value = second
+	}
 }

@@ -41,7 +41,7 @@ type Flags struct {
 	Device      string   `placeholder:"NAME" help:"Where models are computed: cpu, vulkan, vulkan:N (sluice doctor lists them), or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else cpu."`
 	GPULayers   layers   `name:"gpu-layers" placeholder:"N" default:"all" help:"Layers that a GPU computes, the last ones, with the head; this machine's processor computes the others, from its own memory. 0: the GPU computes none. all (the default): what does not fit is copied there for each token. auto: either, or as with --cpu-experts, whichever is predicted to be sooner."`
 	CPUExperts  int      `name:"cpu-experts" placeholder:"N" help:"Layers whose experts this machine's processor computes, from its own memory, while a GPU computes all else: the first ones that have any. Default: 0, what does not fit is copied there for each token."`
-	Speculate   string   `name:"speculate" enum:"off,ngram" default:"off" help:"Guess tokens of an answer from what it and its prompt say: ngram, as many as make it faster; the answer is the same. Not of models with recurrent states."`
+	Speculate   string   `name:"speculate" enum:"auto,ngram,off" default:"auto" help:"Guess tokens of an answer, as many as make it faster; the answer is the same. ngram: from what it and its prompt say, or the client expects. auto: by all means that there are, but not where speed is measured (bench). Not of models with recurrent states. Default: auto."`
 	FastPrefill bool     `help:"On a GPU, read prompts in half precision, as those of F16 files are anyway: faster, but a little less exact, and earlier answers in a prompt are read anew."`
 	Threads     int      `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
 	NoRepack    bool     `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
@@ -111,7 +111,7 @@ func (f *Flags) ModelOf(name string, file *gguf.File) actors.Model {
 	context := cmp.Or(f.Ctx, modelfile.Of(&file.Meta).Context)
 	return actors.Model{Name: name, File: file, KV: f.Formats(), KVHost: int64(f.KVHost), Context: context,
 		NoRepack: f.NoRepack, Weights: int64(f.RAM), VRAM: int64(f.VRAM), Layers: f.GPULayers.Planned(),
-		Experts: f.CPUExperts, Speculate: f.Speculate == "ngram"}
+		Experts: f.CPUExperts, Speculate: f.Speculate != "off"}
 }
 
 // enter loads a model whose file was opened into a house.

@@ -79,6 +79,7 @@ func (c *Bench) Run(e *env.Env) (err error) {
 		traits := cfg.Device.Traits()
 		result.Device, result.Beside = cfg.Device.Name(), traits.Memory == backend.OwnMemory && !traits.Clock
 		cfg.Trace = spans
+		cfg.Speculate = c.Speculate != "auto" && cfg.Speculate // its prompts are random, and answers to them repeat themselves
 		cfg.Sequences, cfg.Context = c.Seqs, cmp.Or(c.Ctx, c.need())
 		cfg.Blocks = c.Seqs * (blocks(cfg.Context) + blocks(slices.Max(c.Prompt)+c.Generate))
 	})

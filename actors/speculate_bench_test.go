@@ -1,0 +1,125 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/actors/devicetest"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/stages/token"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// copied is how many tokens each answer of the benchmarks has.
+const copied = 400
+
+// BenchmarkSpeculation measures answers of 400 tokens with guesses and without, in turns: those that copy a text, and
+// those that tell something new, where guesses must cost nothing. times is the median of the ratios of the turns, and
+// least and most are their quartiles. With SLUICE_MODEL it is another model.
+func BenchmarkSpeculation(b *testing.B) {
+	engines := map[bool]*Engine{}
+	for _, guesses := range []bool{false, true} {
+		f, err := gguf.Parse(mini.Name, mini.GGUF)
+		if path := os.Getenv("SLUICE_MODEL"); path != "" {
+			f, err = gguf.Open(path)
+		}
+		require.NoError(b, err)
+		e, err := Start(b.Context(), Config{Log: zerolog.Nop(), Device: devicetest.Processor(b, ""),
+			Model: Model{File: f, KV: backend.KVF16, Context: 2048, Sequences: 8, Speculate: guesses}})
+		require.NoError(b, err)
+		b.Cleanup(func() { require.NoError(b, e.Close(context.Background())) })
+		engines[guesses] = e
+	}
+	for _, task := range []string{"copying", "telling"} {
+		for _, sequences := range []int{1, 4, 8} {
+			b.Run(fmt.Sprintf("%s/%d", task, sequences), func(b *testing.B) {
+				all := answersOf(b, engines[false], task, sequences)
+				speeds(b, engines, all)
+			})
+		}
+	}
+}
+
+// answersOf are requests that begin in the middle of a text: its second copy, or nothing that was there before.
+func answersOf(b *testing.B, e *Engine, task string, n int) (all []Request) {
+	text, err := os.ReadFile(filepath.Join(testref.Dir(b), "models", "heldout-go.txt"))
+	require.NoError(b, err)
+	ids, err := e.spec.vocab.Encode(nil, string(text[:60000]), token.Options{})
+	require.NoError(b, err)
+	for i := range n {
+		r := plain(slices.Clone(ids[i*600:][:500]), copied)
+		if task == "copying" {
+			r.Tokens = append(append(r.Tokens, r.Tokens...), r.Tokens[:50]...)
+		} else {
+			r.Sampling.Temp, r.Sampling.Seed = 1, uint64(i)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// speeds answers requests together, in turns with guesses and without.
+func speeds(b *testing.B, engines map[bool]*Engine, all []Request) {
+	var ratios, with []float64
+	before := engines[true].Snapshot()
+	for b.Loop() {
+		took := map[bool]time.Duration{}
+		first := len(ratios)%2 == 0
+		for _, guesses := range []bool{first, !first} {
+			took[guesses] = allTogether(b, engines[guesses], all)
+		}
+		ratios = append(ratios, took[false].Seconds()/took[true].Seconds())
+		with = append(with, float64(len(all)*copied)/took[true].Seconds())
+	}
+	after := engines[true].Snapshot()
+	slices.Sort(ratios)
+	slices.Sort(with)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(ratios[len(ratios)/2], "times")
+	b.ReportMetric(ratios[len(ratios)/4], "least")
+	b.ReportMetric(ratios[len(ratios)*3/4], "most")
+	b.ReportMetric(with[len(with)/2], "tokens/s")
+	if n := after.Proposed - before.Proposed; n > 0 {
+		b.ReportMetric(float64(after.Accepted-before.Accepted)/float64(n), "right")
+		b.ReportMetric(float64(n)/float64(len(ratios)*len(all)*copied), "tried")
+	}
+}
+
+// allTogether is how long answers take, from the first token of the first to the last token of the last.
+func allTogether(b *testing.B, e *Engine, all []Request) time.Duration {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var from, until time.Time
+	for _, r := range all {
+		s, err := e.Generate(r)
+		require.NoError(b, err)
+		wg.Go(func() {
+			defer s.Close()
+			var ev Event
+			n := 0
+			for s.Next(b.Context(), &ev) == nil {
+				mu.Lock()
+				if n++; n == 1 && (from.IsZero() || ev.At.After(from)) { // the last prompt is read
+					from = ev.At
+				}
+				if ev.At.After(until) {
+					until = ev.At
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return until.Sub(from)
+}
