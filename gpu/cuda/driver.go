@@ -29,7 +29,7 @@ const playing = "processor that plays a card"
 
 func newDevice(c *cu.Device, o *Options) (d *device, err error) {
 	d = &device{c: c, facts: driver.Facts{API: "CUDA", Name: c.Facts.Name, Software: c.Facts.Name == playing,
-		Tick: 1, Stamps: 64, CopyStamps: 64}}
+		Tick: 1, Stamps: 64, CopyStamps: 64, Halves: true}}
 	d.words.c = c
 	if d.facts.Free, _, err = c.Memory(); err != nil {
 		return nil, err

@@ -144,12 +144,41 @@ func (k *Kernels) Launch(to driver.Recording, l kernel.Launch) error {
 		return k.groupNorm(r, l)
 	case *kernel.Turn:
 		return k.turn(r, l)
+	case *kernel.Rotate:
+		return k.rotate(r, l)
+	case *kernel.Append:
+		return k.append(r, l)
+	case *kernel.Attend:
+		return k.attend(r, l)
+	case *kernel.ArgMax:
+		return k.argMax(r, l)
+	case *kernel.Sample:
+		return k.sample(r, l)
 	case *kernel.Finite:
 		return k.finite(r, l)
 	case *kernel.Read:
 		return k.read(r, l)
 	case *kernel.Peak:
 		return k.peak(r, l)
+	}
+	return k.launchRest(r, l)
+}
+
+// launchRest is Launch of what few models have.
+func (k *Kernels) launchRest(r *recording, l kernel.Launch) error {
+	switch l := l.(type) {
+	case *kernel.Route:
+		return k.route(r, l)
+	case *kernel.Chosen:
+		return k.chosen(r, l)
+	case *kernel.Group:
+		return k.group(r, l)
+	case *kernel.Combine:
+		return k.combine(r, l)
+	case *kernel.Conv:
+		return k.conv(r, l)
+	case *kernel.Scan:
+		return k.scan(r, l)
 	}
 	return fmt.Errorf("%T has no kernel on CUDA", l)
 }

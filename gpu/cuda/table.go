@@ -3,13 +3,9 @@
 package cuda
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/sluice-ai/sluice/gpu/driver"
 	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/tile"
-	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
@@ -27,14 +23,6 @@ func (k *Kernels) Rounded(quant.Type) bool { return false }
 
 // Apart implements kernel.Table.
 func (k *Kernels) Apart(p *ir.Bound) bool { return tile.Apart(p, k.Rounded, false) }
-
-// Caches implements kernel.Table.
-func (k *Kernels) Caches(f backend.Format) error {
-	return fmt.Errorf("caches in %s have no kernels on CUDA: %w", f, errors.ErrUnsupported)
-}
-
-// Fused implements kernel.Table.
-func (k *Kernels) Fused(*kernel.Heads) bool { return false }
 
 // Fits implements kernel.Table.
 func (k *Kernels) Fits(m *kernel.MatVec) bool {

@@ -80,6 +80,15 @@ func Splits(position int) int {
 	return position/(depth/parts) + 1
 }
 
+// MostSplits is the most parts that any row up to a position has: not the last one's, where lengths double.
+func MostSplits(position int) int {
+	most := 8
+	if position >= 2047 {
+		most = MaxSplits
+	}
+	return max(most, Splits(position))
+}
+
 // Attention is one layer's attention for the rows of a step. All but the last fields are addresses.
 // Wide: they are the arguments of a kernel.
 type Attention struct {

@@ -126,7 +126,7 @@ func (k *Kernels) attendGroups(r *vk.Recording, h *kernel.Heads, a *kernel.Atten
 		Tables: a.Tables, Angles: a.Angles, Count: a.Count, XStride: uint32(a.XStride), Window: uint32(a.Window),
 		Scale: a.Scale * math.Log2E, Cap: a.Cap * math.Log2E, QueryGain: a.QueryGain, KeyGain: a.KeyGain, Eps: a.Eps,
 		Chunked: bit(a.Chunked), Size: uint32(a.N)})
-	r.Dispatch(uint32(h.KV), uint32(maxParts(a.Depth)), (uint32(a.N)+c.Rows-1)/c.Rows)
+	r.Dispatch(uint32(h.KV), uint32(kernel.MostSplits(a.Depth)), (uint32(a.N)+c.Rows-1)/c.Rows)
 	return nil
 }
 
@@ -136,13 +136,4 @@ func bit(b bool) uint32 {
 		return 1
 	}
 	return 0
-}
-
-// maxParts is the most parts that any row up to a position has: not the last one's, where lengths double.
-func maxParts(position int) int {
-	most := 8
-	if position >= 2047 {
-		most = kernel.MaxSplits
-	}
-	return max(most, kernel.Splits(position))
 }

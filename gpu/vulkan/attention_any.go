@@ -13,10 +13,13 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
+// Caches implements kernel.Table.
+func (k *Kernels) Caches(f backend.Format) error { return kernel.KnownCache("Vulkan", f) }
+
 // Append records it.
 func (k *Kernels) Append(r *vk.Recording, s *kernel.Append) error {
 	h := &s.Heads
-	shader, err := k.kernel(shaders.Append, shaders.AppendConstants{Type: cacheKind(h.Format())}.List())
+	shader, err := k.kernel(shaders.Append, shaders.AppendConstants{Type: kernel.CacheKind(h.Format())}.List())
 	if err != nil {
 		return err
 	}
@@ -80,8 +83,8 @@ func (k *Kernels) mergeAny(r *vk.Recording, h *kernel.Heads, a *kernel.Attention
 
 // attendSplits records the splits of each row by itself.
 func (k *Kernels) attendSplits(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) error {
-	once := k.headsAtOnce(h, h.Query*maxParts(a.Depth)*a.N)
-	c := shaders.AttendAnyConstants{Type: cacheKind(h.Format()), Keys: uint32(h.Features),
+	once := k.headsAtOnce(h, h.Query*kernel.MostSplits(a.Depth)*a.N)
+	c := shaders.AttendAnyConstants{Type: kernel.CacheKind(h.Format()), Keys: uint32(h.Features),
 		Values:  uint32(h.ValueFeatures()),
 		Queries: uint32(h.Query / h.KV), AtOnce: uint32(once)}
 	attend, err := k.kernel(shaders.AttendAny, c.List())
@@ -91,7 +94,7 @@ func (k *Kernels) attendSplits(r *vk.Recording, h *kernel.Heads, a *kernel.Atten
 	vk.Use(r, attend, &shaders.AttendAnyPush{X: a.X, Keys: a.Keys, Values: a.Values, Parts: a.Parts, Rows: a.Rows,
 		Tables: a.Tables, Count: a.Count, XStride: uint32(a.XStride), Window: uint32(a.Window),
 		Scale: a.Scale * math.Log2E, Cap: a.Cap * math.Log2E, Chunked: bit(a.Chunked)})
-	r.Dispatch(uint32(h.Query/once), uint32(maxParts(a.Depth)), uint32(a.N))
+	r.Dispatch(uint32(h.Query/once), uint32(kernel.MostSplits(a.Depth)), uint32(a.N))
 	return nil
 }
 
@@ -108,7 +111,7 @@ func (k *Kernels) tiles(h *kernel.Heads, a *kernel.Attention) bool {
 
 // attendTogether records the splits of many rows at a time, with the bits of attendSplits.
 func (k *Kernels) attendTogether(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) error {
-	c := shaders.AttendRowsConstants{Type: cacheKind(h.Format()), Keys: uint32(h.Features),
+	c := shaders.AttendRowsConstants{Type: kernel.CacheKind(h.Format()), Keys: uint32(h.Features),
 		Values:  uint32(h.ValueFeatures()),
 		Queries: uint32(h.Query / h.KV)}
 	attend, err := k.kernel(shaders.AttendRows, c.List())
@@ -119,6 +122,6 @@ func (k *Kernels) attendTogether(r *vk.Recording, h *kernel.Heads, a *kernel.Att
 		Tables: a.Tables, Count: a.Count, XStride: uint32(a.XStride), Window: uint32(a.Window),
 		Scale: a.Scale * math.Log2E, Cap: a.Cap * math.Log2E, Chunked: bit(a.Chunked), Size: uint32(a.N)})
 	rows := tiledPairs / (h.Query / h.KV)
-	r.Dispatch(uint32(h.KV), uint32(maxParts(a.Depth)), uint32((a.N+rows-1)/rows))
+	r.Dispatch(uint32(h.KV), uint32(kernel.MostSplits(a.Depth)), uint32((a.N+rows-1)/rows))
 	return nil
 }

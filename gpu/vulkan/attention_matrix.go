@@ -103,6 +103,6 @@ func (k *Kernels) attendBySquares(r *vk.Recording, h *kernel.Heads, a *kernel.At
 		Tables: a.Tables, Angles: a.Angles, Count: a.Count, XStride: uint32(a.XStride), Window: uint32(a.Window),
 		Scale: a.Scale * math.Log2E, Cap: a.Cap * math.Log2E, QueryGain: a.QueryGain, KeyGain: a.KeyGain, Eps: a.Eps,
 		Chunked: bit(a.Chunked), Size: uint32(a.N)})
-	r.Dispatch(uint32(h.KV), uint32(maxParts(a.Depth)), uint32((a.N+each-1)/each))
+	r.Dispatch(uint32(h.KV), uint32(kernel.MostSplits(a.Depth)), uint32((a.N+each-1)/each))
 	return nil
 }

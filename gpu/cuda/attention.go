@@ -1,0 +1,158 @@
+//go:build linux && (amd64 || arm64) && (cgo || cuda)
+
+package cuda
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// attendKernel is one of attend.cu: by products of squares, for heads of so many features.
+type attendKernel struct {
+	module string
+	teams  int // warps that share 16 pairs of a row and a query head
+}
+
+// attendKernels are those for few pairs and for many, by features of a head. Bits do not depend on which it is.
+var attendKernels = map[int][2]attendKernel{
+	16:  {{"attend_16", 1}, {"attend_16", 1}},
+	32:  {{"attend_32", 1}, {"attend_32", 1}},
+	64:  {{"attend_64_few", 4}, {"attend_64", 1}},
+	80:  {{"attend_80_few", 4}, {"attend_80", 1}},
+	96:  {{"attend_96_few", 4}, {"attend_96", 1}},
+	128: {{"attend_128_few", 4}, {"attend_128", 1}},
+	256: {{"attend_256_few", 4}, {"attend_256", 2}},
+}
+
+// The most warps of a block of attend.cu, and stages of its ring.
+const (
+	attendWarps  = 8
+	attendStages = 3
+)
+
+// attendShape is how attend.cu is launched.
+type attendShape struct {
+	attendKernel
+	tiles, stages int // of 16 pairs; of the ring
+	heads, rows   int // query heads and rows of a block
+	shared        int
+}
+
+// Fused implements kernel.Table.
+func (k *Kernels) Fused(h *kernel.Heads) bool {
+	_, err := k.attendShape(h, 1)
+	return err == nil
+}
+
+// attendShape chooses how so many rows of a KV head are attended to: by no more threads than they need, with as much of
+// the cache on its way as a block has memory for.
+func (k *Kernels) attendShape(h *kernel.Heads, rows int) (s attendShape, err error) {
+	kernels, ok := attendKernels[h.Features]
+	if !ok || h.KV < 1 || h.Query%h.KV != 0 || h.ValueFeatures() != h.Features || h.Format() != backend.KVF16.Format {
+		return s, fmt.Errorf("heads of %d and %d features, %d of queries and %d of keys in %s, want Turn and Append",
+			h.Features, h.ValueFeatures(), h.Query, h.KV, h.Format())
+	}
+	queries := h.Query / h.KV
+	s.attendKernel = kernels[0]
+	if queries*rows > 16*attendWarps/s.teams {
+		s.attendKernel = kernels[1]
+	}
+	most := k.c.Facts.Shared - 1<<10 // the driver's own part
+	for s.tiles = min(attendWarps/s.teams, (queries*rows+15)/16); s.tiles > 0; s.tiles /= 2 {
+		s.heads = min(queries, 16*s.tiles)
+		s.rows = min(rows, 16*s.tiles/s.heads)
+		for s.stages = attendStages; s.stages > 0; s.stages-- {
+			if s.shared = s.sharedBytes(h.Features); s.shared <= most && (s.tiles == 1 || s.stages > 1) {
+				return s, nil
+			}
+		}
+	}
+	return s, fmt.Errorf("attention of heads of %d features needs more of a block's memory than %d bytes", h.Features, most)
+}
+
+// sharedBytes is the memory of a block, as attend.cu divides it.
+func (s *attendShape) sharedBytes(features int) int {
+	line, pairs := 2*(features+8), 16*s.tiles
+	n := s.stages*2*64*line + pairs*line + 4*features + 4*pairs*s.teams + 4*17*(s.heads+1)
+	if s.teams > 1 {
+		n += 2 * 72 * pairs
+	}
+	return n
+}
+
+// rotateArgs is rope.cu's.
+type rotateArgs struct {
+	x, keys, values, rows, tables, angles, count uint64
+	xStride, features, dims, interleaved         uint32
+	heads, kvHeads                               uint32
+}
+
+func (k *Kernels) rotate(r *recording, t *kernel.Rotate) error {
+	h, a := &t.Heads, &t.Attention
+	if _, err := k.attendShape(h, 1); err != nil {
+		return err
+	}
+	grid := [3]uint32{uint32(h.Query + 2*h.KV), uint32(a.N), 1}
+	return launch(k, r, "rope", "rope", grid, 64, 4*h.Features, &rotateArgs{x: a.X, keys: a.Keys, values: a.Values,
+		rows: a.Rows, tables: a.Tables, angles: a.Angles, count: a.Count, xStride: uint32(a.XStride),
+		features: uint32(h.Features), dims: uint32(h.Dims), interleaved: bit(h.Interleaved), heads: uint32(h.Query),
+		kvHeads: uint32(h.KV)})
+}
+
+// attendArgs is attend.cu's.
+// Wide: they are the arguments of a kernel.
+type attendArgs struct {
+	x, keys, values, parts, rows, tables, angles, count, queryGain, keyGain uint64
+	xStride, window                                                         uint32
+	scale, cap, eps                                                         float32
+	chunked, size, kvHeads, queries, alone, norms, dims, interleaved        uint32
+	stages                                                                  uint32
+}
+
+func (k *Kernels) attend(r *recording, t *kernel.Attend) error {
+	h, a := &t.Heads, &t.Attention
+	if !k.Fused(h) {
+		return k.attendAny(r, h, a)
+	}
+	rows := a.N
+	if a.Alone {
+		rows = 1
+	}
+	s, err := k.attendShape(h, rows)
+	if err != nil {
+		return err
+	}
+	queries := h.Query / h.KV
+	grid := [3]uint32{uint32(h.KV) * parts(queries, s.heads), uint32(kernel.MostSplits(a.Depth)), parts(a.N, s.rows)}
+	err = launch(k, r, s.module, "attend", grid, 32*s.teams*s.tiles, s.shared, &attendArgs{x: a.X, keys: a.Keys,
+		values: a.Values, parts: a.Parts, rows: a.Rows, tables: a.Tables, angles: a.Angles, count: a.Count,
+		queryGain: a.QueryGain, keyGain: a.KeyGain, xStride: uint32(a.XStride), window: uint32(a.Window),
+		scale: a.Scale * math.Log2E, cap: a.Cap * math.Log2E, eps: a.Eps, chunked: bit(a.Chunked), size: uint32(a.N),
+		kvHeads: uint32(h.KV), queries: uint32(queries), alone: bit(a.Alone), norms: bit(a.Normed && a.Alone),
+		dims: uint32(h.Dims), interleaved: bit(h.Interleaved), stages: uint32(s.stages)})
+	if err != nil {
+		return err
+	}
+	r.Barrier()
+	return k.merge(r, h, a)
+}
+
+// mergeArgs is merge.cu's.
+type mergeArgs struct {
+	parts, y, rows, sinks, count       uint64
+	heads, features, yStride, quantise uint32
+}
+
+// merge records the joining of splits, to float32 or quantised.
+func (k *Kernels) merge(r *recording, h *kernel.Heads, a *kernel.Attention) error {
+	width := h.Query * h.Features
+	if a.Quantise {
+		width = kernel.PaddedWidth(width)
+	}
+	return launch(k, r, "merge", "merge", [3]uint32{parts(width, 256), uint32(a.N), 1}, 64, 0, &mergeArgs{parts: a.Parts,
+		y: a.Y, rows: a.Rows, sinks: a.Sinks, count: a.Count, heads: uint32(h.Query), features: uint32(h.Features),
+		yStride: uint32(a.YStride), quantise: bit(a.Quantise)})
+}

@@ -1,0 +1,108 @@
+//go:build linux && (amd64 || arm64) && (cgo || cuda)
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/internal/backend"
+)
+
+// Caches implements kernel.Table.
+func (k *Kernels) Caches(f backend.Format) error { return kernel.KnownCache("CUDA", f) }
+
+// appendArgs is append.cu's.
+type appendArgs struct {
+	x, cache, rows, tables, count    uint64
+	kind, features, grouped, xStride uint32
+}
+
+func (k *Kernels) append(r *recording, s *kernel.Append) error {
+	h := &s.Heads
+	kind := kernel.CacheKind(h.Format())
+	if kind == 0 {
+		return k.Caches(h.Format())
+	}
+	grid := [3]uint32{uint32(h.KV), uint32(s.N), 1}
+	a := appendArgs{x: s.K, cache: s.Keys, rows: s.Rows, tables: s.Tables, count: s.Count, kind: kind,
+		features: uint32(h.Features), grouped: backend.KVScaled, xStride: uint32(s.KStride)}
+	if err := launch(k, r, "append", "append", grid, 64, 0, &a); err != nil {
+		return err
+	}
+	values := a // a recording keeps what it is given
+	values.x, values.cache, values.xStride = s.V, s.Values, uint32(s.VStride)
+	values.features, values.grouped = uint32(h.ValueFeatures()), uint32(h.ValueFeatures())
+	return launch(k, r, "append", "append", grid, 64, 0, &values)
+}
+
+// The most features of a value, and query heads, that a block of attend_any.cu takes.
+const (
+	anyFeatures = 512
+	anyHeads    = 8
+)
+
+// headsAtOnce is how many query heads share a block, and what it reads of the cache: as many as there are, as long as
+// there are blocks for every part of a card. The bits do not depend on it.
+func (k *Kernels) headsAtOnce(h *kernel.Heads, blocks int) int {
+	enough, once := 2*k.c.Facts.Processors, 1
+	for n := 2; n <= anyHeads && blocks/n >= enough && h.Query/h.KV%n == 0; n *= 2 {
+		once = n
+	}
+	return once
+}
+
+// attendAnyArgs is attend_any.cu's.
+// Wide: they are the arguments of a kernel.
+type attendAnyArgs struct {
+	x, keys, values, parts, rows, tables, count     uint64
+	xStride, window                                 uint32
+	scale, cap                                      float32
+	chunked, kind, features, valueFeatures, queries uint32
+	_                                               uint32
+}
+
+// attendAny records attention of heads of any size over a cache of any type: of queries that were rotated, behind keys
+// and values that were stored.
+func (k *Kernels) attendAny(r *recording, h *kernel.Heads, a *kernel.Attention) error {
+	kind := kernel.CacheKind(h.Format())
+	switch {
+	case a.Alone || a.Quantise:
+		return errors.New("these heads are rotated and stored before, and quantised after attention: see Fused")
+	case kind == 0:
+		return k.Caches(h.Format())
+	case h.KV < 1 || h.Query%h.KV != 0 || h.ValueFeatures() > anyFeatures:
+		return fmt.Errorf("attention of %d query heads, %d KV heads of %d and %d features has no kernel", h.Query, h.KV,
+			h.Features, h.ValueFeatures())
+	}
+	splits := kernel.MostSplits(a.Depth)
+	once := k.headsAtOnce(h, h.Query*splits*a.N)
+	threads := max(64, (h.ValueFeatures()+63)/64*64)
+	grid := [3]uint32{uint32(h.Query / once), uint32(splits), uint32(a.N)}
+	err := launch(k, r, fmt.Sprintf("attend_any_%d", once), "attendAny", grid, threads, 4*once*(h.Features+64),
+		&attendAnyArgs{x: a.X, keys: a.Keys, values: a.Values, parts: a.Parts, rows: a.Rows, tables: a.Tables, count: a.Count,
+			xStride: uint32(a.XStride), window: uint32(a.Window), scale: a.Scale * math.Log2E, cap: a.Cap * math.Log2E,
+			chunked: bit(a.Chunked), kind: kind, features: uint32(h.Features), valueFeatures: uint32(h.ValueFeatures()),
+			queries: uint32(h.Query / h.KV)})
+	if err != nil {
+		return err
+	}
+	r.Barrier()
+	return k.mergeAny(r, h, a)
+}
+
+// mergeAnyArgs is merge_any.cu's.
+type mergeAnyArgs struct {
+	parts, y, rows, sinks, count uint64
+	heads, features, yStride, _  uint32
+}
+
+// mergeAny records the joining of splits, to float32.
+func (k *Kernels) mergeAny(r *recording, h *kernel.Heads, a *kernel.Attention) error {
+	grid := [3]uint32{parts(h.Query*h.ValueFeatures(), 64), uint32(a.N), 1}
+	return launch(k, r, "merge_any", "mergeAny", grid, 64, 0, &mergeAnyArgs{parts: a.Parts, y: a.Y, rows: a.Rows,
+		sinks: a.Sinks, count: a.Count, heads: uint32(h.Query), features: uint32(h.ValueFeatures()),
+		yStride: uint32(a.YStride)})
+}
