@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/gpu/driver"
 	"github.com/sluice-ai/sluice/gpu/exec"
 	"github.com/sluice-ai/sluice/gpu/null"
@@ -34,7 +35,7 @@ func TestRecomputeMovedBlocks(t *testing.T) {
 		{"gemma3", backendtest.Toy()}, {"mamba2", backend.KVF32}, {"qwen3next", backend.KVF32},
 	} {
 		t.Run(test.fixture+" "+test.kv.String(), func(t *testing.T) {
-			movedAlike(t, test.fixture, 10, func(c *Config) { c.KV = test.kv })
+			movedAlike(t, test.fixture, 10, func(c *Config) { caches(t, c, test.kv) })
 		})
 	}
 }
@@ -45,6 +46,14 @@ func TestRecomputeMovedBlocksOfACard(t *testing.T) {
 		require.NoError(t, c.Device.Close())
 		c.KV, c.Device = backend.KVF16, newCard(t)
 	})
+}
+
+// caches sets the formats. Those without kernels are kept on a card without hardware, where tests use a GPU.
+func caches(t *testing.T, c *Config, kv backend.KV) {
+	if c.KV = kv; kv.String() == backendtest.Toy().String() && devicetest.OnGPU() {
+		require.NoError(t, c.Device.Close())
+		c.Device = newCard(t)
+	}
 }
 
 func newCard(t *testing.T) backend.Device {

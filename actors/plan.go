@@ -49,6 +49,7 @@ func measure(s *spec, d backend.Device) (backend.Memory, error) {
 	if layout.Devices != nil {
 		layout.Slots, layout.Weights = nil, s.inPlace() // for those that compute in the program's memory
 	}
+	layout.Counted = true
 	m, err := d.Compile(s.bound, layout)
 	if err != nil {
 		return backend.Memory{}, err

@@ -190,7 +190,7 @@ func TestWindowedMemory(t *testing.T) {
 // prefixes, are evicted and computed again give the answers of each alone. Neither scheduler nor KV owner knows.
 func TestLawsSealed(t *testing.T) {
 	sealed := func(change func(*Config)) func(*Config) {
-		return func(c *Config) { change(c); c.KV = backendtest.Toy() }
+		return func(c *Config) { change(c); caches(t, c, backendtest.Toy()) }
 	}
 	all := longPrompts(6)
 	want := alone(t, startFixture(t, "gemma3", sealed(wide)), all, 60)

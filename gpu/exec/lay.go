@@ -237,16 +237,19 @@ func (m *weights) layAddresses(r ir.Ref, x kernel.Matrix, apart uint64, experts 
 	if err != nil {
 		return err
 	}
-	host, err := allocate(m.card.d, driver.Staging, uint64(8*experts), "addresses")
+	host, err := allocate(m.memory.d, driver.Staging, uint64(8*experts), "addresses")
 	if err != nil {
 		return err
 	}
-	defer m.card.d.Free(host)
+	defer m.memory.d.Free(host)
 	for e := range experts {
 		binary.LittleEndian.PutUint64(host.Bytes[8*e:], x.Address+uint64(e)*apart)
 	}
 	x.Address = table.Address
 	m.experts[r] = &x
+	if m.config.Counted {
+		return nil
+	}
 	return m.card.queue.once(func(rec driver.Recording) error {
 		rec.Copy(table, 0, host, 0, uint64(8*experts))
 		rec.BarrierAll()

@@ -48,14 +48,21 @@ type layout struct {
 	drawn, best *driver.Buffer // tokens drawn by the step before; for drawing
 }
 
-// compile plans the segments and takes all memory.
+// compile plans the segments and takes all memory, or counts it.
 func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
+	from := v.d
+	if c.Counted {
+		from = &counter{Device: v.d}
+	}
 	l := &layout{program: p.Program, part: p.Only(c.Segments), works: worksOf(p.Program), apart: v.kernels.Apart(p),
-		memory: &memory{d: v.d}}
+		memory: &memory{d: from}}
 	m := &model{device: v, config: c, layout: l, border: border{made: map[crossing]driver.Recording{}},
 		accounts: accounts{shares: map[recorded]*shares{}}}
 	m.weights = newWeights(v.card, &m.config, l.memory, l.part)
-	if err := m.lay(); err != nil {
+	if err := m.lay(); err != nil || c.Counted {
+		return m, err
+	}
+	if err := m.clearDrawn(); err != nil {
 		return m, err
 	}
 	if err := m.weights.fillTables(); err != nil {
@@ -141,9 +148,13 @@ func (m *model) layScratch() (err error) {
 		}
 		l.memory.account.Scratch += int64(b.size)
 	}
+	return nil
+}
+
+func (m *model) clearDrawn() error {
 	return m.device.queue.once(func(r driver.Recording) error {
 		r.BarrierAll()
-		r.Fill(l.drawn, 0)
+		r.Fill(m.layout.drawn, 0)
 		r.BarrierAll()
 		return nil
 	})
@@ -319,6 +330,9 @@ func (x *entry) take() error {
 // Close waits for the steps in flight and frees the memory.
 func (m *model) Close() error {
 	defer m.device.card.models.Add(-1)
+	if m.config.Counted {
+		return nil // others may compute, for which nobody has to wait
+	}
 	m.closing.Store(true)
 	if m.ends != nil {
 		close(m.ends)

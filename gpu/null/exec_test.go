@@ -248,3 +248,30 @@ func TestOpensAgainWithoutModels(t *testing.T) {
 	require.Equal(t, 2, opened)
 	require.NoError(t, second.Close())
 }
+
+// TestCounted: a model is counted while others have all of the card's memory.
+func TestCounted(t *testing.T) {
+	t.Parallel()
+	m, err := backendtest.Small("mixture", quant.Q8_0)
+	require.NoError(t, err)
+	c := backend.Config{Limits: backend.Limits{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 1), MaxRows: 32,
+		MaxWanted: 8, Flight: 1}, Counted: true}
+	memory := func(d *exec.Device) (backend.Memory, error) {
+		x, err := d.Compile(m.Bound, c)
+		if err != nil {
+			return backend.Memory{}, err
+		}
+		t.Cleanup(func() { require.NoError(t, x.Close()) })
+		return x.Memory(), nil
+	}
+	d, _ := device(t, null.Options{Free: 1})
+	counted, err := memory(d)
+	require.NoError(t, err)
+	c.Counted = false
+	_, err = memory(d)
+	require.ErrorIs(t, err, driver.ErrScarce)
+	d, _ = device(t, null.Options{})
+	taken, err := memory(d)
+	require.NoError(t, err)
+	require.Equal(t, taken, counted)
+}

@@ -15,6 +15,10 @@ type Config struct {
 	Limits
 	Weights Weights // nil: Uploaded
 	Observer
+
+	// Counted says that the model is asked for its Memory and closed, and nothing else. A device of OwnMemory takes none
+	// for it: other models may have all there is.
+	Counted bool
 }
 
 // Layout says which segments of a program are computed, and in which slots their groups come and go.

@@ -68,6 +68,13 @@ func compile(t testing.TB, d backend.Device, m *Model, c backend.Config) (backen
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skipf("%s: %v", d.Name(), err)
 	}
+	if err == nil && d.Traits().Memory == backend.OwnMemory {
+		c.Counted = true
+		counted, err := d.Compile(m.Bound, c)
+		require.NoError(t, err)
+		require.Equal(t, model.Memory(), counted.Memory(), "what was counted is what is taken")
+		require.NoError(t, counted.Close())
+	}
 	return model, err
 }
 
