@@ -5,6 +5,7 @@
 package testref
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,13 +29,39 @@ func Dir(t testing.TB) string {
 
 // Missing ends a test that lacks something, and names it: by a skip on a developer's machine, by a failure under
 // CI=true, so that missing tests are noticed. Tools that .ci/run could not install are listed in SLUICE_WITHOUT, and
-// repeated at its end; tests without them are skipped there, too.
+// repeated at its end; tests without them are skipped there, too. A file that SLUICE_MISSED names is told which tests
+// these are, a line each: the package's folder, and the test.
 func Missing(t testing.TB, what, format string, args ...any) {
 	t.Helper()
+	if file := os.Getenv("SLUICE_MISSED"); file != "" {
+		missed(t, file)
+	}
 	if os.Getenv("CI") == "true" && !slices.Contains(strings.Fields(os.Getenv("SLUICE_WITHOUT")), what) {
 		t.Fatalf(format, args...)
 	}
 	t.Skipf(format, args...)
+}
+
+// missed appends a test, by the name that -run finds it by. Packages write to the file at the same time: a line is one
+// write.
+func missed(t testing.TB, file string) {
+	t.Helper()
+	folder, err := os.Getwd()
+	if err == nil {
+		folder, err = filepath.Rel(root(t), folder)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, _, _ := strings.Cut(t.Name(), "/")
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := fmt.Fprintf(f, "./%s %s\n", filepath.ToSlash(folder), name); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // root returns the folder with go.mod, above the test's working directory.

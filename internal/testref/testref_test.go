@@ -1,6 +1,9 @@
 package testref
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +16,7 @@ type told struct {
 }
 
 func (*told) Helper()                 {}
+func (*told) Name() string            { return "TestTold/part of it" }
 func (t *told) Fatalf(string, ...any) { t.failed = true }
 func (t *told) Skipf(string, ...any)  { t.skipped = true }
 
@@ -25,6 +29,7 @@ func TestMissing(t *testing.T) {
 		{"", "", false}, {"", "chromium", false}, {"true", "", true}, {"true", "clients", true}, {"true", "chromiums", true},
 		{"true", "chromium", false}, {"true", "clients chromium", false},
 	} {
+		t.Setenv("SLUICE_MISSED", "")
 		t.Setenv("CI", c.ci)
 		t.Setenv("SLUICE_WITHOUT", c.without)
 		got := &told{}
@@ -32,4 +37,17 @@ func TestMissing(t *testing.T) {
 		require.Equal(t, c.fails, got.failed, "%+v", c)
 		require.True(t, got.failed || got.skipped)
 	}
+}
+
+// TestMissed: who lacks something is run again by name where it is.
+func TestMissed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "missed")
+	t.Setenv("SLUICE_MISSED", file)
+	t.Setenv("CI", "")
+	for range 2 {
+		Missing(&told{}, "chromium", "there is none")
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, strings.Repeat("./internal/testref TestTold\n", 2), string(text))
 }
