@@ -442,8 +442,9 @@ func (j *juggler) upload(g int) {
 func (j *juggler) ruin(groups []int) {
 	for _, g := range groups {
 		if slot := j.at[g]; slot >= 0 && j.rng.IntN(2) == 0 {
-			for i := range j.Slot(slot) {
-				j.Slot(slot)[i] = 0xff
+			data := j.Slot(slot)
+			for i := range data {
+				data[i] = 0xff
 			}
 			j.at[g], j.holds[slot] = -1, -1
 		}
