@@ -134,19 +134,27 @@ func shapeOf(m *kernel.MatVec, limit int) (s matVecShape, ok bool) {
 	return s, s.shared <= limit
 }
 
-// matVec records it by matvec.cu. A barrier before it makes its inputs visible.
+// matVec records it, by whichever kernel takes so many columns. A barrier before it makes its inputs visible.
 func (k *Kernels) matVec(r *recording, m *kernel.MatVec) error {
-	err, limit := m.Check(), k.c.Facts.Shared
+	limit, wide := k.c.Facts.Shared, k.wideOf(m)
 	s, ok := shapeOf(m, limit)
-	if err == nil && !ok {
+	err := m.Check()
+	switch {
+	case err != nil:
+	case wide > 0:
+		return k.matMul(r, m, wide)
+	case !ok:
 		err = fmt.Errorf("%d bytes of shared memory are needed, the device has %d", s.shared, limit)
-	}
-	if err == nil && m.Experts != nil && m.Experts.Grouped > kernel.MaxColumns {
+	case m.Experts != nil && m.Experts.Grouped > kernel.MaxColumns:
 		err = fmt.Errorf("experts take at most %d columns here", kernel.MaxColumns)
+	default:
+		return k.fewColumns(r, m, s)
 	}
-	if err != nil {
-		return fmt.Errorf("%s %d×%d: %w", m.W.Type, m.W.Rows, m.W.Cols, err)
-	}
+	return fmt.Errorf("%s %d×%d: %w", m.W.Type, m.W.Rows, m.W.Cols, err)
+}
+
+// fewColumns records a MatVec by matvec.cu.
+func (k *Kernels) fewColumns(r *recording, m *kernel.MatVec, s matVecShape) error {
 	a := &matVecArgs{weights: m.W.Address, x: m.X, y: m.Y, gain: m.Gain, bias: m.Bias, upBias: m.UpBias,
 		residual: m.Residual, count: m.Count, rows: uint32(m.W.Rows), width: uint32(m.W.Cols), kTiles: uint32(m.W.KTiles()),
 		segment: uint32(m.W.Segment), xStride: uint32(m.XStride), yStride: uint32(m.YStride), columns: uint32(m.Columns),

@@ -214,3 +214,42 @@ func TestHeadCopy(t *testing.T) {
 		require.Equal(t, want, got, "value %d", i)
 	}
 }
+
+// TestMatMul compares many columns with groups of a few, by bits, with all that may follow a product: blocks of every
+// width, and what is not there.
+func TestMatMul(t *testing.T) {
+	all := open(t)
+	for _, typ := range []quant.Type{quant.Q4_0, quant.Q8_0, quant.Q4_K, quant.Q6_K, quant.Q3_K, quant.Q5_K} {
+		for _, s := range []struct{ rows, cols, columns, processors int }{{300, 768, 17, 1}, {130, 256, 70, 1},
+			{70, 512, 33, 1}, {300, 512, 70, 9}} {
+			if s.columns == 17 || !testing.Short() || typ == quant.Q4_K {
+				t.Run(fmt.Sprint(typ, s), func(t *testing.T) {
+					c := all.with(t)
+					defer func(n int) { c.d.c.Facts.Processors = n }(c.d.c.Facts.Processors)
+					c.d.c.Facts.Processors = s.processors
+					testMatMul(c, typ, s.rows, s.cols, s.columns)
+				})
+			}
+		}
+	}
+}
+
+func testMatMul(c *card, typ quant.Type, rows, cols, columns int) {
+	m, _, _ := c.matrixOf(typ, rows, cols, false, 1)
+	if cols == 768 {
+		m.Segment = 2
+	}
+	stride := kernel.PaddedWidth(rows)
+	x, _ := c.activations(typ, randomRows(columns, cols, 7)...)
+	v := kernel.MatVec{W: &m, Columns: columns, X: x.Address, XStride: kernel.PaddedWidth(cols), YStride: stride,
+		Count: of(c, uint32(columns-1)).Address, Bias: of(c, tiletest.RandomRow(rows, 90)...).Address,
+		Residual: of(c, tiletest.RandomRow(stride*columns, 91)...).Address, Y: c.room(4 * stride * columns).Address}
+	want, got, few := c.room(4*stride*columns), c.room(4*stride*columns), v
+	require.Positive(c.t, c.d.kernels.wideOf(&v))
+	few.Groups = 1 << 20 // not by matmul.cu
+	few.Y, v.Y = want.Address, got.Address
+	require.Zero(c.t, c.d.kernels.wideOf(&few))
+	c.run(&few, &v)
+	require.True(c.t, sameBits(view[float32](want), view[float32](got)))
+	require.NotZero(c.t, view[float32](want)[0])
+}

@@ -18,20 +18,11 @@ func (k *Kernels) Matrix(t quant.Type, rows, cols int, pair bool) (kernel.Matrix
 // Integers implements kernel.Table.
 func (k *Kernels) Integers(t quant.Type) bool { return !tile.Of(t).Float() }
 
-// Rounded implements kernel.Table.
-func (k *Kernels) Rounded(quant.Type) bool { return false }
-
-// Apart implements kernel.Table.
-func (k *Kernels) Apart(p *ir.Bound) bool { return tile.Apart(p, k.Rounded, false) }
-
 // Fits implements kernel.Table.
 func (k *Kernels) Fits(m *kernel.MatVec) bool {
 	_, ok := shapeOf(m, k.c.Facts.Shared)
 	return ok
 }
-
-// Gathers implements kernel.Table.
-func (k *Kernels) Gathers(*kernel.Matrix, bool) int { return kernel.MaxColumns }
 
 // Plays implements kernel.Table: a card has kernels alone.
 func (k *Kernels) Plays(ir.Op) bool { return false }

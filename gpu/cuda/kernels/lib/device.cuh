@@ -15,6 +15,7 @@
 //	load64(p) load32(p) load16(p)  8, 4 and 2 of them
 //	copyAsync16(shared, global) commit() waitGroups<N>()   copies that go on beside; N: groups that may still be under way
 //	mmaS8(c, a, b) mmaF16(c, a, b)   m16n8k32 of signed bytes, m16n8k16 of halves: registers as PTX numbers them
+//	mmaS8Half(c, a0, a1, b)       m16n8k16 of signed bytes
 #pragma once
 
 using int8_t = signed char;

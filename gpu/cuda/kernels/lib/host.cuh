@@ -148,6 +148,11 @@ DEVICE void mmaS8(int c[4], const uint a[4], const uint b[2]) {
 	}
 }
 
+DEVICE void mmaS8Half(int c[4], uint a0, uint a1, uint b) {
+	const uint a[4] = {a0, a1}, both[2] = {b};
+	mmaS8(c, a, both);
+}
+
 // mmaF16 adds the exact products in double precision. A card has an order, and a rounding, of its own.
 DEVICE void mmaF16(float c[4], const uint a[4], const uint b[2]) {
 	pieces p = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};

@@ -1,0 +1,80 @@
+//go:build linux && (amd64 || arm64) && (cgo || cuda)
+
+package cuda
+
+import (
+	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/gpu/tile"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
+)
+
+// Columns and outputs of a block of matmul.cu: wide times columnsAcross, and always tall.
+const (
+	tall          = 128
+	columnsAcross = 32
+)
+
+// Wide: they are the arguments of a kernel.
+type matMulArgs struct {
+	weights, x, y, bias, residual, count, chosen uint64
+
+	rows, yStride, columns, kTiles, segment, share, epilogue, extras, act, groups uint32
+}
+
+// manyShared is the bytes of shared memory of a block of matmul.cu.
+func manyShared(wide int) int { return wide * (16<<10 + columnsAcross*(3*80+8)) }
+
+// wideOf is how many columns matmul.cu takes at once, in columnsAcross; 0: it is a mat-vec.
+func (k *Kernels) wideOf(m *kernel.MatVec) int {
+	if m.W.Float || m.Columns <= kernel.FewColumns || m.Gain != 0 || m.W.Pair && m.Bias != 0 || m.Groups != 0 ||
+		m.Tiles != 0 {
+		return 0
+	}
+	wide := 4
+	for ; wide > 0; wide /= 2 {
+		if manyShared(wide) <= k.c.Facts.Shared && (wide == 1 || m.Columns > columnsAcross/2*wide) &&
+			(m.Experts == nil || columnsAcross*wide == m.Columns) {
+			break
+		}
+	}
+	// Fewer blocks than the card has processors are made smaller.
+	for wide > 1 && m.Experts == nil &&
+		int(parts(m.W.RowTiles(), tall/kernel.TileRows)*parts(m.Columns, columnsAcross*wide)) < k.c.Facts.Processors {
+		wide /= 2
+	}
+	return wide
+}
+
+// matMul records a MatVec by matmul.cu.
+func (k *Kernels) matMul(r *recording, m *kernel.MatVec, wide int) error {
+	a := &matMulArgs{weights: m.W.Address, x: m.X, y: m.Y, bias: m.Bias, residual: m.Residual, count: m.Count,
+		rows: uint32(m.W.Rows), yStride: uint32(m.YStride), columns: uint32(m.Columns), kTiles: uint32(m.W.KTiles()),
+		segment: uint32(m.W.Segment), share: 1, epilogue: uint32(m.Glue), extras: uint32(m.Extras()),
+		act: uint32(max(m.Act, ir.SiLU))}
+	groups := parts(m.Columns, columnsAcross*wide)
+	if e := m.Experts; e != nil {
+		a.groups, a.chosen, a.share = 1, e.List, uint32(max(1, e.Share))
+		groups = uint32(e.Entries)
+	}
+	grid := [3]uint32{parts(m.W.RowTiles(), tall/kernel.TileRows), groups, 1}
+	return launch(k, r, moduleOf("matmul", m.W.Type), "matMul", grid, 64*wide, manyShared(wide), a)
+}
+
+// Gathers implements kernel.Table.
+func (k *Kernels) Gathers(w *kernel.Matrix, biased bool) int {
+	v := kernel.MatVec{W: w, Columns: kernel.GroupedColumns, Experts: &kernel.Choice{Grouped: kernel.GroupedColumns}}
+	if biased {
+		v.Bias = 1
+	}
+	if k.wideOf(&v) == 0 {
+		return kernel.MaxColumns
+	}
+	return kernel.GroupedColumns
+}
+
+// Rounded implements kernel.Table.
+func (k *Kernels) Rounded(quant.Type) bool { return false }
+
+// Apart implements kernel.Table.
+func (k *Kernels) Apart(p *ir.Bound) bool { return tile.Apart(p, k.Rounded, false) }
