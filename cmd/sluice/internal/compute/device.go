@@ -11,17 +11,21 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/gpu/cuda"
 	"github.com/sluice-ai/sluice/gpu/vulkan"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backend/compose"
 	"github.com/sluice-ai/sluice/stages/place"
 )
 
-// The names of devices. A number after vulkanDevice and a colon names one of several.
+// The names of devices. A number after cudaDevice or vulkanDevice and a colon names one of several.
 const (
 	cpuDevice    = "cpu"
+	cudaDevice   = "cuda"
 	vulkanDevice = "vulkan"
 	autoDevice   = "auto"
+
+	devices = "want cpu, cuda, cuda:N, vulkan, vulkan:N or auto"
 )
 
 // layers are those that a GPU computes: a number, or one of these.
@@ -84,8 +88,8 @@ func (f *Flags) OpenDevice(e *env.Env) (backend.Device, error) {
 	name, number, numbered := strings.Cut(cmp.Or(asked, usual), ":")
 	n, err := strconv.Atoi(number)
 	switch {
-	case numbered && (name != vulkanDevice || err != nil || n < 0):
-		return nil, env.Usagef("%s is %q: want cpu, vulkan, vulkan:N or auto", from, asked)
+	case numbered && (name != vulkanDevice && name != cudaDevice || err != nil || n < 0):
+		return nil, env.Usagef("%s is %q: "+devices, from, asked)
 	case name != cpuDevice && f.NoRepack && name != autoDevice:
 		return nil, env.Usagef("--no-repack computes from the mapped file, which a GPU cannot reach: leave it out, or compute " +
 			"with --device cpu")
@@ -95,9 +99,14 @@ func (f *Flags) OpenDevice(e *env.Env) (backend.Device, error) {
 		return nil, env.Usagef("--vram is memory of GPUs: leave it out, or compute with --device vulkan")
 	case name == cpuDevice && f.FastPrefill:
 		return nil, env.Usagef("--fast-prefill is of GPUs: leave it out, or compute with --device vulkan")
+	case name == cudaDevice && f.FastPrefill:
+		return nil, env.Usagef("--fast-prefill is of Vulkan's kernels: leave it out, or compute with --device vulkan")
 	case name == cpuDevice, name == autoDevice && f.NoRepack,
-		(name == vulkanDevice || name == autoDevice) && f.GPULayers == 0:
+		(name == cudaDevice || name == vulkanDevice || name == autoDevice) && f.GPULayers == 0:
 		return f.processor(e)
+	case name == cudaDevice: // the driver's first one is its fastest
+		d, err := cuda.Open(n, cuda.Options{Cache: kernelCache()})
+		return f.both(e, d, onDevice(from, asked, err))
 	case numbered:
 		d, err := vulkan.Open(n, f.gpu(e))
 		return f.both(e, d, onDevice(from, asked, err))
@@ -107,7 +116,7 @@ func (f *Flags) OpenDevice(e *env.Env) (backend.Device, error) {
 	case name == autoDevice:
 		return f.best(e)
 	}
-	return nil, env.Usagef("%s is %q: want cpu, vulkan, vulkan:N or auto", from, asked)
+	return nil, env.Usagef("%s is %q: "+devices, from, asked)
 }
 
 func onDevice(from, asked string, err error) error {

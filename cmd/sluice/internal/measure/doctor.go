@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/gpu/cuda"
 	"github.com/sluice-ai/sluice/gpu/vulkan"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/pin"
@@ -104,7 +105,7 @@ func examine(e *env.Env) []Finding {
 	list = append(list, instructions(&cpuid.CPU))
 	forced, _ := e.Lookup("SLUICE_CPU")
 	list = append(list, kernelsFor(forced))
-	list = append(list, gpus(e)...)
+	list = append(append(list, cards()...), gpus(e)...)
 	return append(list, memory(e.Root), hugePages(e.Root), directReads(), lockedMemory(), freeDisk("."))
 }
 
@@ -288,6 +289,29 @@ func freeDisk(dir string) Finding {
 		f.OK, f.Do = false, "a model of 8 B parameters takes 5 GiB: keep models on another disk, or make room"
 	}
 	return f
+}
+
+// cards has a finding for each of CUDA's cards. A machine without is well, too: it is said what one would need.
+func cards() (all []Finding) {
+	list, err := cuda.List(cuda.Options{})
+	if err != nil {
+		return []Finding{{What: "CUDA", State: "none: " + err.Error(), OK: true}}
+	}
+	if len(list) == 0 {
+		return []Finding{{What: "CUDA", State: "none that NVIDIA's driver knows", OK: true}}
+	}
+	for i, d := range list {
+		f := Finding{What: "CUDA", OK: d.Missing == nil}
+		f.State = fmt.Sprintf("cuda:%d %s, %s, %s free, compute capability %d.%d, %d multiprocessors, driver of %s", i,
+			env.Printable(d.Name), env.BinarySize(d.Memory), env.BinarySize(d.Free), d.Major, d.Minor, d.Processors,
+			env.Printable(d.Driver))
+		if d.Missing != nil {
+			f.State += ": " + d.Missing.Error()
+			f.Do = "compute with --device vulkan, or with --device cpu"
+		}
+		all = append(all, f)
+	}
+	return all
 }
 
 // gpus has a finding for each Vulkan device. A machine without is well, too: it is said what one would need.
