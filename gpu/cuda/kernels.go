@@ -154,6 +154,8 @@ func (k *Kernels) Launch(to driver.Recording, l kernel.Launch) error {
 		return k.argMax(r, l)
 	case *kernel.Sample:
 		return k.sample(r, l)
+	case *kernel.Around:
+		return k.around(r, l)
 	case *kernel.Finite:
 		return k.finite(r, l)
 	case *kernel.Read:

@@ -110,3 +110,18 @@ func (k *Kernels) finite(r *recording, f *kernel.Finite) error {
 	return launch(k, r, "finite", "finite", [3]uint32{parts(f.Width, 256), uint32(f.Rows), 1}, 64, 0,
 		&finiteArgs{x: f.X, status: f.Status, count: f.Count, width: uint32(f.Width), stride: uint32(f.Stride)})
 }
+
+type aroundArgs struct {
+	x, y, texts, count uint64
+	width, size        uint32
+	xStride, yStride   uint32
+}
+
+func (k *Kernels) around(r *recording, n *kernel.Around) error {
+	if n.Size%2 == 0 {
+		return fmt.Errorf("rows around a row, %d of them in each direction", n.Size)
+	}
+	grid := [3]uint32{parts(n.Size*n.Size*n.Width, 64), uint32(n.Rows), 1}
+	return launch(k, r, "around", "around", grid, 64, 0, &aroundArgs{x: n.X, y: n.Y, texts: n.Texts, count: n.Count,
+		width: uint32(n.Width), size: uint32(n.Size), xStride: uint32(n.XStride), yStride: uint32(n.YStride)})
+}

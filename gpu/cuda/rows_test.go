@@ -288,3 +288,16 @@ func TestProbes(t *testing.T) {
 		require.Positive(t, c.d.kernels.PeakOps(halves))
 	}
 }
+
+// TestAround gathers what is around each row of a grid and of a line.
+func TestAround(t *testing.T) {
+	c := open(t)
+	const width, rows, stride = 5, 13, 8
+	for _, size := range []int{1, 3, 5} {
+		c.near(func(m *maker) kernel.Launch {
+			return &kernel.Around{X: m.floats(some(12, rows*stride, 1)), Y: m.result(4 * rows * size * size * width),
+				Width: width, Size: size, XStride: stride, YStride: size * size * width, Rows: rows, Count: m.words(rows - 1),
+				Texts: m.words(0, 6, 0, 2, 3, 6, 7, 0, 0, 0, 0, 0, 0, 0, 0)}
+		}, 0, fmt.Sprintf("%d × %d", size, size))
+	}
+}
