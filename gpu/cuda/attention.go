@@ -13,22 +13,24 @@ import (
 // attendKernel is one of attend.cu: by products of squares, for heads of so many features.
 type attendKernel struct {
 	module string
-	teams  int // warps that share 16 pairs of a row and a query head
+	teams  int // warps that share pairs of a row and a query head
+	deep   int // sixteens of pairs that they share
 }
 
 // attendKernels are those for few pairs and for many, by features of a head. Bits do not depend on which it is.
 var attendKernels = map[int][2]attendKernel{
-	16:  {{"attend_16", 1}, {"attend_16", 1}},
-	32:  {{"attend_32", 1}, {"attend_32", 1}},
-	64:  {{"attend_64_few", 4}, {"attend_64", 1}},
-	80:  {{"attend_80_few", 4}, {"attend_80", 1}},
-	96:  {{"attend_96_few", 4}, {"attend_96", 1}},
-	128: {{"attend_128_few", 4}, {"attend_128", 1}},
-	256: {{"attend_256_few", 4}, {"attend_256", 2}},
+	16:  {{"attend_16", 1, 1}, {"attend_16", 1, 1}},
+	32:  {{"attend_32", 1, 1}, {"attend_32", 1, 1}},
+	64:  {{"attend_64_few", 4, 1}, {"attend_64", 1, 2}},
+	80:  {{"attend_80_few", 4, 1}, {"attend_80", 1, 2}},
+	96:  {{"attend_96_few", 4, 1}, {"attend_96", 1, 2}},
+	128: {{"attend_128_few", 4, 1}, {"attend_128", 1, 2}},
+	256: {{"attend_256_few", 4, 1}, {"attend_256", 2, 1}},
 }
 
-// The most warps of a block of attend.cu, and stages of its ring.
+// The most sixteens of pairs, and warps, of a block of attend.cu, and stages of its ring.
 const (
+	attendTiles  = 8
 	attendWarps  = 8
 	attendStages = 3
 )
@@ -56,21 +58,49 @@ func (k *Kernels) attendShape(h *kernel.Heads, rows int) (s attendShape, err err
 			h.Features, h.ValueFeatures(), h.Query, h.KV, h.Format())
 	}
 	queries := h.Query / h.KV
-	s.attendKernel = kernels[0]
-	if queries*rows > 16*attendWarps/s.teams {
-		s.attendKernel = kernels[1]
+	for i := 1; i >= 0; i-- {
+		s.attendKernel = kernels[i]
+		if few := kernels[0]; i == 1 && queries*rows <= 16*attendWarps/few.teams {
+			continue
+		}
+		if s.fits(h, queries, rows, k.c.Facts.Shared-1<<10) { // the driver has a part of its own
+			return s, nil
+		}
 	}
-	most := k.c.Facts.Shared - 1<<10 // the driver's own part
-	for s.tiles = min(attendWarps/s.teams, (queries*rows+15)/16); s.tiles > 0; s.tiles /= 2 {
-		s.heads = min(queries, 16*s.tiles)
-		s.rows = min(rows, 16*s.tiles/s.heads)
-		for s.stages = attendStages; s.stages > 0; s.stages-- {
-			if s.shared = s.sharedBytes(h.Features); s.shared <= most && (s.tiles == 1 || s.stages > 1) {
-				return s, nil
+	return s, fmt.Errorf("attention of heads of %d features needs more of a block's memory than %d bytes", h.Features,
+		k.c.Facts.Shared)
+}
+
+// fits chooses the sizes of a block that has so much memory at most. Two blocks of the kernels that are at work for
+// long share a multiprocessor, if that has the memory: one multiplies while the other one weighs.
+func (s *attendShape) fits(h *kernel.Heads, queries, rows, most int) bool {
+	size := func(tiles, stages int) int {
+		s.tiles, s.stages, s.heads = tiles, stages, min(queries, 16*tiles)
+		s.rows = min(rows, 16*tiles/s.heads)
+		s.shared = s.sharedBytes(h.Features)
+		return s.shared
+	}
+	tiles := s.tilesOf(queries * rows)
+	if s.teams < 4 && size(tiles, 2) <= most/2 {
+		return true
+	}
+	for ; tiles >= s.deep; tiles /= 2 {
+		for stages := attendStages; stages > 0; stages-- {
+			if size(tiles, stages) <= most && (tiles == s.deep || stages > 1) {
+				return true
 			}
 		}
 	}
-	return s, fmt.Errorf("attention of heads of %d features needs more of a block's memory than %d bytes", h.Features, most)
+	return false
+}
+
+// tilesOf is the sixteens of pairs of a block, of as many as there are: a power of two of what warps share.
+func (s *attendShape) tilesOf(pairs int) int {
+	n := s.deep
+	for n < attendTiles && n*s.teams/s.deep < attendWarps && 16*n < pairs {
+		n *= 2
+	}
+	return n
 }
 
 // sharedBytes is the memory of a block, as attend.cu divides it.
@@ -127,7 +157,7 @@ func (k *Kernels) attend(r *recording, t *kernel.Attend) error {
 	}
 	queries := h.Query / h.KV
 	grid := [3]uint32{uint32(h.KV) * parts(queries, s.heads), uint32(kernel.MostSplits(a.Depth)), parts(a.N, s.rows)}
-	err = launch(k, r, s.module, "attend", grid, 32*s.teams*s.tiles, s.shared, &attendArgs{x: a.X, keys: a.Keys,
+	err = launch(k, r, s.module, "attend", grid, 32*s.teams*s.tiles/s.deep, s.shared, &attendArgs{x: a.X, keys: a.Keys,
 		values: a.Values, parts: a.Parts, rows: a.Rows, tables: a.Tables, angles: a.Angles, count: a.Count,
 		queryGain: a.QueryGain, keyGain: a.KeyGain, xStride: uint32(a.XStride), window: uint32(a.Window),
 		scale: a.Scale * math.Log2E, cap: a.Cap * math.Log2E, eps: a.Eps, chunked: bit(a.Chunked), size: uint32(a.N),

@@ -1,7 +1,7 @@
 // Splits of attention for caches of halves, by products of 16 × 8 × 16 halves whose sums are float32. merge.cu joins splits.
 //
 // A block owns (KV head, split, rows): pairs of a row and a query head, one after the other, by 64 positions at a time.
-// TEAMS warps share 16 pairs: each has a part of the positions for the scores, then of the features for the results; where
+// TEAMS warps share DEEP times 16 pairs: each has a part of the positions for the scores, then of the features for the results; where
 // it is one, weights stay in its registers. Scores are queries × keys, a chain of products over the features; results
 // weights × values, a chain over the positions. So all that a pair has is added up in the same order, whatever pairs are
 // beside it and however many warps share it: answers, one row at once, have the bits of prompts. Queries and weights are
@@ -12,31 +12,22 @@
 // key and value, and uses them as stored. The logarithms are of base 2.
 //
 // Memory: a ring of keys and values, which come by asynchronous copies; queries; weights; the row's own key and value.
-// Grid: KV heads × parts of their query heads, splits, groups of rows. Threads: 32·TEAMS for each 16 pairs.
+// Grid: KV heads × parts of their query heads, splits, groups of rows. Threads: 32·TEAMS for each DEEP times 16 pairs.
 //
-// variant: attend_16 -DFEATURES=16 -DTEAMS=1
-// variant: attend_32 -DFEATURES=32 -DTEAMS=1
-// variant: attend_64 -DFEATURES=64 -DTEAMS=1
-// variant: attend_64_few -DFEATURES=64 -DTEAMS=4
-// variant: attend_80 -DFEATURES=80 -DTEAMS=1
-// variant: attend_80_few -DFEATURES=80 -DTEAMS=4
-// variant: attend_96 -DFEATURES=96 -DTEAMS=1
-// variant: attend_96_few -DFEATURES=96 -DTEAMS=4
-// variant: attend_128 -DFEATURES=128 -DTEAMS=1
-// variant: attend_128_few -DFEATURES=128 -DTEAMS=4
-// variant: attend_256 -DFEATURES=256 -DTEAMS=2
-// variant: attend_256_few -DFEATURES=256 -DTEAMS=4
-#include "lib/act.cuh"
+// variant: attend_16 -DFEATURES=16 -DTEAMS=1 -DDEEP=1
+// variant: attend_32 -DFEATURES=32 -DTEAMS=1 -DDEEP=1
+// variant: attend_64 -DFEATURES=64 -DTEAMS=1 -DDEEP=2
+// variant: attend_64_few -DFEATURES=64 -DTEAMS=4 -DDEEP=1
+// variant: attend_80 -DFEATURES=80 -DTEAMS=1 -DDEEP=2
+// variant: attend_80_few -DFEATURES=80 -DTEAMS=4 -DDEEP=1
+// variant: attend_96 -DFEATURES=96 -DTEAMS=1 -DDEEP=2
+// variant: attend_96_few -DFEATURES=96 -DTEAMS=4 -DDEEP=1
+// variant: attend_128 -DFEATURES=128 -DTEAMS=1 -DDEEP=2
+// variant: attend_128_few -DFEATURES=128 -DTEAMS=4 -DDEEP=1
+// variant: attend_256 -DFEATURES=256 -DTEAMS=2 -DDEEP=1
+// variant: attend_256_few -DFEATURES=256 -DTEAMS=4 -DDEEP=1
 #include "lib/own.cuh"
-#include "lib/squares.cuh"
-
-constexpr uint line = FEATURES + 8;               // in shared memory, halves: lines begin in different banks
-constexpr uint steps = FEATURES / 16;             // of products
-constexpr uint eighths = 8 / TEAMS;               // of positions, a warp's
-constexpr uint down = (steps + TEAMS - 1) / TEAMS; // sixteens of features, a warp's
-constexpr uint weightLine = 64 + 8;               // of a pair's weights in shared memory, halves
-constexpr bool holds = FEATURES <= 128;           // queries stay in registers
-constexpr float nothing = -1e30f;
+#include "lib/scores.cuh"
 
 struct Args {
 	uint64_t x;      // float32 rows: query heads, and if alone key heads and value heads
@@ -81,27 +72,15 @@ struct Work {
 
 // Range is the positions of a turn's split.
 struct Range {
-	uint from, to;
+	uint from, to;           // what any of its rows sees
+	uint wholeFrom, wholeTo; // what all of them see
 	uint own; // the row's own position, which is not stored yet; all ones: there is none
 	Row leader;
 };
 
-// Pair is what a lane knows of one of its two pairs.
-struct Pair {
-	uint low, high;    // positions that it sees, of this split
-	float best, total; // total: of the lane's weights
-};
-
-// State is what a warp has of its pairs.
-struct State {
-	Pair pair[2];
-	float sums[down][2][4];
-	uint query[holds ? steps : 1][4];
-};
-
 DEVICE Work workOf(const Args &a) {
 	Work w;
-	w.pairs = blockThreads() / (32 * TEAMS) * 16;
+	w.pairs = blockThreads() / (32 * TEAMS) * (16 * DEEP);
 	w.heads = lesser(a.queries, w.pairs);
 	uint parts = (a.queries + w.heads - 1) / w.heads;
 	w.each = a.alone != 0 ? 1 : w.pairs / w.heads;
@@ -219,147 +198,59 @@ DEVICE void prepare(const Work &w, const Args &a, bool owner) {
 	sync();
 }
 
-// score multiplies the queries of a warp's pairs by its keys.
-DEVICE void score(float (&s)[eighths][4], const State &m, const uint16_t *query, const uint16_t *keys) {
-#pragma unroll
-	for (uint j = 0; j < eighths; j++) {
-		s[j][0] = s[j][1] = s[j][2] = s[j][3] = 0;
-	}
-#pragma unroll
-	for (uint k = 0; k < steps; k++) {
-		uint q[4], b[4];
-		if (holds) {
-			q[0] = m.query[holds ? k : 0][0], q[1] = m.query[holds ? k : 0][1];
-			q[2] = m.query[holds ? k : 0][2], q[3] = m.query[holds ? k : 0][3];
-		} else {
-			left4(q, query + k * 16, line);
-		}
-#pragma unroll
-		for (uint j = 0; j < eighths; j += 2) {
-			right4(b, keys + j * 8 * line + k * 16, line);
-			mmaF16(s[j], q, b);
-			mmaF16(s[j + 1], q, b + 2);
-		}
-	}
-}
-
-// limit caps scores, forgets those that are not seen, and finds the largest of a lane's two pairs. first is the position of
-// the warp's first.
-DEVICE void limit(float (&s)[eighths][4], float (&most)[2], const State &m, uint first, float cap) {
-#pragma unroll
-	for (uint j = 0; j < eighths; j++) {
-#pragma unroll
-		for (uint e = 0; e < 4; e++) {
-			uint p = first + j * 8 + lane() % 4 * 2 + e % 2;
-			float v = cap > 0 ? cap * hyperbolic(s[j][e] / cap) : s[j][e];
-			s[j][e] = p >= m.pair[e / 2].low && p < m.pair[e / 2].high ? v : 2 * nothing;
-			most[e / 2] = greater(most[e / 2], s[j][e]);
-		}
-	}
-#pragma unroll
-	for (uint i = 0; i < 2; i++) {
-		most[i] = greater(most[i], shuffleXor(most[i], 1));
-		most[i] = greater(most[i], shuffleXor(most[i], 2));
-	}
-}
-
-// weigh makes weights of scores, two in a word.
-DEVICE void weigh(uint (&p)[eighths][2], const float (&s)[eighths][4], const float (&most)[2]) {
-#pragma unroll
-	for (uint j = 0; j < eighths; j++) {
-#pragma unroll
-		for (uint i = 0; i < 2; i++) {
-			p[j][i] = toHalf(exp2(s[j][2 * i] - most[i])) | toHalf(exp2(s[j][2 * i + 1] - most[i])) << 16;
-		}
-	}
-}
-
-// lower multiplies what was added up by what is left of it under a larger score.
-DEVICE void lower(State &m, const float (&most)[2]) {
-#pragma unroll
-	for (uint i = 0; i < 2; i++) {
-		float kept = exp2(m.pair[i].best - most[i]);
-		m.pair[i].best = most[i];
-		m.pair[i].total = m.pair[i].total * kept;
-#pragma unroll
-		for (uint f = 0; f < down; f++) {
-#pragma unroll
-			for (uint n = 0; n < 2; n++) {
-				m.sums[f][n][2 * i] = m.sums[f][n][2 * i] * kept;
-				m.sums[f][n][2 * i + 1] = m.sums[f][n][2 * i + 1] * kept;
-			}
-		}
-	}
-}
-
-// add multiplies the weights of 16 positions by their values, of the warp's features, and adds them to the sums.
-DEVICE void add(State &m, const uint (&p)[4], const uint16_t *values, uint team) {
-#pragma unroll
-	for (uint e = 0; e < 4; e++) {
-		float &total = m.pair[e % 2].total;
-		total = total + fromHalf(p[e] & 0xffffu);
-		total = total + fromHalf(p[e] >> 16);
-	}
-#pragma unroll
-	for (uint f = 0; f < down; f++) {
-		if (steps % TEAMS == 0 || f * TEAMS + team < steps) {
-			uint b[4];
-			rows4(b, values + (f * TEAMS + team) * 16, line);
-			mmaF16(m.sums[f][0], p, b);
-			mmaF16(m.sums[f][1], p, b + 2);
-		}
-	}
-}
-
-// take adds 64 positions, from first on, to a warp's state.
-DEVICE void take(State &m, const Work &w, const Args &a, const uint16_t *stage, uint first) {
-	uint warp = threadX() / 32, tile = warp / TEAMS, team = warp % TEAMS, group = lane() / 4;
-	float s[eighths][4], most[2] = {2 * nothing, 2 * nothing};
-	uint p[eighths][2];
+// take adds 64 positions, from first on, to a warp's state. plain: all pairs see all of them, and nothing is capped.
+DEVICE void take(State (&m)[DEEP], const Work &w, const Args &a, const uint16_t *stage, uint first, bool plain) {
+	uint warp = threadX() / 32, tile = warp / TEAMS * DEEP, team = warp % TEAMS, group = lane() / 4;
+	Scores s[DEEP];
+	float most[DEEP][2];
+	uint p[DEEP][eighths][2];
 	score(s, m, w.query + tile * 16 * line, stage + team * eighths * 8 * line);
-	limit(s, most, m, first + team * eighths * 8, a.cap);
-	if (TEAMS > 1) {
-		float *tops = w.tops + tile * TEAMS * 16;
-		if (lane() % 4 == 0) {
-			tops[team * 16 + group] = most[0];
-			tops[team * 16 + group + 8] = most[1];
-		}
-		sync();
 #pragma unroll
-		for (uint t = 0; t < TEAMS; t++) {
-			most[0] = greater(most[0], tops[t * 16 + group]);
-			most[1] = greater(most[1], tops[t * 16 + group + 8]);
+	for (uint t = 0; t < DEEP; t++) {
+		if (!plain) {
+			limit(s[t], m[t], first + team * eighths * 8, a.cap);
+		}
+		largest(most[t], s[t]);
+	}
+	if (TEAMS > 1) {
+		share(most, w.tops + tile * TEAMS * 16, team);
+	}
+	uint16_t *weights = w.weights + tile * 16 * weightLine;
+#pragma unroll
+	for (uint t = 0; t < DEEP; t++) {
+		most[t][0] = maximum(m[t].pair[0].best, most[t][0]);
+		most[t][1] = maximum(m[t].pair[1].best, most[t][1]);
+		weigh(p[t], s[t], most[t]);
+		lower(m[t], most[t]);
+		for (uint j = 0; j < eighths && TEAMS > 1; j++) {
+			uint16_t *to = weights + (t * 16 + group) * weightLine + (team * eighths + j) * 8 + lane() % 4 * 2;
+			*reinterpret_cast<uint *>(to) = p[t][j][0];
+			*reinterpret_cast<uint *>(to + 8 * weightLine) = p[t][j][1];
 		}
 	}
-	most[0] = greater(m.pair[0].best, most[0]);
-	most[1] = greater(m.pair[1].best, most[1]);
-	weigh(p, s, most);
-	lower(m, most);
-	uint16_t *weights = w.weights + tile * 16 * weightLine;
 	if (TEAMS > 1) {
-		for (uint j = 0; j < eighths; j++) {
-			for (uint i = 0; i < 2; i++) {
-				*reinterpret_cast<uint *>(weights + (group + 8 * i) * weightLine + (team * eighths + j) * 8 + lane() % 4 * 2) = p[j][i];
-			}
-		}
 		sync();
 	}
 #pragma unroll
 	for (uint k = 0; k < 4; k++) {
-		uint part[4];
-		if (TEAMS > 1) {
-			left4(part, weights + k * 16, weightLine);
-		} else {
-			constexpr uint n = TEAMS > 1 ? 0 : 2; // a warp has them all
-			part[0] = p[n * k][0], part[1] = p[n * k][1], part[2] = p[n * k + n / 2][0], part[3] = p[n * k + n / 2][1];
+		uint part[DEEP][4];
+#pragma unroll
+		for (uint t = 0; t < DEEP; t++) {
+			if (TEAMS > 1) {
+				left4(part[t], weights + t * 16 * weightLine + k * 16, weightLine);
+			} else {
+				constexpr uint n = TEAMS > 1 ? 0 : 2; // a warp has them all
+				part[t][0] = p[t][n * k][0], part[t][1] = p[t][n * k][1];
+				part[t][2] = p[t][n * k + n / 2][0], part[t][3] = p[t][n * k + n / 2][1];
+			}
 		}
 		add(m, part, stage + (64 + k * 16) * line, team);
 	}
 }
 
-// store writes what a warp has of the pairs of rows from first to, but not including, last.
-DEVICE void store(State &m, const Work &w, const Args &a, uint first, uint last) {
-	uint warp = threadX() / 32, tile = warp / TEAMS, team = warp % TEAMS;
+// store writes what a warp has of 16 pairs, if they are of rows from first to, but not including, last.
+DEVICE void store(State &m, const Work &w, const Args &a, uint tile, uint first, uint last) {
+	uint team = threadX() / 32 % TEAMS;
 #pragma unroll
 	for (uint i = 0; i < 2; i++) {
 		float total = m.pair[i].total + shuffleXor(m.pair[i].total, 1);
@@ -387,9 +278,9 @@ DEVICE void store(State &m, const Work &w, const Args &a, uint first, uint last)
 	}
 }
 
-// begin clears a warp's state for rows from first to, but not including, last.
-DEVICE void begin(State &m, const Work &w, const Args &a, uint first, uint last, uint start, uint length) {
-	uint tile = threadX() / 32 / TEAMS;
+// begin clears a warp's state of 16 pairs for rows from first to, but not including, last.
+DEVICE void begin(State &m, const Work &w, const Args &a, uint tile, uint first, uint last, uint length) {
+	uint start = blockY() * length;
 #pragma unroll
 	for (uint i = 0; i < 2; i++) {
 		uint pair = tile * 16 + lane() / 4 + 8 * i, row = w.row + pair / w.heads;
@@ -419,7 +310,7 @@ DEVICE void waitFor(uint stages) {
 }
 
 // go takes the positions of a turn, 64 at a time, while the next ones come.
-DEVICE void go(State &m, const Work &w, const Args &a, const Range &g) {
+DEVICE void go(State (&m)[DEEP], const Work &w, const Args &a, const Range &g) {
 	for (uint first = g.from / 64 * 64; first < g.to; first += 64) {
 		if (a.stages == 1) {
 			sync();
@@ -431,7 +322,8 @@ DEVICE void go(State &m, const Work &w, const Args &a, const Range &g) {
 		if (a.stages > 1) {
 			fetch(w, a, g, first + (a.stages - 1) * 64);
 		}
-		take(m, w, a, stageOf(w, a, g, first), first);
+		bool plain = a.cap <= 0 && first >= g.wholeFrom && first + 64 <= g.wholeTo;
+		take(m, w, a, stageOf(w, a, g, first), first, plain);
 	}
 	waitGroups<0>();
 	sync();
@@ -440,12 +332,15 @@ DEVICE void go(State &m, const Work &w, const Args &a, const Range &g) {
 // rangeOf is the positions that rows from first to, but not including, last see of this split.
 DEVICE Range rangeOf(const Args &a, uint first, uint last, uint length) {
 	uint start = blockY() * length;
-	Range g = {~0u, 0, ~0u, at<const Row>(a.rows)[first]};
+	Range g = {~0u, 0, 0, ~0u, ~0u, at<const Row>(a.rows)[first]};
 	for (uint r = first; r < last; r++) {
 		Row row = at<const Row>(a.rows)[r];
+		uint low = greater(start, firstSeen(row, a.window, a.chunked)), high = lesser(start + length, row.position + 1);
+		g.wholeFrom = greater(g.wholeFrom, low);
+		g.wholeTo = lesser(g.wholeTo, high);
 		if (start <= row.position) {
-			g.from = lesser(g.from, greater(start, firstSeen(row, a.window, a.chunked)));
-			g.to = greater(g.to, lesser(start + length, row.position + 1));
+			g.from = lesser(g.from, low);
+			g.to = greater(g.to, high);
 		}
 	}
 	g.from = lesser(g.from, g.to);
@@ -455,30 +350,35 @@ DEVICE Range rangeOf(const Args &a, uint first, uint last, uint length) {
 	return g;
 }
 
-// turn takes rows from first to, but not including, last, which are of one sequence and have splits of one length. The
+// takeTurn takes rows from first to, but not including, last, which are of one sequence and have splits of one length. The
 // block's first turn loads the queries of all its rows.
-DEVICE void takeTurn(State &m, const Work &w, const Args &a, uint first, uint last, uint length, bool fresh) {
+DEVICE void takeTurn(State (&m)[DEEP], const Work &w, const Args &a, uint first, uint last, uint length, bool fresh) {
 	Range g = rangeOf(a, first, last, length);
 	for (uint i = 0; i + 1 < a.stages; i++) {
 		fetch(w, a, g, g.from / 64 * 64 + i * 64);
 	}
+	uint tile = threadX() / 32 / TEAMS * DEEP;
 	if (fresh) {
 		prepare(w, a, g.own != ~0u);
-		const uint16_t *query = w.query + threadX() / 32 / TEAMS * 16 * line;
-#pragma unroll
-		for (uint k = 0; k < steps && holds; k++) {
-			left4(m.query[holds ? k : 0], query + k * 16, line);
-		}
 	}
-	begin(m, w, a, first, last, blockY() * length, length);
+#pragma unroll
+	for (uint t = 0; t < DEEP; t++) {
+		for (uint k = 0; k < steps && holds && fresh; k++) {
+			left4(m[t].query[holds ? k : 0], w.query + (tile + t) * 16 * line + k * 16, line);
+		}
+		begin(m[t], w, a, tile + t, first, last, length);
+	}
 	go(m, w, a, g);
-	store(m, w, a, first, last);
+#pragma unroll
+	for (uint t = 0; t < DEEP; t++) {
+		store(m[t], w, a, tile + t, first, last);
+	}
 }
 
 KERNEL(attend, Args, 256) {
 	Work w = workOf(a);
 	uint end = lesser(w.row + w.each, w.here);
-	State m;
+	State m[DEEP];
 	bool fresh = true;
 	for (uint first = w.row; first < end;) {
 		Row row = at<const Row>(a.rows)[first];

@@ -1,4 +1,5 @@
-// Squares of 8 × 8 halves in shared memory, as operands of mmaF16: four of them at a time.
+// Squares of 8 × 8 halves in shared memory, as operands of mmaF16: four of them at a time; and what else attention has of
+// its own on a card.
 #pragma once
 #include "device.cuh"
 
@@ -30,6 +31,9 @@ DEVICE void rows4(uint to[4], const uint16_t *from, uint line) {
 	}
 }
 
+// maximum is the larger of two numbers; NaN if one of them is.
+DEVICE float maximum(float a, float b) { return a != a || a > b ? a : b; }
+
 // copyAsync16If is copyAsync16, or zeros.
 DEVICE void copyAsync16If(void *shared, const void *global, bool there) {
 	static const uint4 zeros = {0, 0, 0, 0};
@@ -37,6 +41,8 @@ DEVICE void copyAsync16If(void *shared, const void *global, bool there) {
 }
 
 #else
+
+DEVICE float maximum(float a, float b) { return __nvvm_fmax_nan_f(a, b); }
 
 DEVICE void left4(uint to[4], const uint16_t *from, uint line) {
 	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
