@@ -23,6 +23,7 @@ type layer struct {
 	bias, upBias  []float32
 	rows, columns int
 	x, y          *driver.Buffer
+	halves        uint64
 }
 
 const layerRows, layerCols, layerStride = 300, 512, 512
@@ -41,7 +42,7 @@ func newLayer(c *card, typ quant.Type, columns int) *layer {
 // product is of one matrix for all columns.
 func (l *layer) product(w *kernel.Matrix, bias []float32) *kernel.MatVec {
 	return &kernel.MatVec{W: w, Columns: l.columns, X: l.x.Address, XStride: layerCols, YStride: layerStride,
-		Y: l.c.room(4 * layerStride * l.columns).Address, Bias: of(l.c, bias...).Address}
+		Y: l.c.room(4 * layerStride * l.columns).Address, Bias: of(l.c, bias...).Address, Halves: l.halves}
 }
 
 // TestPair compares a pair of matrices with each on its own, whose activations are other kernels' work, by bits: few

@@ -38,7 +38,11 @@ func (k *Kernels) wideOf(m *kernel.MatVec) int {
 			break
 		}
 	}
-	// Fewer blocks than the card has processors are made smaller.
+	return k.narrowed(m, wide)
+}
+
+// narrowed makes blocks smaller that are fewer than the card has processors.
+func (k *Kernels) narrowed(m *kernel.MatVec, wide int) int {
 	for wide > 1 && m.Experts == nil &&
 		int(parts(m.W.RowTiles(), tall/kernel.TileRows)*parts(m.Columns, columnsAcross*wide)) < k.c.Facts.Processors {
 		wide /= 2
@@ -74,7 +78,56 @@ func (k *Kernels) Gathers(w *kernel.Matrix, biased bool) int {
 }
 
 // Rounded implements kernel.Table.
-func (k *Kernels) Rounded(quant.Type) bool { return false }
+func (k *Kernels) Rounded(t quant.Type) bool { return t == quant.F16 || t == quant.BF16 }
 
-// Apart implements kernel.Table.
+// Apart implements kernel.Table: floats have no fast products with the bits of mat-vec.
 func (k *Kernels) Apart(p *ir.Bound) bool { return tile.Apart(p, k.Rounded, false) }
+
+type halveArgs struct {
+	x, y      uint64
+	kTiles, _ uint32
+}
+
+// Wide: they are the arguments of a kernel.
+type matMulHalfArgs struct {
+	weights, x, y, bias, residual, count uint64
+
+	rows, yStride, columns, kTiles, epilogue, extras, act, stagesAt uint32
+}
+
+// halfShared is the bytes of shared memory of a block of matmul_half.cu, and of those its stages and sums.
+func halfShared(wide int) (all, stages int) {
+	stages = max(3*(16<<10+wide*columnsAcross*144), wide*16<<10)
+	return stages + 12*wide*columnsAcross, stages
+}
+
+// halfWideOf is how many columns matmul_half.cu takes at once, in columnsAcross; 0: it is not wanted, or cannot.
+func (k *Kernels) halfWideOf(m *kernel.MatVec) int {
+	if m.Halves == 0 || !k.Rounded(m.W.Type) || m.Gain != 0 || m.Experts != nil || m.W.Pair && m.Bias != 0 {
+		return 0
+	}
+	wide := 4
+	for ; wide > 0; wide /= 2 {
+		all, _ := halfShared(wide)
+		if all <= k.c.Facts.Shared && (wide == 1 || m.Columns > columnsAcross/2*wide) {
+			break
+		}
+	}
+	return k.narrowed(m, wide)
+}
+
+// matMulHalves records a MatVec by matmul_half.cu, behind the rounding of its activations.
+func (k *Kernels) matMulHalves(r *recording, m *kernel.MatVec, wide int) error {
+	kTiles, columns := uint32(m.W.KTiles()), uint32(m.Columns)
+	err := launch(k, r, "halve", "halve", [3]uint32{columns, 1, 1}, 256, 0, &halveArgs{x: m.X, y: m.Halves, kTiles: kTiles})
+	if err != nil {
+		return err
+	}
+	r.Barrier()
+	all, stages := halfShared(wide)
+	a := &matMulHalfArgs{weights: m.W.Address, x: m.Halves, y: m.Y, bias: m.Bias, residual: m.Residual, count: m.Count,
+		rows: uint32(m.W.Rows), yStride: uint32(m.YStride), columns: columns, kTiles: kTiles, epilogue: uint32(m.Glue),
+		extras: uint32(m.Extras()), act: uint32(max(m.Act, ir.SiLU)), stagesAt: uint32(stages)}
+	grid := [3]uint32{parts(m.W.RowTiles(), tall/kernel.TileRows), parts(m.Columns, columnsAcross*wide), 1}
+	return launch(k, r, moduleOf("matmul_half", m.W.Type), "matMulHalf", grid, 64*wide, all, a)
+}

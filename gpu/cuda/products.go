@@ -136,11 +136,13 @@ func shapeOf(m *kernel.MatVec, limit int) (s matVecShape, ok bool) {
 
 // matVec records it, by whichever kernel takes so many columns. A barrier before it makes its inputs visible.
 func (k *Kernels) matVec(r *recording, m *kernel.MatVec) error {
-	limit, wide := k.c.Facts.Shared, k.wideOf(m)
+	limit, wide, halfWide := k.c.Facts.Shared, k.wideOf(m), k.halfWideOf(m)
 	s, ok := shapeOf(m, limit)
 	err := m.Check()
 	switch {
 	case err != nil:
+	case halfWide > 0:
+		return k.matMulHalves(r, m, halfWide)
 	case wide > 0:
 		return k.matMul(r, m, wide)
 	case !ok:

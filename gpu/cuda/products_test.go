@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/tile"
 	"github.com/sluice-ai/sluice/gpu/tile/tiletest"
+	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -252,4 +253,52 @@ func testMatMul(c *card, typ quant.Type, rows, cols, columns int) {
 	c.run(&few, &v)
 	require.True(c.t, sameBits(view[float32](want), view[float32](got)))
 	require.NotZero(c.t, view[float32](want)[0])
+}
+
+// TestMatMulHalves compares with sums in float64 of what is rounded to half precision, columns alone with all by bits,
+// and pairs with each matrix on its own.
+func TestMatMulHalves(t *testing.T) {
+	all := open(t)
+	for _, typ := range []quant.Type{quant.F16, quant.BF16} {
+		for _, s := range [][3]int{{140, 256, 37}, {70, 101, 3}, {130, 512, 130}} {
+			if s[2] != 130 || !testing.Short() {
+				t.Run(fmt.Sprint(typ, s), func(t *testing.T) { testMatMulHalves(all.with(t), typ, s[0], s[1], s[2]) })
+			}
+		}
+	}
+	for _, columns := range []int{3, 70} {
+		l := newLayer(all.with(t), quant.BF16, columns)
+		l.halves = all.room(columns * kernel.HalfBytes(layerCols)).Address
+		l.testPair(ir.GELU, false)
+	}
+}
+
+func testMatMulHalves(c *card, typ quant.Type, rows, cols, columns int) {
+	defer func(n int) { c.d.c.Facts.Processors = n }(c.d.c.Facts.Processors)
+	c.d.c.Facts.Processors = 1
+	m, _, values := c.matrixOf(typ, rows, cols, false, 1)
+	xs := randomRows(columns, cols, 7)
+	for k := range cols { // what halves do not reach, of both kinds
+		xs[0][k] *= 1e-3
+		xs[1][k] *= 3e7
+	}
+	xs[2][cols-1] *= 3e7
+	x, size := c.activations(typ, xs...)
+	bias, residual := tiletest.RandomRow(rows, 90), tiletest.RandomRow(rows*columns, 91)
+	y, one := c.room(4*rows*columns), c.room(4*rows)
+	v := kernel.MatVec{W: &m, Columns: columns, X: x.Address, XStride: kernel.PaddedWidth(cols), Y: y.Address,
+		YStride: rows, Bias: of(c, bias...).Address, Residual: of(c, residual...).Address,
+		Halves: c.room(columns * kernel.HalfBytes(cols)).Address}
+	require.Positive(c.t, c.d.kernels.halfWideOf(&v))
+	alone := v
+	alone.Columns, alone.Y, alone.X = 1, one.Address, v.X+uint64(columns-1)*size
+	alone.Residual += uint64(4 * (columns - 1) * rows)
+	c.run(&v, &alone)
+	got := view[float32](y)
+	require.True(c.t, sameBits(got[(columns-1)*rows:], view[float32](one)), "the last column alone")
+	for i, v := range got {
+		r, o := i/rows, i%rows
+		sum, size := tiletest.HalfDot(values[o*cols:][:cols], xs[r])
+		require.InDelta(c.t, sum+float64(bias[o])+float64(residual[i]), v, 1e-5*(1+size), "column %d, output %d", r, o)
+	}
 }

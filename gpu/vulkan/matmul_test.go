@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/gpu/tile/tiletest"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
@@ -221,29 +222,12 @@ func testMatMulHalves(g *gpu, typ quant.Type, rows, cols, columns int, glue kern
 	require.True(g.t, g.sameBits(got[(columns-1)*rows:], floats(one.Bytes)), "the last column alone")
 	for i, x := range got {
 		c, o := i/rows, i%rows
-		sum, size := halfDot(values[0][o*cols:][:cols], xs[c])
+		sum, size := tiletest.HalfDot(values[0][o*cols:][:cols], xs[c])
 		want := sum + float64(bias[o]) + float64(residual[i])
 		if glue != kernel.Store {
-			up, upSize := halfDot(values[1][o*cols:][:cols], xs[c])
+			up, upSize := tiletest.HalfDot(values[1][o*cols:][:cols], xs[c])
 			want, size = gatedTwin(ir.GELU, sum, up), size*(1+upSize)
 		}
 		require.InDelta(g.t, want, x, 1e-5*(1+size), "column %d, output %d", c, o)
 	}
-}
-
-// halfDot is a product of what is rounded to half precision, and of the magnitudes. x is made smaller for that, if need
-// be.
-func halfDot(w, x []float32) (sum, size float64) {
-	half := func(v float32) float64 { return float64(quant.F16ToF32(quant.F32ToF16(v))) }
-	factor := float32(1)
-	for _, v := range x {
-		for factor*max(v, -v) >= 1<<15 {
-			factor /= 2
-		}
-	}
-	for k, v := range x {
-		p := half(w[k]) * half(factor*v) / float64(factor)
-		sum, size = sum+p, size+math.Abs(p)
-	}
-	return sum, size
 }

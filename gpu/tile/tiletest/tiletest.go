@@ -190,3 +190,20 @@ func twinSplit(t quant.Type, row []byte, b int, x [32]int32, d float32, acc floa
 	}
 	return acc
 }
+
+// HalfDot is a product of what is rounded to half precision, and of the magnitudes. x is made smaller for that, if need
+// be.
+func HalfDot(w, x []float32) (sum, size float64) {
+	half := func(v float32) float64 { return float64(quant.F16ToF32(quant.F32ToF16(v))) }
+	factor := float32(1)
+	for _, v := range x {
+		for factor*max(v, -v) >= 1<<15 {
+			factor /= 2
+		}
+	}
+	for k, v := range x {
+		p := half(w[k]) * half(factor*v) / float64(factor)
+		sum, size = sum+p, size+math.Abs(p)
+	}
+	return sum, size
+}
