@@ -5,10 +5,10 @@ GO ?= go
 
 # The packages whose code runs on several goroutines: these are tested a second time under the race detector, but for what
 # takes long. Left out are tests that compute on one goroutine alone, those of gpu/null of which TestHybrid has a case, and
-# gpu/vulkan's own: there lavapipe's threads have crashed, at which the race detector does not look; gpu/exec, whose
-# goroutines those are, is tested on gpu/null.
+# gpu/vulkan's and gpu/cuda's own: there lavapipe's threads have crashed, at which the race detector does not look, nor at
+# what the fake driver's kernels do; gpu/exec, whose goroutines those are, is tested on gpu/null.
 RACE := $(patsubst %,./%/...,$(wildcard actors server storage gpu/*/)) ./cpu ./cpu/vec ./cmd/sluice/...
-RACE := $(filter-out ./gpu/vulkan/...,$(subst //,/,$(RACE))) ./gpu/vulkan/vk
+RACE := $(filter-out ./gpu/cuda/... ./gpu/vulkan/...,$(subst //,/,$(RACE))) ./gpu/vulkan/vk
 RACE_SKIP = ^Test(Compositions|RandomOrders|DroppedBarriers|AnyDivision|DealtBits)$$
 
 # The tests that -short leaves out, and the folders they are in. internal/lint sees to it that only tests ask.

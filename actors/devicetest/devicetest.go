@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/gpu/cuda"
 	"github.com/sluice-ai/sluice/gpu/driver"
 	"github.com/sluice-ai/sluice/gpu/exec"
 	"github.com/sluice-ai/sluice/gpu/null"
@@ -16,8 +17,10 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// OnGPU says whether tests compute on the first GPU: if SLUICE_TEST_DEVICE is vulkan.
-func OnGPU() bool { return os.Getenv("SLUICE_TEST_DEVICE") == "vulkan" }
+// OnGPU says whether tests compute on the first GPU: if SLUICE_TEST_DEVICE is vulkan or cuda.
+func OnGPU() bool { return onCUDA() || os.Getenv("SLUICE_TEST_DEVICE") == "vulkan" }
+
+func onCUDA() bool { return os.Getenv("SLUICE_TEST_DEVICE") == "cuda" }
 
 // OnProcessor skips a test of what no GPU does: computing with weights where they lie in a file, for one.
 func OnProcessor(t testing.TB, what string) {
@@ -36,6 +39,10 @@ func New(t testing.TB) backend.Device {
 	}
 	folder := filepath.Join(os.TempDir(), "sluice-tests")
 	require.NoError(t, os.MkdirAll(folder, 0o700))
+	if onCUDA() {
+		d, err := cuda.Open(0, cuda.Options{Cache: folder})
+		return closing(t, d, err)
+	}
 	d, err := vulkan.Open(0, vulkan.Options{Cache: folder})
 	return closing(t, d, err)
 }

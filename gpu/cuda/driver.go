@@ -18,10 +18,12 @@ type device struct {
 	kernels *Kernels
 	facts   driver.Facts
 	words   words
-	streams [2]*cu.Stream // by driver.Queue
-	clock   *cu.Stream    // of Calibrate alone
-	rest    rest
-	live    atomic.Int64 // buffers, recordings and timelines that were not closed
+
+	stepwise stepwise
+	streams  [2]*cu.Stream // by driver.Queue
+	clock    *cu.Stream    // of Calibrate alone
+	rest     rest
+	live     atomic.Int64 // buffers, recordings and timelines that were not closed
 }
 
 // playing is the name of a processor that plays a card.
@@ -56,10 +58,11 @@ func (d *device) Facts() *driver.Facts { return &d.facts }
 
 func (d *device) Kernels() driver.Kernels { return d.kernels }
 
-// memory is what a buffer's Own is.
+// memory is what a buffer's Own is: of the card, of the host, or both (stepwise.go).
 type memory struct {
-	host     []byte // page-locked, or the program's; else it is the card's
+	host     []byte // page-locked, or the program's
 	imported bool
+	local    uint64 // the card's; 0: none
 }
 
 // grain is what sizes are multiples of: kernels read 16 bytes at a time, and more where they are sure of it.
@@ -73,14 +76,23 @@ func (d *device) Allocate(m driver.Memory, size uint64) (*driver.Buffer, error) 
 			return nil, d.scarce(whole, err)
 		}
 		d.live.Add(1)
-		return &driver.Buffer{Address: address, Size: size, Own: &memory{}}, nil
+		return &driver.Buffer{Address: address, Size: size, Own: &memory{local: address}}, nil
 	}
 	host, err := d.c.AllocateHost(whole)
 	if err != nil {
 		return nil, d.scarce(whole, err)
 	}
+	b := &driver.Buffer{Address: cu.AddressOf(host), Size: size, Bytes: host[:size:size]}
+	own := &memory{host: host}
+	if b.Own = own; m == driver.Stepwise {
+		if own.local, err = d.c.Allocate(whole); err != nil {
+			return nil, errors.Join(d.scarce(whole, err), d.c.FreeHost(host))
+		}
+		b.Address = own.local
+		d.stepwise.add(own)
+	}
 	d.live.Add(1)
-	return &driver.Buffer{Address: cu.AddressOf(host), Size: size, Bytes: host[:size:size], Own: &memory{host: host}}, nil
+	return b, nil
 }
 
 // scarce says how much memory there is, with an error that there is too little.
@@ -109,17 +121,18 @@ func (d *device) Free(all ...*driver.Buffer) {
 		if b == nil {
 			continue
 		}
-		m, address := b.Own.(*memory), b.Address
+		m := b.Own.(*memory)
 		b.Bytes = nil
 		d.live.Add(-1)
-		d.rest.release(func() {
-			switch { // what fails is of a card that is lost, with all its memory
-			case m.imported:
+		d.stepwise.remove(m)
+		d.rest.release(func() { // what fails is of a card that is lost, with all its memory
+			if m.imported {
 				_ = d.c.Unregister(m.host)
-			case m.host != nil:
+			} else if m.host != nil {
 				_ = d.c.FreeHost(m.host)
-			default:
-				_ = d.c.Free(address)
+			}
+			if m.local != 0 {
+				_ = d.c.Free(m.local)
 			}
 		})
 	}

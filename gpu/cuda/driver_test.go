@@ -221,3 +221,33 @@ func tear(path string) error {
 	data[len(data)/2] ^= 1
 	return os.WriteFile(path, data, 0o600)
 }
+
+// TestStepwise: kernels, and copies, read what the host has written before each submission, in a graph as in a list.
+func TestStepwise(t *testing.T) {
+	c := open(t)
+	for _, n := range []int{1, 10} {
+		b, err := c.d.Allocate(driver.Stepwise, 4*100)
+		require.NoError(t, err)
+		other, err := c.d.Allocate(driver.Stepwise, 4)
+		require.NoError(t, err)
+		y, z := of(c, float32(0)), of(c, float32(0))
+		r, err := c.d.Record(driver.Compute, 0)
+		require.NoError(t, err)
+		last := &driver.Buffer{Address: b.Address + 4*99, Size: 4}
+		for range n {
+			require.NoError(t, c.d.kernels.Launch(r, sum(y, last, other)))
+			r.Barrier()
+		}
+		r.Copy(z, 0, b, 4*99, 4)
+		require.NoError(t, r.End())
+		for i := range 3 {
+			view[float32](b)[99], view[float32](other)[0] = float32(i), 10
+			c.submit(r)
+			require.Equal(t, float32(10+i), view[float32](y)[0])
+			require.Equal(t, float32(i), view[float32](z)[0])
+		}
+		r.Close()
+		c.d.Free(b, other)
+		require.Empty(t, c.d.stepwise.all)
+	}
+}

@@ -21,6 +21,9 @@ type recording struct {
 	marks  int
 	err    error // of what could not be recorded
 	exec   *cu.Exec
+
+	reads []*memory // stepwise, that its kernels read
+	first []cu.Launch
 }
 
 // command is one command: a kernel, a copy, the setting of words, or a barrier.
@@ -71,8 +74,12 @@ func (r *recording) BarrierAll() { r.Barrier() }
 func (r *recording) BarrierToHost() {}
 
 func (r *recording) Copy(to *driver.Buffer, at uint64, from *driver.Buffer, offset, n uint64) {
+	source := from.Address
+	if m, ok := from.Own.(*memory); ok && m.host != nil && m.local != 0 { // of stepwise memory, what the host wrote
+		source += cu.AddressOf(m.host) - m.local
+	}
 	if n > 0 {
-		r.list = append(r.list, command{kind: isCopy, to: to.Address + at, from: from.Address + offset, n: n})
+		r.list = append(r.list, command{kind: isCopy, to: to.Address + at, from: source + offset, n: n})
 	}
 }
 
@@ -92,12 +99,20 @@ func (r *recording) Stamp() {
 }
 
 // launch adds a kernel.
-func (r *recording) launch(l cu.Launch) { r.list = append(r.list, command{kind: isKernel, launch: l}) }
+func (r *recording) launch(l cu.Launch) {
+	r.reads = r.d.stepwise.named(r.reads, l.Args)
+	r.list = append(r.list, command{kind: isKernel, launch: l})
+}
 
 // fewest is the commands from which on a graph is launched sooner than they are one by one.
 const fewest = 8
 
 func (r *recording) End() error {
+	for _, m := range r.reads {
+		l, err := r.d.kernels.fetch(m)
+		r.err = errors.Join(r.err, err)
+		r.first = append(r.first, l)
+	}
 	if r.err != nil || r.queue != driver.Compute || len(r.list) < fewest {
 		return r.err
 	}
@@ -107,10 +122,15 @@ func (r *recording) End() error {
 			return err
 		}
 		b := &builder{g: g}
+		for i := range r.first {
+			err = errors.Join(err, b.add(&command{kind: isKernel, launch: r.first[i]}))
+		}
+		err = errors.Join(err, b.add(&command{kind: isBarrier}))
 		for i := range r.list {
-			if err = b.add(&r.list[i]); err != nil {
+			if err != nil {
 				break
 			}
+			err = b.add(&r.list[i])
 		}
 		if err == nil {
 			r.exec, err = g.Instantiate()
@@ -160,6 +180,11 @@ func (b *builder) add(c *command) (err error) {
 func (r *recording) run(s *cu.Stream) error {
 	if r.exec != nil {
 		return s.Run(r.exec)
+	}
+	for i := range r.first {
+		if err := s.Launch(&r.first[i]); err != nil {
+			return err
+		}
 	}
 	for i := range r.list {
 		if err := r.list[i].run(s); err != nil {

@@ -5,6 +5,7 @@ package cu
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"unsafe"
 )
 
@@ -76,7 +77,12 @@ func (d *Device) Compile(name, ptx string) ([]byte, error) {
 	if r != Success {
 		return nil, r.err("compiling " + name)
 	}
-	defer func() { call(d.lib.linkDestroy, *link) }()
+	defer func() {
+		call(d.lib.linkDestroy, *link)
+		runtime.KeepAlive(kinds) // until here the driver may write to what options name
+		runtime.KeepAlive(values)
+		runtime.KeepAlive(said)
+	}()
 	r = call(d.lib.linkAdd, *link, isPTX, uintptr(unsafe.Pointer(&text[0])), uintptr(len(text)),
 		uintptr(unsafe.Pointer(&label[0])), 0, 0, 0)
 	cubin, size := new(unsafe.Pointer), new(uint64)

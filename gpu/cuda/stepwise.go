@@ -1,0 +1,58 @@
+//go:build linux && (amd64 || arm64) && (cgo || cuda)
+
+package cuda
+
+import (
+	"encoding/binary"
+	"slices"
+	"sync"
+
+	"github.com/sluice-ai/sluice/gpu/cuda/cu"
+)
+
+// stepwise is memory that the host writes and kernels read. Nearly every kernel of a step does: from the host's memory
+// each would wait for the bus. So it is there twice, and a recording whose kernels have addresses of it begins with
+// bringing what the host has written.
+type stepwise struct {
+	mu  sync.Mutex
+	all []*memory
+}
+
+func (s *stepwise) add(m *memory) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, m)
+}
+
+func (s *stepwise) remove(m *memory) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.all, m); i >= 0 {
+		s.all = slices.Delete(s.all, i, i+1)
+	}
+}
+
+// named appends those of the memory that words of a kernel's arguments are addresses of, and that are not in it yet.
+func (s *stepwise) named(to []*memory, args []byte) []*memory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for ; len(args) >= 8 && len(s.all) > 0; args = args[8:] {
+		address := binary.LittleEndian.Uint64(args)
+		for _, m := range s.all {
+			if address-m.local < uint64(len(m.host)) && !slices.Contains(to, m) {
+				to = append(to, m)
+			}
+		}
+	}
+	return to
+}
+
+type fetchArgs struct{ to, from, quads uint64 }
+
+// fetch is the bringing of what the host has written.
+func (k *Kernels) fetch(m *memory) (cu.Launch, error) {
+	const threads, bytes = 256, 16
+	blocks := parts(len(m.host), threads*bytes)
+	return k.prepare("queue", "fetch", [3]uint32{blocks, 1, 1}, threads, 0,
+		bytesOf(&fetchArgs{m.local, cu.AddressOf(m.host), uint64(len(m.host)) / bytes}))
+}
