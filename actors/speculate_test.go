@@ -19,12 +19,13 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// requestsUnseen is how many requests are asked for, with guesses and without.
-func requestsUnseen(t *testing.T) int {
+// requestsUnseen is how many requests are asked for, with guesses and without: so many, or with SLUICE_UNSEEN=N one of
+// share of N.
+func requestsUnseen(usual, share int) int {
 	if n, err := strconv.Atoi(os.Getenv("SLUICE_UNSEEN")); err == nil {
-		return n
+		return max(n/share, usual)
 	}
-	return 96
+	return usual
 }
 
 // mixedRequest is the i-th of many requests: their prompts repeat themselves, so that there is something to guess.
@@ -50,7 +51,7 @@ func mixedRequest(t *testing.T, i int) Request {
 
 // Law Unseen: what is guessed changes no token and no bit of a log-probability, whatever the sampling, alone or
 // together with others, with too few places for all.
-func TestUnseen(t *testing.T) { unseenWith(t, requestsUnseen(t), func(*Config) {}) }
+func TestUnseen(t *testing.T) { unseenWith(t, requestsUnseen(96, 1), func(*Config) {}) }
 
 // Law Unseen, on a card that draws tokens itself and has two steps in flight of what nothing is guessed for.
 func TestUnseenOnCard(t *testing.T) {
@@ -137,7 +138,7 @@ func boundRequests(t *testing.T) (all []Request) {
 	weather := tools.Tool{Name: "get_weather", Parameters: `{"type":"object","properties":{"place":{"type":"string"},
 		"days":{"type":"integer"}},"required":["place","days"],"additionalProperties":false}`}
 	kinds := forms(t)
-	for i := range 10 {
+	for i := range requestsUnseen(10, 20) {
 		r := bound(kinds[i%len(kinds)], uint64(i))
 		r.Text = fmt.Sprintf(`{"name":"Anna%d","n":31,"tags":["a","bc","a"]} {"v":true,"next":{"v":true,"next":null}}`, i)
 		r.MaxTokens = 40

@@ -21,7 +21,8 @@ type Adaptive struct {
 	trust  Trust // of the newest guesses
 	length int   // that Ready found for the text of so many tokens
 	at     int
-	tries  int // steps since another length was tried
+	mean   float64 // guesses of a step, of late
+	tries  int     // steps since another length was tried
 	buffer []int32
 }
 
@@ -41,6 +42,7 @@ func (a *Adaptive) Ready(text []int32) bool {
 		a.at = len(text)
 		a.buffer, a.trust = a.from.Guess(text, MostGuesses, a.buffer[:0])
 		a.length = a.choose(len(a.buffer))
+		a.mean += (float64(a.length) - a.mean) / lateGuess
 	}
 	return a.length > 0
 }
@@ -56,8 +58,9 @@ func (a *Adaptive) Propose(text []int32, n int, out []int32) []int32 {
 // Settle tells how many guesses a step had, and how many were right: all those before the first that was not.
 func (a *Adaptive) Settle(guesses, right int) { a.known[a.trust].add(guesses, right) }
 
-// worth is the gain from which on tokens are guessed: times are not measured more exactly.
-const worth = 1.05
+// least is the gain from which on tokens are guessed, of all sequences of a step together: times are not measured more
+// exactly.
+const least = 0.05
 
 // choose is how many of n guesses are worth their cost.
 func (a *Adaptive) choose(n int) (best int) {
@@ -65,9 +68,9 @@ func (a *Adaptive) choose(n int) (best int) {
 		return 0
 	}
 	e := &a.known[a.trust]
-	gain, could := worth, false
+	gain, could := a.worth(), false
 	for _, k := range lengths {
-		could = could || a.gain(1, k) > worth
+		could = could || a.gain(1, k) > a.worth()
 		if k > n {
 			break
 		}
@@ -89,9 +92,9 @@ func (a *Adaptive) beside(best, n int) int {
 	if a.tries++; a.tries < betweenTries {
 		return best
 	}
-	at := slices.Index(lengths[:], best)
+	at, others := slices.Index(lengths[:], best), a.clock.Others(a.mean)
 	for _, other := range [2]int{at - 1, at + 1} {
-		if other >= 0 && other < len(lengths) && lengths[other] <= n && !a.clock.Fresh(lengths[other]) {
+		if other >= 0 && other < len(lengths) && lengths[other] <= n && !a.clock.Fresh(others+lengths[other]) {
 			a.tries = 0
 			return lengths[other]
 		}
@@ -103,8 +106,11 @@ func (a *Adaptive) beside(best, n int) int {
 // other sequences of a step wait for them and get one token each.
 func (a *Adaptive) gain(right float64, k int) float64 {
 	rows := float64(a.clock.Rows())
-	return (rows - 1 + Expected(right, k)) / rows / (float64(k)*a.each + a.clock.Cost(k))
+	return (rows - 1 + Expected(right, k)) / rows / (float64(k)*a.each + a.clock.Cost(k, a.clock.Others(a.mean)))
 }
+
+// worth is the gain of this sequence's guesses that is worth it.
+func (a *Adaptive) worth() float64 { return 1 + least/float64(a.clock.Rows()) }
 
 // Expected is how many tokens a step gives with k guesses, each of which is right so often if those before it are.
 func Expected(right float64, k int) float64 {

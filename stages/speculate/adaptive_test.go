@@ -29,7 +29,7 @@ func (c *coin) Guess(_ []int32, n int, out []int32) ([]int32, Trust) {
 // measured is a clock that knows what steps without guesses cost.
 func measured(s Shape) *Clock {
 	c := NewClock(s)
-	for range leastValues {
+	for range leastPlain {
 		c.Observe(1, 0, time.Second)
 	}
 	return c
@@ -83,9 +83,9 @@ func TestLengthIsNearTheBest(t *testing.T) {
 						}
 						clock := NewClock(Shape{Fixed: 1, Row: 0.1})
 						a := NewAdaptive(&coin{right, rand.New(rand.NewPCG(3, 4))}, clock, 0)
-						got := play(a, clock, d, others, noise, 50)
+						got := play(a, clock, d, others, noise, 30)
 						require.Greater(t, got, 0.98)
-						require.Greater(t, got, 0.9*best, "best is %.2f", best)
+						require.Greater(t, got, (0.9-noise/2)*best, "best is %.2f", best)
 					})
 				}
 			}
@@ -173,3 +173,52 @@ func BenchmarkNGram(b *testing.B) {
 }
 
 var g *NGram
+
+// playTogether has several sequences answer in common steps, each with guesses of its own, and returns how many times
+// as many tokens that gives as none would. held is how often a step is held up, by as long as it takes up to nine times.
+func playTogether(n int, right, held float64, d device, until float64) float64 {
+	r := rand.New(rand.NewPCG(5, 6))
+	clock := NewClock(Shape{Fixed: 1, Row: 0.1})
+	all, texts := make([]*Adaptive, n), make([][]int32, n)
+	for i := range all {
+		all[i] = NewAdaptive(&coin{right, rand.New(rand.NewPCG(3, uint64(i)))}, clock, 0)
+		texts[i] = []int32{0}
+	}
+	spent, plain, tokens := 0.0, 0.0, 0
+	for spent < until {
+		guessed := 0
+		for i, a := range all {
+			guesses := a.Propose(texts[i], MostGuesses, nil)
+			accepted := 0
+			for accepted < len(guesses) && guesses[accepted] == 0 {
+				accepted++
+			}
+			a.Settle(len(guesses), accepted)
+			guessed += len(guesses)
+			tokens += accepted + 1
+			texts[i] = append(texts[i], make([]int32, accepted+1)...)
+		}
+		took := d(n + guessed)
+		spent += took
+		if r.Float64() < held {
+			took *= 1 + 9*r.Float64()
+		}
+		clock.Observe(n+guessed, guessed, time.Duration(took*float64(time.Second)))
+	}
+	plain = float64(tokens) / float64(n) * d(n)
+	return plain / spent
+}
+
+// Sequences that guess together lose next to nothing where rows are dear, also on a machine that does other work: where
+// three steps of ten are held up, by as long as they take up to nine times, or six.
+func TestTogetherNothingIsLost(t *testing.T) {
+	for _, n := range []int{1, 2, 4, 8} {
+		for _, right := range []float64{0.1, 0.4, 0.7} {
+			for held, least := range map[float64]float64{0: 0.98, 0.3: 0.98, 0.6: 0.88} {
+				got := playTogether(n, right, held, linear(0.43), 15)
+				require.Greater(t, got, least, "%d sequences, %.1f right, %.1f held up", n, right, held)
+			}
+		}
+		require.Greater(t, playTogether(n, 0.98, 0.3, linear(0.1), 15), 1.3, "%d sequences", n)
+	}
+}

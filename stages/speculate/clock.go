@@ -26,20 +26,25 @@ func (s *Shape) distinct(rows int) float64 {
 }
 
 // mostRows is how many rows of a step are told apart.
-const mostRows = 64
+const mostRows = 256
 
 // Clock learns what steps of answers cost by their rows, with guesses and without.
 type Clock struct {
 	shape   Shape
 	plain   [mostRows + 1]times
 	guessed [mostRows + 1]times
-	rows    int // of the newest step, guesses apart
+	rows    int     // of the newest step, guesses apart
+	mean    float64 // guesses of a step, of late
+	most    int     // rows of a step with guesses, so far
+	base    float64 // what a step of so many rows takes without guesses; 0: nobody knows
 	steps   int
 }
 
-// validSteps is for how many steps what one cost is taken for what it costs: then it is measured again. Of guesses it
-// still counts for more than what the shape says.
-const validSteps = 256
+const (
+	validSteps = 256 // for so many steps, what one cost is taken for what it costs
+	plainEvery = 24  // of so many steps one has no guesses, to see what it takes
+	lateGuess  = 8   // steps that weigh most in mean
+)
 
 // NewClock expects what the shape says until it has measured.
 func NewClock(s Shape) *Clock {
@@ -53,76 +58,111 @@ func NewClock(s Shape) *Clock {
 func (c *Clock) Observe(rows, guesses int, took time.Duration) {
 	c.rows = max(rows-guesses, 1)
 	c.steps++
-	if took <= 0 || rows > mostRows {
-		return
+	c.mean += (float64(guesses) - c.mean) / lateGuess
+	if took > 0 && rows <= mostRows {
+		t := &c.plain[rows]
+		if guesses > 0 {
+			t, c.most = &c.guessed[rows], max(c.most, rows)
+		}
+		if c.steps-t.at > validSteps {
+			t.n = 0
+		}
+		t.at = c.steps
+		t.add(took.Seconds(), guesses == 0)
 	}
-	t, least := &c.plain[rows], leastValues
-	if guesses > 0 {
-		t, least = &c.guessed[rows], leastGuessed
-	}
-	if c.steps-t.at > validSteps {
-		t.n = 0
-	}
-	t.at = c.steps
-	t.add(took.Seconds(), least)
+	c.base = c.floor()
 }
 
-// Fresh says whether it was measured lately what a step with so many guesses costs.
-func (c *Clock) Fresh(guesses int) bool {
-	return c.rows+guesses <= mostRows && c.valid(&c.guessed[c.rows+guesses])
+// floor is what a step of now takes without guesses: no more than one with guesses does, or it was held up.
+func (c *Clock) floor() float64 {
+	if c.rows > mostRows || !c.plain[c.rows].known {
+		return 0
+	}
+	least := c.plain[c.rows].value
+	for i := c.rows + 1; i <= c.most; i++ {
+		if t := &c.guessed[i]; c.valid(t) {
+			least = min(least, t.value)
+		}
+	}
+	return least
 }
 
 func (c *Clock) valid(t *times) bool { return t.known && c.steps-t.at <= validSteps }
 
+// Others are the guesses that the other sequences of a step have, as far as is known, beside one that has had so many.
+func (c *Clock) Others(own float64) int { return int(max(c.mean-own, 0) + 0.5) }
+
+// Fresh says whether it was measured lately what a step costs that has so many guesses.
+func (c *Clock) Fresh(guesses int) bool {
+	all := c.rows + guesses
+	return all <= mostRows && c.valid(&c.guessed[all])
+}
+
 // Rows is how many rows the newest step had, guesses apart.
 func (c *Clock) Rows() int { return c.rows }
 
-// Known says whether it is known what a step of now costs without guesses.
+// Known says whether it is known what a step of now costs without guesses. It is not where none was without for long.
 func (c *Clock) Known() bool {
-	if c.rows+MostGuesses > mostRows {
+	if c.rows*(1+MostGuesses) > mostRows {
 		return false // so many wait for a step that nothing is left over
 	}
-	m := &c.plain[c.rows]
-	return c.valid(m)
+	t := &c.plain[c.rows]
+	return t.known && c.steps-t.at < plainEvery
 }
 
-// Cost is that of a step with so many guesses, in steps of now without: what was measured, else what the shape says of
-// it beside the nearest that was.
-func (c *Clock) Cost(guesses int) float64 {
+// Cost is that of a step in which a sequence has so many guesses, beside one in which none has: of what all guesses of
+// a step cost, those of the other sequences too, its share.
+func (c *Clock) Cost(guesses, others int) float64 {
+	all := others + guesses
+	return 1 + (c.times(all)-1)*float64(guesses)/float64(all)
+}
+
+// times is how many times as long as without guesses a step takes that has so many: by the nearest numbers that were
+// measured, lately if any was, else by the shape.
+func (c *Clock) times(guesses int) float64 {
+	if guesses == 0 {
+		return 1
+	}
 	before := c.shape.Cost(c.rows)
-	rises := c.shape.Cost(c.rows+guesses) - before
-	n := c.nearest(guesses)
-	if n == 0 || !c.Known() {
-		return 1 + rises/before
+	rises := func(n int) float64 { return c.shape.Cost(c.rows+n)/before - 1 }
+	if c.base == 0 {
+		return 1 + rises(guesses)
 	}
-	ratio := 1.0
-	if n != guesses {
-		ratio = float64(guesses) / float64(n)
-		if rose := c.shape.Cost(c.rows+n) - before; rose > 0 {
-			ratio = rises / rose
+	fewer, more := c.around(guesses, c.valid)
+	if fewer == 0 && more == 0 {
+		fewer, more = c.around(guesses, func(t *times) bool { return t.known })
+	}
+	measured := func(n int) float64 { return max(c.guessed[c.rows+n].value/c.base-1, 0) }
+	scaled := func(n int) float64 {
+		by := float64(guesses) / float64(n)
+		if r := rises(n); r > 0 {
+			by = rises(guesses) / r
 		}
+		return 1 + measured(n)*by
 	}
-	measured := c.guessed[c.rows+n].value / c.plain[c.rows].value
-	return 1 + max(measured-1, 0)*ratio
+	switch {
+	case fewer == 0 && more == 0:
+		return 1 + rises(guesses)
+	case more == 0:
+		return scaled(fewer)
+	case fewer == 0 || fewer == more:
+		return scaled(more)
+	}
+	high := measured(more)
+	low := min(measured(fewer), high) // what fewer cost more than was held up
+	return 1 + low + (high-low)*float64(guesses-fewer)/float64(more-fewer)
 }
 
-// nearest is a number of guesses that was measured, lately if any was, and as near as possible to the one asked for;
-// 0: none was.
-func (c *Clock) nearest(guesses int) (other int) {
-	for away := range MostGuesses {
-		for _, k := range [2]int{guesses - away, guesses + away} {
-			if k <= 0 || c.rows+k > mostRows || !c.guessed[c.rows+k].known {
-				continue
-			}
-			if c.Fresh(k) {
-				return k
-			}
-			if other == 0 {
-				other = k
-			}
+// around are the nearest numbers of guesses that are good, at most and at least as many as asked for; 0: none is.
+func (c *Clock) around(guesses int, good func(*times) bool) (fewer, more int) {
+	for fewer = min(guesses, c.most-c.rows); fewer > 0 && !good(&c.guessed[c.rows+fewer]); fewer-- {
+	}
+	for more = guesses; c.rows+more <= c.most; more++ {
+		if good(&c.guessed[c.rows+more]) {
+			return fewer, more
 		}
 	}
-	return other
+	return max(fewer, 0), 0
 }
 
 // times are the last ones of steps of a kind.
@@ -136,25 +176,26 @@ type times struct {
 
 const (
 	lastValues   = 8
-	leastValues  = 3 // that say something
+	leastPlain   = 5 // that say something
 	leastGuessed = 2 // of steps with guesses, which may be dear
+	someValues   = 4
 )
 
-// add takes in a time. A step that was held up says nothing of the others: of a few times the shortest is taken, of
-// more the second.
-func (t *times) add(x float64, least int) {
+// add takes in a time. A step that was held up says nothing of the others: of a few times the shortest is taken. Of
+// more with guesses it is the second, so that rather too little is guessed than too much.
+func (t *times) add(x float64, plain bool) {
 	t.last[t.n%lastValues] = x
 	if t.n++; t.n == 2*lastValues {
 		t.n = lastValues
 	}
-	if t.n < least {
+	if t.n < leastGuessed || plain && t.n < leastPlain {
 		return
 	}
 	first, second := math.Inf(1), math.Inf(1)
 	for _, x := range t.last[:min(t.n, lastValues)] {
 		first, second = min(first, x), min(second, max(first, x))
 	}
-	if t.known, t.value = true, first; t.n > leastValues {
+	if t.known, t.value = true, first; !plain && t.n >= someValues {
 		t.value = second
 	}
 }
