@@ -130,7 +130,7 @@ func (m *model) stepper(b *testing.B, depth, rows int) func() {
 }
 
 // BenchmarkAttendTypes is the time of attention in each type of cache by that in f16, behind 8192 positions: the median
-// of pairs that follow each other, as machines are seldom quiet.
+// of pairs that follow each other, as machines are seldom quiet, on one thread, which waits for no other.
 func BenchmarkAttendTypes(b *testing.B) {
 	for _, shape := range []struct{ heads, kvHeads, dim, rows int }{
 		{32, 32, 64, 1}, {32, 8, 128, 1}, {32, 32, 64, 128}, {32, 8, 128, 128},
@@ -142,7 +142,7 @@ func BenchmarkAttendTypes(b *testing.B) {
 				const depth, large = 8192, 200 << 20
 				var turns [2]func()
 				for i, kv := range []backend.KV{backend.KVF16, kv} {
-					m := attending(b, 2, kv, shape.heads, shape.kvHeads, shape.dim, depth+(shape.rows+63)&^63, shape.rows, large)
+					m := attending(b, 1, kv, shape.heads, shape.kvHeads, shape.dim, depth+(shape.rows+63)&^63, shape.rows, large)
 					turns[i] = m.stepper(b, depth, shape.rows)
 					turns[i]()
 				}
