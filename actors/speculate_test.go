@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/speculate"
 	"github.com/sluice-ai/sluice/stages/tools"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -123,6 +126,63 @@ func TestPredicted(t *testing.T) {
 	u = tries(without, func(r *Request) { r.Prediction = said })
 	require.Zero(t, u.Proposed)
 	tries(with, func(r *Request) { r.Prediction = strings.Repeat("It is far too long. ", 1<<14) })
+}
+
+// sevens proposes seven tokens at a time of an answer that it knows, each right so often.
+type sevens struct {
+	text  []int32
+	right float64
+	rand  *rand.Rand
+}
+
+func (*sevens) Ready([]int32) bool { return true }
+
+func (s *sevens) Propose(tokens []int32, n int, out []int32) []int32 {
+	for i := range min(n, 7) {
+		token := int32(1)
+		if at := len(tokens) + i; at < len(s.text) && s.rand.Float64() < s.right {
+			token = s.text[at]
+		}
+		out = append(out, token)
+	}
+	return out
+}
+
+// TestStreamedGuesses: a dense model that is streamed passes its weights through memory once a step. With guesses that
+// are right so often it takes as many fewer passes as is to be expected, and a clock that knows how long passes take
+// has as many guessed.
+func TestStreamedGuesses(t *testing.T) {
+	r := plain([]int32{5, 6, 7}, 400)
+	known := texts{}
+	start := func(edit func(*Config)) *Engine {
+		return startFixture(t, fixture, func(c *Config) {
+			c.Context = 512
+			streamed(few{Ring: 2})(c)
+			edit(c)
+		})
+	}
+	quiet := start(func(*Config) {})
+	want := known.learn(t, quiet, []Request{r})
+	passes := func(e *Engine) float64 { return float64(e.Snapshot().Steps.Decode.Steps) }
+	for _, right := range []float64{0.5, 0.7, 0.9} {
+		e := start(func(c *Config) {
+			c.propose = func(prompt []int32) batch.Proposer {
+				return &sevens{known[fmt.Sprint(prompt)], right, rand.New(rand.NewPCG(1, 2))}
+			}
+		})
+		require.Equal(t, want[0], spelled(t, begin(t, e, r)))
+		gain, due := passes(quiet)/passes(e), speculate.Expected(right, 7)
+		require.InEpsilon(t, due, gain, 0.1, "%.1f are right", right)
+
+		const pass, row = time.Second, 5 * time.Millisecond // by which a row costs no more than it does on two cores
+		clock := speculate.NewClock(e.spec.rowCosts())
+		for range 8 {
+			clock.Observe(1, 0, pass)
+			clock.Observe(8, 7, pass+7*row)
+		}
+		require.InDelta(t, 1.035, clock.Cost(7, 0), 0.001)
+		require.Less(t, clock.Cost(15, 0), 1.2)
+	}
 }
 
 // Models with states have nothing guessed, and answer as ever.

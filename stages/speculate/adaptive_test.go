@@ -175,7 +175,7 @@ func BenchmarkNGram(b *testing.B) {
 var g *NGram
 
 // playTogether has several sequences answer in common steps, each with guesses of its own, and returns how many times
-// as many tokens that gives as none would. held is how often a step is held up, by as long as it takes up to nine times.
+// as many tokens that gives as none would. held is how often a step is held up, by up to nine times its own.
 func playTogether(n int, right, held float64, d device, until float64) float64 {
 	r := rand.New(rand.NewPCG(5, 6))
 	clock := NewClock(Shape{Fixed: 1, Row: 0.1})
