@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 
 	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -77,20 +78,52 @@ func (k *Kernels) attendAny(r *recording, h *kernel.Heads, a *kernel.Attention) 
 		return fmt.Errorf("attention of %d query heads, %d KV heads of %d and %d features has no kernel", h.Query, h.KV,
 			h.Features, h.ValueFeatures())
 	}
-	splits := kernel.MostSplits(a.Depth)
-	once := k.headsAtOnce(h, h.Query*splits*a.N)
-	threads := max(64, (h.ValueFeatures()+63)/64*64)
-	grid := [3]uint32{uint32(h.Query / once), uint32(splits), uint32(a.N)}
-	err := launch(k, r, fmt.Sprintf("attend_any_%d", once), "attendAny", grid, threads, 4*once*(h.Features+64),
-		&attendAnyArgs{x: a.X, keys: a.Keys, values: a.Values, parts: a.Parts, rows: a.Rows, tables: a.Tables, count: a.Count,
-			xStride: uint32(a.XStride), window: uint32(a.Window), scale: a.Scale * math.Log2E, cap: a.Cap * math.Log2E,
-			chunked: bit(a.Chunked), kind: kind, features: uint32(h.Features), valueFeatures: uint32(h.ValueFeatures()),
-			queries: uint32(h.Query / h.KV)})
-	if err != nil {
+	if err := k.attendSplits(r, h, a); err != nil {
 		return err
 	}
 	r.Barrier()
 	return k.mergeAny(r, h, a)
+}
+
+// attendSplits records the splits of each row: of many rows at a time, where that has a kernel.
+func (k *Kernels) attendSplits(r *recording, h *kernel.Heads, a *kernel.Attention) error {
+	kind, splits := kernel.CacheKind(h.Format()), kernel.MostSplits(a.Depth)
+	if wide := h.ValueFeatures() / 64; a.N > k.fewRows && takesRows(h, a) {
+		shared, each := 4*(max(1024*wide, 2176)+64*68+6*64), tiledPairs/(h.Query/h.KV)
+		grid := [3]uint32{uint32(h.KV), uint32(splits), parts(a.N, each)}
+		return launch(k, r, fmt.Sprintf("attend_rows_%d", wide), "attendRows", grid, 256, shared, &attendRowsArgs{x: a.X,
+			keys: a.Keys, values: a.Values, parts: a.Parts, rows: a.Rows, tables: a.Tables, count: a.Count,
+			xStride: uint32(a.XStride), window: uint32(a.Window), scale: a.Scale * math.Log2E, cap: a.Cap * math.Log2E,
+			chunked: bit(a.Chunked), kind: kind, features: uint32(h.Features), queries: uint32(h.Query / h.KV),
+			size: uint32(a.N)})
+	}
+	once := k.headsAtOnce(h, h.Query*splits*a.N)
+	threads := max(64, (h.ValueFeatures()+63)/64*64)
+	grid := [3]uint32{uint32(h.Query / once), uint32(splits), uint32(a.N)}
+	return launch(k, r, fmt.Sprintf("attend_any_%d", once), "attendAny", grid, threads, 4*once*(h.Features+64),
+		&attendAnyArgs{x: a.X, keys: a.Keys, values: a.Values, parts: a.Parts, rows: a.Rows, tables: a.Tables, count: a.Count,
+			xStride: uint32(a.XStride), window: uint32(a.Window), scale: a.Scale * math.Log2E, cap: a.Cap * math.Log2E,
+			chunked: bit(a.Chunked), kind: kind, features: uint32(h.Features), valueFeatures: uint32(h.ValueFeatures()),
+			queries: uint32(h.Query / h.KV)})
+}
+
+// attendRowsArgs is attend_rows.cu's.
+// Wide: they are the arguments of a kernel.
+type attendRowsArgs struct {
+	x, keys, values, parts, rows, tables, count uint64
+	xStride, window                             uint32
+	scale, cap                                  float32
+	chunked, kind, features, queries, size, _   uint32
+}
+
+// tiledPairs is how many pairs of a row and a query head a block of attend_rows.cu has.
+const tiledPairs = 64
+
+// takesRows says whether heads have a shape that attend_rows.cu takes, and lie so. Its bits are attend_any.cu's.
+func takesRows(h *kernel.Heads, a *kernel.Attention) bool {
+	wide := h.ValueFeatures() / 64
+	return a.X%16 == 0 && a.XStride%4 == 0 && tiledPairs%(h.Query/h.KV) == 0 && h.Features%backend.KVScaled == 0 &&
+		h.ValueFeatures()%64 == 0 && bits.OnesCount(uint(wide)) == 1
 }
 
 // mergeAnyArgs is merge_any.cu's.

@@ -313,6 +313,44 @@ func TestAttendAny(t *testing.T) {
 	}
 }
 
+// TestAttendRowsAny: many rows over caches of any type have the bits of each by itself.
+func TestAttendRowsAny(t *testing.T) {
+	c := open(t)
+	for _, x := range []struct {
+		h      kernel.Heads
+		first  int
+		window int
+		apart  bool
+	}{
+		{h: kernel.Heads{Query: 8, KV: 2, Features: 64, Cache: backend.KVQ8.Format}, first: 500},
+		{h: kernel.Heads{Query: 2, KV: 1, Features: 96, Values: 128}, first: 60, window: 70},
+		{h: kernel.Heads{Query: 2, KV: 2, Features: 32, Values: 64, Cache: backend.KVF32.Format}, first: 60, apart: true},
+		{h: kernel.Heads{Query: 4, KV: 1, Features: 64, Values: 512}, first: 40},
+		{h: kernel.Heads{Query: 1, KV: 1, Features: 64, Values: 256, Cache: backend.KVQ8.Format}, first: 120, window: 3},
+	} {
+		if testing.Short() && x.h.ValueFeatures() > 128 {
+			continue
+		}
+		s := scene{h: x.h, together: !x.apart, window: x.window, count: 18, sinks: x.apart}
+		for p := range 19 {
+			s.positions = append(s.positions, x.first+p)
+		}
+		var results [2][]float32
+		for i := range results {
+			if c.d.kernels.fewRows = 16; i == 1 {
+				c.d.kernels.fewRows = 1 << 20
+			}
+			m := &maker{d: c.d, t: t}
+			a := s.attention(m, 0, len(s.positions))
+			require.True(t, takesRows(&x.h, &a.Attention))
+			c.run(a)
+			results[i] = view[float32](m.out[0])
+		}
+		require.True(t, sameBits(results[0], results[1]), "%+v", x)
+		require.NotZero(t, results[0][17*x.h.Query*x.h.ValueFeatures()])
+	}
+}
+
 // TestCaches: formats that kernels do not know are refused by name.
 func TestCaches(t *testing.T) {
 	mixed := backend.Format{Name: "f16 and q8", K: backend.KVF16.K, V: backend.KVQ8.V}

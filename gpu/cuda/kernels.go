@@ -18,6 +18,8 @@ import (
 type Kernels struct {
 	c     *cu.Device
 	cache string // folder of compiled modules; empty: none
+	// fewRows are attended to one by one over caches of any type; tests change it, the bits are the same.
+	fewRows int
 
 	mu     sync.Mutex
 	loaded map[string]*loaded
@@ -33,7 +35,7 @@ type loaded struct {
 }
 
 func newKernels(c *cu.Device, cache string) *Kernels {
-	return &Kernels{c: c, cache: cache, loaded: map[string]*loaded{}}
+	return &Kernels{c: c, cache: cache, fewRows: kernel.FewColumns, loaded: map[string]*loaded{}}
 }
 
 // module returns a module, compiled for the card.
