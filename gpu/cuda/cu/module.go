@@ -78,8 +78,8 @@ func (d *Device) Compile(name, ptx string) ([]byte, error) {
 		return nil, r.err("compiling " + name)
 	}
 	defer func() {
-		call(d.lib.linkDestroy, *link)
-		runtime.KeepAlive(kinds) // until here the driver may write to what options name
+		_ = call(d.lib.linkDestroy, *link) // what it made was copied
+		runtime.KeepAlive(kinds)           // until here the driver may write to what options name
 		runtime.KeepAlive(values)
 		runtime.KeepAlive(said)
 	}()

@@ -6,11 +6,14 @@
 package fake
 
 import (
+	"cmp"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -83,7 +86,7 @@ type object struct {
 func list(folder, compiler string) (all []object, err error) {
 	own, err := filepath.Glob(filepath.Join(folder, "src", "*.cc"))
 	if err != nil || len(own) == 0 {
-		return nil, fmt.Errorf("its sources are not in %s (%v)", folder, err)
+		return nil, fmt.Errorf("its sources are not in %s: %w", folder, cmp.Or(err, fs.ErrNotExist))
 	}
 	texts := []string{compiler, strings.Join(flags, " ")}
 	headers, err := filepath.Glob(filepath.Join(folder, "src", "*.h"))
@@ -145,7 +148,7 @@ func link(compiler, folder string, objects []object) (string, error) {
 			return "", err
 		}
 	}
-	return path, run(compiler, path, append(files, "-shared", "-pthread", "-Wl,-z,noexecstack"))
+	return path, run(compiler, path, slices.Concat(files, []string{"-shared", "-pthread", "-Wl,-z,noexecstack"}))
 }
 
 // run has the compiler write a file that others may want at the same time.

@@ -3,8 +3,10 @@
 package source
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -43,7 +45,7 @@ var variant = regexp.MustCompile(`(?m)^// variant: (\S+) ?(.*)$`)
 func Find(folder string) ([]*Unit, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.cu"))
 	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("no kernels in %s (%v)", folder, err)
+		return nil, fmt.Errorf("no kernels in %s: %w", folder, cmp.Or(err, fs.ErrNotExist))
 	}
 	var units []*Unit
 	for _, f := range files {
