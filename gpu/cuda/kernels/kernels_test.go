@@ -2,12 +2,16 @@ package kernels
 
 import (
 	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/gpu/cuda/kernels/source"
+	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 // mostBytes of packed PTX are part of the program, whether or not there is a card.
@@ -44,6 +48,29 @@ func TestModules(t *testing.T) {
 		}
 	}
 	require.Equal(t, names, Names())
+}
+
+// TestAssembles: NVIDIA's assembler, where somebody has it, takes every module; it says what spills. clang does not look
+// at inline assembly.
+func TestAssembles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	if _, err := exec.LookPath("ptxas"); err != nil {
+		testref.Missing(t, "ptxas", "no ptxas: it is in Debian's nvidia-cuda-toolkit: %v", err)
+	}
+	for _, name := range Names() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, err := Load(name)
+			require.NoError(t, err)
+			path := filepath.Join(t.TempDir(), name+".ptx")
+			require.NoError(t, os.WriteFile(path, []byte(m.PTX), 0o600))
+			said, err := exec.Command("ptxas", "-v", "-arch=sm_90", "-o", path+".cubin", path).CombinedOutput()
+			require.NoError(t, err, "%s", said)
+			t.Logf("%s", said)
+		})
+	}
 }
 
 func TestNoModule(t *testing.T) {
