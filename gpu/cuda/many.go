@@ -22,8 +22,17 @@ type matMulArgs struct {
 	rows, yStride, columns, kTiles, segment, share, epilogue, extras, act, groups uint32
 }
 
+// stageWords is what matmul.cu has of a tile in a stage, in words of 16 bytes.
+var stageWords = [tile.Layouts]int{tile.Q4_0: 96, tile.Q8_0: 160, tile.Q4_K: 104, tile.Q6_K: 132, tile.Split: 160,
+	tile.SplitLow: 192}
+
+// totalBytes is the memory of sums for columnsAcross columns.
+const totalBytes = 64 * 65 * 4
+
 // manyShared is the bytes of shared memory of a block of matmul.cu.
-func manyShared(wide int) int { return wide * (16<<10 + columnsAcross*(3*80+8)) }
+func manyShared(l tile.Layout, wide int) int {
+	return wide*(totalBytes+columnsAcross*(2*80+8)) + 2*4*16*stageWords[l]
+}
 
 // wideOf is how many columns matmul.cu takes at once, in columnsAcross; 0: it is a mat-vec.
 func (k *Kernels) wideOf(m *kernel.MatVec) int {
@@ -33,7 +42,7 @@ func (k *Kernels) wideOf(m *kernel.MatVec) int {
 	}
 	wide := 4
 	for ; wide > 0; wide /= 2 {
-		if manyShared(wide) <= k.c.Facts.Shared && (wide == 1 || m.Columns > columnsAcross/2*wide) &&
+		if manyShared(tile.Of(m.W.Type), wide) <= k.c.Facts.Shared && (wide == 1 || m.Columns > columnsAcross/2*wide) &&
 			(m.Experts == nil || columnsAcross*wide == m.Columns) {
 			break
 		}
@@ -62,7 +71,7 @@ func (k *Kernels) matMul(r *recording, m *kernel.MatVec, wide int) error {
 		groups = uint32(e.Entries)
 	}
 	grid := [3]uint32{parts(m.W.RowTiles(), tall/kernel.TileRows), groups, 1}
-	return launch(k, r, moduleOf("matmul", m.W.Type), "matMul", grid, 64*wide, manyShared(wide), a)
+	return launch(k, r, moduleOf("matmul", m.W.Type), "matMul", grid, 64*wide, manyShared(tile.Of(m.W.Type), wide), a)
 }
 
 // Gathers implements kernel.Table.
@@ -97,7 +106,7 @@ type matMulHalfArgs struct {
 
 // halfShared is the bytes of shared memory of a block of matmul_half.cu, and of those its stages and sums.
 func halfShared(wide int) (all, stages int) {
-	stages = max(3*(16<<10+wide*columnsAcross*144), wide*16<<10)
+	stages = max(3*(16<<10+wide*columnsAcross*144), wide*totalBytes)
 	return stages + 12*wide*columnsAcross, stages
 }
 

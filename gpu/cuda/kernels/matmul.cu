@@ -2,8 +2,8 @@
 // matvec.cu computes, bit for bit, by matrix units.
 //
 // A block owns 128 outputs (four tiles of 32 rows; two of gate and two of up, where epilogue is a GLU) and 32·wide
-// columns, wide being a 64th of its threads. Activations come to shared memory as they are, 64 k at a time, two such
-// stages ahead; weights come to registers, where a lane needs just what lies side by side in tiles.
+// columns, wide being a 64th of its threads. Stages of 64 k of both come to shared memory as they are, one ahead: what
+// the lanes of a warp need at once of a tile lies side by side.
 //
 // Order of addition: that of matvec.cu. Products of 32 k (of 16, where scales are of 16) are whole numbers; they are
 // scaled and added one by one, in order of k, then segments are.
@@ -11,7 +11,8 @@
 // Whole numbers v below 2²² become floats for an addition: the unit adds them to the bits of 1.5·2²³, so that the sum's
 // are those of 1.5·2²³ + v. What a format subtracts from all weights is in what the unit begins with.
 //
-// Shared memory, for each 32 columns: 16 KB of sums, three stages of 2560 bytes, 256 bytes of rows' numbers.
+// Shared memory: for each 32 columns 16640 bytes of sums, two stages of 2560 bytes, 256 bytes of rows' numbers; and two stages
+// of weights, each of four times stageWords words of 16 bytes.
 //
 // variant: matmul_q4_0 -DQ4_0
 // variant: matmul_q8_0 -DQ8_0
@@ -38,6 +39,36 @@ struct Args {
 
 constexpr int magic = 0x4b400000; // the bits of 1.5·2²³
 constexpr uint stageBytes = 80;   // of a column: 64 k, and the scales and sums of two blocks
+constexpr uint quarter = quantWords / 4 * 32; // words of quants of a tile in a stage
+
+// stageWords is what a stage has of a tile: a quarter of the quants, then a quarter of what lies by blocks, then what is
+// of all blocks.
+#if defined(Q4_K)
+constexpr uint stageWords = quarter + 40;
+#elif defined(Q6_K)
+constexpr uint stageWords = quarter + 32 + 36;
+#elif defined(SPLIT_LOW)
+constexpr uint stageWords = quarter + 64;
+#else
+constexpr uint stageWords = quarter + 32;
+#endif
+
+// wordAt is the word of a tile that is word i of a stage, 0 to 3.
+DEVICE uint wordAt(uint stage, uint i) {
+	if (i < quarter) {
+		return stage * quarter + i;
+	}
+	i -= quarter;
+#if defined(Q6_K)
+	return i < 32 ? 8 * 32 + stage * 32 + i : 12 * 32 + i - 32;
+#elif defined(SPLIT_LOW)
+	return i < 32 ? (quantWords + stage) * 32 + i : (quantWords + 4 + stage) * 32 + i - 32;
+#elif defined(SPLIT)
+	return (quantWords + stage) * 32 + i;
+#else
+	return quantWords * 32 + i;
+#endif
+}
 
 DEVICE float wholeOf(int v) { return __builtin_bit_cast(float, v) - 12582912.0f; }
 
@@ -48,30 +79,33 @@ struct Left {
 	uint2 each, lows; // scales and lows of halves
 };
 
-DEVICE Left leftOf(const uint4 *tile, uint row, uint b) {
+// leftOf takes block b, 0 to 7, of a row of a tile, of which a stage has it as its first or second.
+DEVICE Left leftOf(const uint4 *part, uint row, uint b) {
 	Left l;
-	uint t = lane() % 4;
+	uint t = lane() % 4, half = b % 2;
+	const uint4 *rest = part + quarter;
+	(void)half;
 #if defined(BYTES)
-	l.lo = load32(reinterpret_cast<const uint *>(tile + 2 * b * 32 + row) + t);
-	l.hi = load32(reinterpret_cast<const uint *>(tile + (2 * b + 1) * 32 + row) + t);
+	l.lo = reinterpret_cast<const uint *>(part + 2 * half * 32 + row)[t];
+	l.hi = reinterpret_cast<const uint *>(part + (2 * half + 1) * 32 + row)[t];
 #else
-	l.lo = load32(reinterpret_cast<const uint *>(tile + b * 32 + row) + t);
+	l.lo = reinterpret_cast<const uint *>(part + half * 32 + row)[t];
 #endif
 #if defined(Q4_0) || defined(Q8_0)
-	l.scale = load16(reinterpret_cast<const uint16_t *>(tile + quantWords * 32 + row) + b);
+	l.scale = reinterpret_cast<const uint16_t *>(rest + row)[b];
 #elif defined(Q4_K)
-	const uint8_t *scales = reinterpret_cast<const uint8_t *>(tile + 8 * 32 + row);
+	const uint8_t *scales = reinterpret_cast<const uint8_t *>(rest + row);
 	l.scale = scales[b];
 	l.low = scales[8 + b];
-	l.d = load32(reinterpret_cast<const uint *>(tile + 9 * 32) + row);
+	l.d = reinterpret_cast<const uint *>(rest + 32)[row];
 #elif defined(Q6_K)
-	l.hi = load32(reinterpret_cast<const uint *>(tile + 8 * 32) + (b * 32 + row) * 2 + t / 2);
-	l.scale = load16(reinterpret_cast<const uint16_t *>(tile + 12 * 32 + row) + b);
-	l.d = load16(reinterpret_cast<const uint16_t *>(tile + 13 * 32) + row);
+	l.hi = reinterpret_cast<const uint *>(rest)[(half * 32 + row) * 2 + t / 2];
+	l.scale = reinterpret_cast<const uint16_t *>(rest + 32 + row)[b];
+	l.d = reinterpret_cast<const uint16_t *>(rest + 64)[row];
 #else
-	l.each = load64(reinterpret_cast<const uint2 *>(tile + (quantWords + b / 2) * 32 + row) + b % 2);
+	l.each = reinterpret_cast<const uint2 *>(rest + row)[half];
 #if defined(SPLIT_LOW)
-	l.lows = load64(reinterpret_cast<const uint2 *>(tile + (quantWords + 4 + b / 2) * 32 + row) + b % 2);
+	l.lows = reinterpret_cast<const uint2 *>(rest + 32 + row)[half];
 #endif
 #endif
 	return l;
@@ -162,22 +196,24 @@ DEVICE float addTo(float r, const Numbers &w, const Column &c, int p, int q) {
 #endif
 }
 
-// multiply adds a block: rows of weights by what was loaded of them, columns by what a stage has.
-DEVICE void multiply(const Left left[8], const uint8_t *stage, uint half, float acc[squares][4]) {
+// multiply adds block b of a tile, which a stage has: tiles are a warp's two.
+DEVICE void multiply(const uint4 *tiles, const uint8_t *stage, uint b, float acc[squares][4]) {
 	uint right[4][2];
 	Column columns[4][2];
 #pragma unroll
 	for (uint n = 0; n < 4; n++) {
-		const uint8_t *from = stage + (n * 8 + lane() / 4) * stageBytes + half * 32 + lane() % 4 * 4;
+		const uint8_t *from = stage + (n * 8 + lane() / 4) * stageBytes + b % 2 * 32 + lane() % 4 * 4;
 		right[n][0] = *reinterpret_cast<const uint *>(from);
 		right[n][1] = *reinterpret_cast<const uint *>(from + 16);
-		const uint8_t *scales = stage + (n * 8 + lane() % 4 * 2) * stageBytes + 64 + half * 8;
+		const uint8_t *scales = stage + (n * 8 + lane() % 4 * 2) * stageBytes + 64 + b % 2 * 8;
 		columns[n][0] = columnFrom(*reinterpret_cast<const uint2 *>(scales));
 		columns[n][1] = columnFrom(*reinterpret_cast<const uint2 *>(scales + stageBytes));
 	}
 #pragma unroll
 	for (uint m = 0; m < 4; m++) {
-		Numbers w[2] = {numbersOf(left[2 * m]), numbersOf(left[2 * m + 1])};
+		const uint4 *part = tiles + m / 2 * stageWords;
+		uint row = m % 2 * 16 + lane() / 4;
+		Numbers w[2] = {numbersOf(leftOf(part, row, b)), numbersOf(leftOf(part, row + 8, b))};
 #pragma unroll
 		for (uint n = 0; n < 4; n++) {
 			const Column *c = columns[n];
@@ -200,17 +236,31 @@ DEVICE void multiply(const Left left[8], const uint8_t *stage, uint half, float 
 	}
 }
 
-// Sources are where a block's columns come from, and its stages lie.
+// Sources are where a block's weights and columns come from, and its stages lie.
 struct Sources {
+	const uint4 *weights;
+	uint rowTiles;
 	uint64_t x;
 	const uint *rows; // of x, by column
 	uint kTiles, columns;
-	uint8_t *stages; // three
+	uint8_t *stages; // two, weights first
 };
+
+DEVICE uint8_t *stageAt(const Sources &s, uint stage) {
+	return s.stages + stage % 2 * (4 * stageWords * 16 + s.columns * stageBytes);
+}
 
 // fetch has a stage of 64 k on its way.
 DEVICE void fetch(const Sources &s, uint stage) {
-	uint8_t *to = s.stages + stage % 3 * s.columns * stageBytes;
+	uint8_t *to = stageAt(s, stage);
+#pragma unroll 1
+	for (uint i = threadX(); i < 4 * stageWords; i += blockThreads()) {
+		uint tile = lesser(blockX() * 4 + i / stageWords, s.rowTiles - 1);
+		const uint4 *from = s.weights + (uint64_t(tile) * s.kTiles + stage / 4) * tileWords;
+		copyAsync16(to + i * 16, from + wordAt(stage % 4, i % stageWords));
+	}
+	to += 4 * stageWords * 16;
+#pragma unroll 1
 	for (uint i = threadX(); i < s.columns * 5; i += blockThreads()) {
 		uint column = i / 5, part = i % 5;
 		uint64_t from = s.x + uint64_t(s.rows[column]) * s.kTiles * 320;
@@ -232,45 +282,28 @@ DEVICE void endSegment(float *totals, float acc[squares][4]) {
 }
 
 // sumUp multiplies all of k.
-DEVICE void sumUp(const Args &a, const Sources &s, const uint4 *weights, float *totals) {
-	uint rowTiles = (a.rows + 31) / 32 * (a.epilogue == 0 ? 1 : 2), first = blockX() * 4 + threadX() / 32 % 2 * 2;
-	const uint4 *tiles[2];
-	for (uint i = 0; i < 2; i++) {
-		tiles[i] = weights + uint64_t(lesser(first + i, rowTiles - 1)) * a.kTiles * tileWords;
-	}
+DEVICE void sumUp(const Sources &s, uint segment, float *totals) {
 	float acc[squares][4] = {};
-	Left next[8];
-#pragma unroll
-	for (uint i = 0; i < 8; i++) {
-		next[i] = leftOf(tiles[i / 4], i % 4 * 8 + lane() / 4, 0);
-	}
-	uint stages = a.kTiles * 4, left = a.segment;
+	uint stages = s.kTiles * 4, left = segment;
 	fetch(s, 0);
 	commit();
-	fetch(s, 1);
-	commit();
 	for (uint stage = 0; stage < stages; stage++) {
-		waitGroups<1>();
+		waitGroups<0>();
 		sync();
-		if (stage + 2 < stages) {
-			fetch(s, stage + 2);
+		if (stage + 1 < stages) {
+			fetch(s, stage + 1);
 		}
 		commit();
-		const uint8_t *columns = s.stages + (stage % 3 * s.columns + threadX() / 64 * 32) * stageBytes;
-#pragma unroll
+		const uint8_t *here = stageAt(s, stage);
+		const uint4 *tiles = reinterpret_cast<const uint4 *>(here) + threadX() / 32 % 2 * 2 * stageWords;
+		const uint8_t *columns = here + 4 * stageWords * 16 + threadX() / 64 * 32 * stageBytes;
+#pragma unroll 1
 		for (uint half = 0; half < 2; half++) {
-			Left now[8];
-			uint block = lesser(stage * 2 + half + 1, a.kTiles * 8 - 1);
-#pragma unroll
-			for (uint i = 0; i < 8; i++) {
-				now[i] = next[i];
-				next[i] = leftOf(tiles[i / 4] + uint64_t(block / 8) * tileWords, i % 4 * 8 + lane() / 4, block % 8);
-			}
-			multiply(now, columns, half, acc);
+			multiply(tiles, columns, stage % 4 * 2 + half, acc);
 		}
 		if (stage % 4 == 3 && (--left == 0 || stage + 1 == stages)) {
 			endSegment(totals, acc);
-			left = a.segment;
+			left = segment;
 		}
 	}
 }
@@ -278,8 +311,9 @@ DEVICE void sumUp(const Args &a, const Sources &s, const uint4 *weights, float *
 KERNEL_BLOCKS(matMul, Args, 256, 2) {
 	uint columns = blockThreads() / 2;
 	float *totals = dynamicShared<float>();
-	uint8_t *stages = reinterpret_cast<uint8_t *>(totals + squares * 4 * blockThreads());
-	uint *targets = reinterpret_cast<uint *>(stages + 3 * columns * stageBytes), *rows = targets + columns;
+	uint8_t *stages = reinterpret_cast<uint8_t *>(totals + totalStride * blockThreads());
+	uint *targets = reinterpret_cast<uint *>(stages + 2 * (4 * stageWords * 16 + columns * stageBytes));
+	uint *rows = targets + columns;
 	const uint4 *weights = at<const uint4>(a.weights);
 	uint expert = 0;
 	if (a.groups != 0) {
@@ -301,9 +335,10 @@ KERNEL_BLOCKS(matMul, Args, 256, 2) {
 		}
 	}
 	for (uint i = 0; i < squares * 4; i++) {
-		totals[i * blockThreads() + threadX()] = 0.0f;
+		totalOf(totals, 0, i) = 0.0f;
 	}
 	sync();
-	sumUp(a, {a.x, rows, a.kTiles, columns, stages}, weights, totals);
+	uint rowTiles = (a.rows + 31) / 32 * (a.epilogue == 0 ? 1 : 2);
+	sumUp({weights, rowTiles, a.x, rows, a.kTiles, columns, stages}, a.segment, totals);
 	storeAll({a.y, a.bias, a.residual, a.rows, a.yStride, a.epilogue, a.extras, a.act, expert, targets}, totals);
 }

@@ -5,8 +5,8 @@
 // A block owns 128 outputs (four tiles of 32 rows; two of gate and two of up, where epilogue is a GLU) and 32·wide
 // columns, wide being a 64th of its threads. Stages of 64 k of both come to shared memory as they are, two of them ahead.
 //
-// Shared memory: three stages of 16 KB and of 4608 bytes for each 32 columns; at the end 16 KB of sums for each of them
-// take their place; 384 bytes of numbers for each.
+// Shared memory: three stages of 16 KB and of 4608 bytes for each 32 columns; at the end 16640 bytes of sums for each
+// of them take their place; 384 bytes of numbers for each.
 //
 // variant: matmul_half_f16 -DF16
 // variant: matmul_half_bf16 -DBF16

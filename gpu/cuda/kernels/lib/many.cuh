@@ -20,8 +20,10 @@ struct Output {
 DEVICE uint rowOf(uint s, uint e) { return threadX() / 32 % 2 * 64 + s / 4 * 16 + e / 2 * 8 + lane() / 4; }
 DEVICE uint columnOf(uint s, uint e) { return threadX() / 64 * 32 + s % 4 * 8 + lane() % 4 * 2 + e % 2; }
 
-// totalOf is where number e of square s of this thread is kept between segments.
-DEVICE float &totalOf(float *totals, uint s, uint e) { return totals[(s * 4 + e) * blockThreads() + threadX()]; }
+// totalOf is where number e of square s of this thread is kept between segments. The odd stride keeps the threads of a warp
+// in different banks, and what is constant in an address so.
+constexpr uint totalStride = squares * 4 + 1;
+DEVICE float &totalOf(float *totals, uint s, uint e) { return totals[threadX() * totalStride + s * 4 + e]; }
 
 DEVICE void storeOne(const Output &o, uint row, uint column, float v) {
 	uint to = o.targets[column];
@@ -41,7 +43,7 @@ DEVICE void storeOne(const Output &o, uint row, uint column, float v) {
 DEVICE float outputAt(const float *totals, uint output, uint column) {
 	uint s = output % 32 / 16 * 4 + column % 32 / 8, e = output % 16 / 8 * 2 + column % 2;
 	uint thread = (column / 32 * 2 + output / 32) * 32 + output % 8 * 4 + column % 8 / 2;
-	return totals[(s * 4 + e) * blockThreads() + thread];
+	return totals[thread * totalStride + s * 4 + e];
 }
 
 // storeGated stores gate and up as one. Tiles of 32 rows of both alternate: a warp's first two squares of rows are of
