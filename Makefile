@@ -4,12 +4,13 @@
 GO ?= go
 
 # The packages whose code runs on several goroutines: these are tested a second time under the race detector, but for what
-# takes long. Left out are tests that compute on one goroutine alone, those of gpu/null of which TestHybrid has a case, and
-# gpu/vulkan's and gpu/cuda's own: there lavapipe's threads have crashed, at which the race detector does not look, nor at
-# what the fake driver's kernels do; gpu/exec, whose goroutines those are, is tested on gpu/null.
+# takes long. Left out are tests that compute on one goroutine alone, those of gpu/null of which TestHybrid has a case, a
+# perplexity whose way through the program is that of TestPerplexityAgainst, and gpu/vulkan's and gpu/cuda's own: there
+# lavapipe's threads have crashed, at which the race detector does not look, nor at what the fake driver's kernels do;
+# gpu/exec, whose goroutines those are, is tested on gpu/null.
 RACE := $(patsubst %,./%/...,$(wildcard actors server storage gpu/*/)) ./cpu ./cpu/vec ./cmd/sluice/...
 RACE := $(filter-out ./gpu/cuda/... ./gpu/vulkan/...,$(subst //,/,$(RACE))) ./gpu/vulkan/vk
-RACE_SKIP = ^Test(Compositions|RandomOrders|DroppedBarriers|AnyDivision|DealtBits)$$
+RACE_SKIP = ^Test(Compositions|RandomOrders|DroppedBarriers|AnyDivision|DealtBits|ForcedForms|PerplexityOfBytes)$$
 
 # The tests that -short leaves out, and the folders they are in. internal/lint sees to it that only tests ask.
 ASKING := $(shell grep -rl --include='*_test.go' 'testing[.]Short()' .)
@@ -80,9 +81,12 @@ portable:
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) build ./...
 
 # Unit tests, laws, goldens, the seeds of every fuzz target, and internal/lint. vet has just been. The limit is for what
-# hangs: where a machine is busy with other things, tests take many times as long.
+# hangs: where a machine is busy with other things, tests take many times as long. With MISSED=FILE these are only the
+# tests that lacked something where they ran with SLUICE_MISSED=FILE (internal/testref).
 test:
-	$(GO) test $(FRESH) -short -vet=off -timeout 45m ./...
+	$(GO) test $(FRESH) -short -vet=off -timeout 45m $(if $(MISSED),$(MISSED_TESTS),./...)
+missed = $(shell cut -d' ' -f$1 $(MISSED) | sort -u)
+MISSED_TESTS = -run '^($(subst $(space),|,$(call missed,2)))$$' $(call missed,1)
 
 # What test left out, and nothing else.
 empty :=
