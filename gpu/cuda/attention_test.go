@@ -150,6 +150,8 @@ var scenes = map[string]scene{
 	"wide":           {h: kernel.Heads{Query: 2, KV: 2, Features: 256, Dims: 256}, positions: []int{9, 130}},
 	"many heads":     {h: kernel.Heads{Query: 40, KV: 1, Features: 64, Dims: 64}, positions: []int{70, 129}},
 	"odd heads":      {h: kernel.Heads{Query: 14, KV: 2, Features: 96, Dims: 96}, positions: []int{7, 200}},
+	"deep":           {h: kernel.Heads{Query: 4, KV: 2, Features: 16, Dims: 16}, positions: []int{1100, 2100}},
+	"deep, window":   {h: kernel.Heads{Query: 2, KV: 1, Features: 64, Dims: 64}, positions: []int{2100}, window: 300},
 	"norms":          {h: kernel.Heads{Query: 4, KV: 2, Features: 128, Dims: 128}, positions: []int{5, 64}, norms: true},
 	"norms, no gain": {h: kernel.Heads{Query: 3, KV: 1, Features: 16, Dims: 8, Interleaved: true}, positions: []int{70}, norms: true},
 }
@@ -197,10 +199,11 @@ func TestAttendRows(t *testing.T) {
 	all := []struct {
 		features, first, window int
 		together                bool
-	}{{64, 495, 0, true}, {64, 495, 100, false}, {16, 495, 100, true}, {32, 45, 0, true}, {128, 45, 0, true},
+	}{{64, 495, 0, true}, {16, 2040, 0, true}, {64, 2040, 0, true}, {64, 495, 100, false},
+		{16, 495, 100, true}, {32, 45, 0, true}, {128, 45, 0, true},
 		{256, 45, 30, true}}
 	if testing.Short() {
-		all = all[:1]
+		all = all[:2]
 	}
 	for _, x := range all {
 		s := scene{h: kernel.Heads{Query: 6, KV: 2, Features: x.features, Dims: x.features}, window: x.window,
@@ -324,6 +327,7 @@ func TestAttendRowsAny(t *testing.T) {
 	}{
 		{h: kernel.Heads{Query: 8, KV: 2, Features: 64, Cache: backend.KVQ8.Format}, first: 500},
 		{h: kernel.Heads{Query: 2, KV: 1, Features: 96, Values: 128}, first: 60, window: 70},
+		{h: kernel.Heads{Query: 2, KV: 1, Features: 32, Values: 64}, first: 1030},
 		{h: kernel.Heads{Query: 2, KV: 2, Features: 32, Values: 64, Cache: backend.KVF32.Format}, first: 60, apart: true},
 		{h: kernel.Heads{Query: 4, KV: 1, Features: 64, Values: 512}, first: 40},
 		{h: kernel.Heads{Query: 1, KV: 1, Features: 64, Values: 256, Cache: backend.KVQ8.Format}, first: 120, window: 3},
