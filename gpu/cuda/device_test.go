@@ -5,6 +5,7 @@ package cuda
 import (
 	"errors"
 	"math"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -37,13 +38,23 @@ func engine(t testing.TB) *exec.Device {
 	return d.(*exec.Device)
 }
 
+// onCard says whether a test that takes the fake driver an hour may run; where not, it says so.
+func onCard(t testing.TB) bool {
+	t.Helper()
+	card := os.Getenv(testOn) == "card"
+	if !card {
+		t.Log("left to a card: the fake driver takes too long")
+	}
+	return card
+}
+
 // TestConformance has with -short a slice of itself, which reaches most kernels.
 func TestConformance(t *testing.T) {
 	if testing.Short() {
 		backendtest.Slice(t, engine(t), ref.New(), quant.Q8_0)
-		return
+	} else if onCard(t) {
+		backendtest.Conformance(t, engine(t), ref.New(), someTypes)
 	}
-	backendtest.Conformance(t, engine(t), ref.New(), someTypes)
 }
 
 // every is a device that every program must run on: where others may refuse, a test of it fails.
@@ -62,6 +73,9 @@ func TestFixtures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
 	}
+	if !onCard(t) {
+		return
+	}
 	backendtest.Fixtures(t, every{engine(t)}, archtest.Open, 10)
 }
 
@@ -69,6 +83,9 @@ func TestFixtures(t *testing.T) {
 func TestSpecimens(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
+	}
+	if !onCard(t) {
+		return
 	}
 	f, err := gguf.Open(filepath.Join(testref.Dir(t), "fixtures", "qwen3.gguf"))
 	require.NoError(t, err)
@@ -125,9 +142,12 @@ func (x *running) logits(tokens []int32, chunks ...int) (all []float32) {
 // TestMini compares the embedded model, whose weights are Q4_K and Q6_K, with the processor's logits, in chunks of any
 // size, to the bit.
 func TestMini(t *testing.T) {
-	tokens := make([]int32, 24)
 	if testing.Short() {
-		tokens = tokens[:6] // the fake driver takes its time
+		t.Skip("takes a minute on the fake driver")
+	}
+	tokens := make([]int32, 6)
+	if onCard(t) {
+		tokens = make([]int32, 40)
 	}
 	for i := range tokens {
 		tokens[i] = int32(i * 97 % 8000)
@@ -157,7 +177,10 @@ func apart(got, want []float32) float64 {
 // and bfloat16.
 func TestGolden(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes minutes on the fake driver")
+		t.Skip("takes minutes")
+	}
+	if !onCard(t) {
+		return
 	}
 	d := engine(t)
 	for _, name := range []string{"mini-Q4_K_M", "moe-Q4_K_M", "draft-bf16"} {
