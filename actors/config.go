@@ -53,7 +53,7 @@ type Model struct {
 	// NoRepack computes from the file's own bytes, where they are mapped: no loading, no memory for weights, slower.
 	NoRepack bool
 	// Speculate has tokens guessed from what the answer and its prompt say, and steps try as many as are worth their rows.
-	// Answers are the same. Nothing is guessed of a model with states.
+	// Answers are the same.
 	Speculate bool
 }
 

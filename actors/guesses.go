@@ -13,6 +13,7 @@ type guesses struct {
 	clock   *speculate.Clock                    // what rows of guesses cost
 	propose func(prompt []int32) batch.Proposer // of a test
 	took    time.Duration                       // what each step is said to have taken, by a test
+	again   bool                                // rows of accepted tokens are computed again, for their states
 	stats   *stats
 	tape    *tape
 	ended   time.Time // when the newest step of answers did
@@ -26,6 +27,7 @@ func (g *guesses) begin(q *sequence) {
 		q.Proposer = g.propose(q.Tokens[:q.Prompt])
 	case q.source != nil:
 		q.guesses = speculate.NewAdaptive(q.source, g.clock, 0)
+		q.guesses.Again = g.again
 		q.Proposer = q.guesses
 	}
 }
@@ -39,7 +41,8 @@ func (g *guesses) measured(m *step) {
 	}
 	g.ended = m.times.sampled
 	if m.decodes() && !m.contended {
-		g.clock.Observe(len(m.compute.Tokens), m.proposed(), cmp.Or(g.took, g.ended.Sub(from)))
+		rows := len(m.compute.Tokens)
+		g.clock.Observe(rows, rows-len(m.parts), cmp.Or(g.took, g.ended.Sub(from)))
 	}
 }
 

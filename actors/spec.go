@@ -190,7 +190,7 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 	if len(s.bound.States) > 0 {
 		s.limits.Redo = backend.BlockSize
 	}
-	s.guesses = m.Speculate && !s.bound.Whole && len(s.bound.States) == 0
+	s.guesses = m.Speculate && !s.bound.Whole
 	s.among = traits.Draws
 	for segment := range s.layout.Devices {
 		s.silent = append(s.silent, !traits.Of(&s.layout.Layout, segment).Clock)

@@ -98,20 +98,18 @@ func (m *step) left() bool { return m.meet.Swap(1) == 1 }
 func (*step) Late()      {}
 func (*step) Poisonous() {}
 
-// decodes says whether every sequence of the step has one row, and those of proposed tokens.
-func (m *step) decodes() bool { return len(m.compute.Tokens)-m.proposed() == len(m.parts) }
+// decodes says whether every sequence of the step has one row, and those of tokens that are proposed, or were.
+func (m *step) decodes() bool {
+	rows := 0
+	for i := range m.parts {
+		rows += m.parts[i].Rows - m.parts[i].Proposed - m.parts[i].Again
+	}
+	return rows == len(m.parts)
+}
 
 // answers says whether it has a row of an answer.
 func (m *step) answers() bool {
-	return slices.ContainsFunc(m.parts, func(p batch.Part) bool { return p.Rows-p.Proposed == 1 && p.Wanted > 0 })
-}
-
-// proposed counts the rows of proposed tokens.
-func (m *step) proposed() (n int) {
-	for i := range m.parts {
-		n += m.parts[i].Proposed
-	}
-	return n
+	return slices.ContainsFunc(m.parts, func(p batch.Part) bool { return p.Rows-p.Proposed-p.Again == 1 && p.Wanted > 0 })
 }
 
 // proposals are the proposed tokens of a part.

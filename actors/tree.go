@@ -180,7 +180,8 @@ func (h *House) schedulerChild(t *tenant) run.Child {
 		return &scheduler{
 			system: h.system, turns: h.turns, log: h.log, out: t.wiring.schedulerEdges, spec: t.spec, tape: t.tape,
 			streams: t.spec.streams(), lost: t.fail, stats: &t.stats, generations: &t.generations, incarnation: n,
-			guesses: guesses{propose: h.propose, took: h.took, stats: &t.stats, tape: t.tape},
+			guesses: guesses{propose: h.propose, took: h.took, again: len(t.spec.bound.States) > 0, stats: &t.stats,
+				tape: t.tape},
 		}
 	}}
 }

@@ -12,6 +12,7 @@ type Part struct {
 	Seq      *Seq
 	Rows     int
 	Proposed int // of Rows, the last ones: of tokens that the sequence may turn out to have
+	Again    int // of Rows, the first ones: of tokens that were accepted and left no state
 	Wanted   int // how many of the step's wanted rows are this part's: where it proposes, one more than that
 }
 
@@ -177,7 +178,10 @@ func (p *planner) add(q *Seq) {
 	} else {
 		p.step.Tokens = append(p.step.Tokens, q.Tokens[q.planned:q.planned+n]...)
 	}
-	proposed := 0
+	proposed, again := 0, 0
+	if want > 0 && p.s.decoding(q) {
+		again = n - 1
+	}
 	if q.Proposer != nil && want > 0 && p.s.decoding(q) {
 		proposed = p.propose(q, n)
 		n, want = n+proposed, want+proposed
@@ -189,7 +193,7 @@ func (p *planner) add(q *Seq) {
 	for i := n - want; i < n; i++ {
 		p.step.Wanted = append(p.step.Wanted, int32(row+i))
 	}
-	part := Part{Seq: q, Rows: n, Proposed: proposed, Wanted: want}
+	part := Part{Seq: q, Rows: n, Proposed: proposed, Again: again, Wanted: want}
 	p.parts = append(p.parts, part)
 	q.pending += part.gives()
 	p.s.charge(q.client, n)

@@ -21,6 +21,7 @@ type Adaptive struct {
 	trust  Trust // of the newest guesses
 	length int   // that Ready found for the text of so many tokens
 	at     int
+	Again  bool    // the rows of right guesses are computed once more, by the next step
 	mean   float64 // guesses of a step, of late
 	tries  int     // steps since another length was tried
 	buffer []int32
@@ -56,7 +57,12 @@ func (a *Adaptive) Propose(text []int32, n int, out []int32) []int32 {
 }
 
 // Settle tells how many guesses a step had, and how many were right: all those before the first that was not.
-func (a *Adaptive) Settle(guesses, right int) { a.known[a.trust].add(guesses, right) }
+func (a *Adaptive) Settle(guesses, right int) {
+	a.known[a.trust].add(guesses, right)
+	if a.Again {
+		a.mean += float64(right) / lateGuess
+	}
+}
 
 // least is the gain from which on tokens are guessed, of all sequences of a step together: times are not measured more
 // exactly.
@@ -105,8 +111,11 @@ func (a *Adaptive) beside(best, n int) int {
 // gain is how many times as many tokens steps give in their time with k guesses, each right so often, as without. The
 // other sequences of a step wait for them and get one token each.
 func (a *Adaptive) gain(right float64, k int) float64 {
-	rows := float64(a.clock.Rows())
-	return (rows - 1 + Expected(right, k)) / rows / (float64(k)*a.each + a.clock.Cost(k, a.clock.Others(a.mean)))
+	rows, gives, more := float64(a.clock.Rows()), Expected(right, k), k
+	if a.Again {
+		more += int(gives - 0.5)
+	}
+	return (rows - 1 + gives) / rows / (float64(k)*a.each + a.clock.Cost(more, a.clock.Others(a.mean)))
 }
 
 // worth is the gain of this sequence's guesses that is worth it.

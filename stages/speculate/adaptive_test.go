@@ -127,6 +127,22 @@ func TestDearGuesses(t *testing.T) {
 	require.NotEmpty(t, a.Propose([]int32{0}, MostGuesses, nil))
 }
 
+// Where rows of right guesses are computed again that is counted, too.
+func TestRowsAgain(t *testing.T) {
+	length := func(again bool, right, row float64) int {
+		a := NewAdaptive(&coin{1, rand.New(rand.NewPCG(3, 4))}, measured(Shape{Fixed: 1, Row: row}), 0)
+		a.Again = again
+		for range 9 {
+			a.known[Some].weigh(9*right, 9*(1-right))
+		}
+		return len(a.Propose([]int32{0}, MostGuesses, nil))
+	}
+	require.Greater(t, length(false, 0.9, 0.5), length(true, 0.9, 0.5))
+	require.Positive(t, length(true, 0.9, 0.05))
+	require.Zero(t, length(true, 0.9, 3))
+	require.Positive(t, length(false, 0.9, 3))
+}
+
 // No more is proposed than there is room for, and the same however often it is asked.
 func TestProposesWhatItIsReadyFor(t *testing.T) {
 	a := NewAdaptive(NewNGram([]int32{1, 2, 3, 4, 1, 2}, 6), measured(Shape{}), 0)
