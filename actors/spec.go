@@ -52,13 +52,20 @@ type Info struct {
 	Parameters   int64
 	WeightBytes  int64 // of all weights
 	Vocab        int
-	Trained      int           // positions the model was trained for
-	Context      int           // positions one request may hold here
-	Sequences    int           // computed at once; more wait
-	KVBytes      int64         // of a position, in all layers
+	Trained      int // positions the model was trained for
+	Context      int // positions one request may hold here
+	Sequences    int // computed at once; more wait
+	KV           KVInfo
 	Program      *ir.Bound     // what is computed; not to be changed
 	TemplateNote string        // how the chat template was found, if not in the file; for the user
 	Sampling     sample.Params // the model's own defaults, or the usual ones
+}
+
+// KVInfo is how a model's K and V are kept, once their blocks are full.
+type KVInfo struct {
+	Type         string  // of the cache: --kv
+	Bytes        int64   // of a position, in all layers
+	BitsK, BitsV float64 // of a value, scales and all
 }
 
 // specOf finds out about a model all that its file says.
@@ -197,7 +204,10 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 	}
 	s.info.Sequences = p.Sequences
 	s.room = prompt.Room{Vocab: s.bound.Vocab, Context: p.Context, Text: s.text()}
-	s.info.Context, s.info.KVBytes = p.Context, s.layout.KV.BlockBytes(s.bound.Program)/backend.BlockSize
+	s.info.Context = p.Context
+	k, v := s.layout.KV.Shares(s.bound.Program)
+	s.info.KV = KVInfo{Type: s.layout.KV.String(), Bytes: s.layout.KV.BlockBytes(s.bound.Program) / backend.BlockSize,
+		BitsK: k.Bits(), BitsV: v.Bits()}
 }
 
 // rowCosts is what rows of a step cost, in bytes, as far as it is known before any step: a row of weights that are in

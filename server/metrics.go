@@ -95,6 +95,10 @@ func (c engineCollector) Collect(out chan<- prometheus.Metric) {
 			for _, other := range c.compat {
 				other.collect(out, name, len(names) > 1, &snapshot, c.waiting(name))
 			}
+			const bits = "Bits of a cached value of K, and of V, scales and all."
+			send.gauge("kv_bits", bits, engine.Info.KV.BitsK, "of", "k")
+			send.gauge("kv_bits", bits, engine.Info.KV.BitsV, "of", "v")
+			send.gauge("kv_token_bytes", "Bytes of K and V of a token, in all layers.", float64(engine.Info.KV.Bytes))
 			for tier, bytes := range engine.Plan().ByTier() {
 				send.gauge("weights_bytes", "Bytes of weights by where their homes are.", float64(bytes), "tier", tier.String())
 			}

@@ -165,7 +165,9 @@ func TestModelList(t *testing.T) {
 	object := func(name string, f *gguf.File) string {
 		i := m.Engine(name).Info
 		return fmt.Sprintf(`{"id":"%s","object":"model","created":0,"owned_by":"sluice","status":{"value":"loaded"},"meta":{"architecture":"%s","n_vocab":%d,`+
-			`"n_ctx_train":%d,"n_ctx":%d,"n_params":%d,"size":%d}}`, name, i.Architecture, i.Vocab, i.Trained, i.Context, i.Parameters, bytesOf(f))
+			`"n_ctx_train":%d,"n_ctx":%d,"n_params":%d,"size":%d,`+
+			`"kv_type":"f16","kv_bytes_per_token":%d,"kv_bits_k":16,"kv_bits_v":16}}`, name, i.Architecture, i.Vocab, i.Trained,
+			i.Context, i.Parameters, bytesOf(f), i.KV.Bytes)
 	}
 	list := func() string {
 		status, body := r.get(t, "/v1/models")

@@ -35,7 +35,7 @@ func TestEndpoints(t *testing.T) {
 	require.Equal(t, 200, status)
 	for _, want := range []string{
 		`sluice_http_requests_total{route="/v1/completions",status="200"} 1`, "sluice_requests_total 1",
-		"sluice_answers_waiting 0", `sluice_kv_blocks{state="free"}`, `sluice_kv_moved_blocks_total{to="host"} 0`, `sluice_actor_restarts_total{actor="house/device"} 0`,
+		"sluice_answers_waiting 0", `sluice_kv_blocks{state="free"}`, `sluice_kv_bits{of="k"} 16`, `sluice_kv_token_bytes `, `sluice_kv_moved_blocks_total{to="host"} 0`, `sluice_actor_restarts_total{actor="house/device"} 0`,
 		`sluice_step_seconds_total{on="compute"}`, "sluice_first_token_seconds_count 1", `sluice_queue_seconds_bucket{le="0.0005"}`,
 		"sluice_between_tokens_seconds_count 2", `sluice_device_idle_seconds_total{cause="no_work",device="house/device"}`,
 		`sluice_device_computing_seconds_total{device="house/device"}`, `sluice_weights_bytes{tier="disk"} 0`, "go_goroutines", "process_resident_memory_bytes",

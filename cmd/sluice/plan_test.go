@@ -55,6 +55,15 @@ func TestPlanText(t *testing.T) {
 	require.Equal(t, exitDone, plan(t, "--ram", "5M").code)
 }
 
+// TestPlanKVTypes: the plan says how many bits cached values take, and the cache comes to no more, but for open blocks.
+func TestPlanKVTypes(t *testing.T) {
+	o := plan(t, "--kv-k", "q4", "--kv-v", "tq3")
+	require.Contains(t, o.stdout, "KV cache, 1.7 KiB a token: q4/tq3, 4.5 and 3.125 bits")
+	o = plan(t, "--kv-k", "q4", "--kv-v", "tq3", "--json")
+	require.Regexp(t, `"kv_type": ?"q4/tq3"`, o.stdout)
+	require.Regexp(t, `"kv_bits_v": ?3.125`, o.stdout)
+}
+
 // TestPlanKVHost: what waits beside the cache is shown, and has to be there.
 func TestPlanKVHost(t *testing.T) {
 	o := plan(t, "--kv-host", "64M")
@@ -87,6 +96,10 @@ func TestPlanJSON(t *testing.T) {
 			AtEnd           float64 `json:"prefill_at_end"`
 		}
 		Streamed float64 `json:"streamed_bytes_per_token"`
+		KV       string  `json:"kv_type"`
+		KVBytes  int64   `json:"kv_bytes_per_token"`
+		BitsK    float64 `json:"kv_bits_k"`
+		BitsV    float64 `json:"kv_bits_v"`
 	}
 	d := json.NewDecoder(strings.NewReader(o.stdout))
 	d.DisallowUnknownFields()
@@ -98,6 +111,8 @@ func TestPlanJSON(t *testing.T) {
 	require.LessOrEqual(t, got.Tiers[0].Weights, int64(8<<20))
 	require.Positive(t, got.Tiers[0].KV)
 	require.Positive(t, got.Tiers[0].Scratch)
+	require.Equal(t, []any{"f16", 16.0, 16.0}, []any{got.KV, got.BitsK, got.BitsV})
+	require.Positive(t, got.KVBytes)
 	disk := int64(0)
 	for _, g := range got.Groups {
 		require.Contains(t, []string{"device", "disk"}, g.Home)

@@ -31,6 +31,11 @@ type modelMeta struct {
 	Context      int    `json:"n_ctx"`
 	Parameters   int64  `json:"n_params"`
 	Size         int64  `json:"size"`
+
+	KV      string  `json:"kv_type"` // of what is cached of each token
+	KVBytes int64   `json:"kv_bytes_per_token"`
+	BitsK   float64 `json:"kv_bits_k"` // of a value, scales and all
+	BitsV   float64 `json:"kv_bits_v"`
 }
 
 func (a *api) object(e *answer.Entry) modelObject {
@@ -42,7 +47,8 @@ func (a *api) object(e *answer.Entry) modelObject {
 	}
 	if e.Model != nil {
 		i := &e.Model.Engine.Info
-		o.Meta = &modelMeta{i.Architecture, i.Vocab, i.Trained, i.Context, i.Parameters, i.WeightBytes}
+		o.Meta = &modelMeta{i.Architecture, i.Vocab, i.Trained, i.Context, i.Parameters, i.WeightBytes,
+			i.KV.Type, i.KV.Bytes, i.KV.BitsK, i.KV.BitsV}
 	}
 	return o
 }

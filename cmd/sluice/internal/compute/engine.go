@@ -173,7 +173,7 @@ func logLoading(log zerolog.Logger, engine *actors.Engine, began, opened, ready 
 func (f *Flags) summarize(e *env.Env, log zerolog.Logger, d backend.Device, engine *actors.Engine, took time.Duration) {
 	info, blocks := &engine.Info, engine.Snapshot().KV
 	_, weights := engine.Loaded()
-	cache := int64(blocks.Free+blocks.Cached+blocks.Used) * backend.BlockSize * info.KVBytes
+	cache := int64(blocks.Free+blocks.Cached+blocks.Used) * backend.BlockSize * info.KV.Bytes
 	log.Info().Str("model", info.Name).Str("architecture", info.Architecture).
 		Str("parameters", env.Parameters(info.Parameters)).Int("context", info.Context).Str("kv", f.Formats().String()).
 		Int("threads", cmp.Or(f.Threads, runtime.NumCPU())).Str("kernels", d.Name()).

@@ -189,7 +189,7 @@ func (m *measurement) work(w *actors.Work) report.Work {
 	load := report.Load{Steps: float64(w.Steps), Rows: float64(w.Rows), Wanted: float64(w.Wanted),
 		Sequences: float64(w.Sequences), Positions: float64(w.Positions), Seen: float64(w.Seen)}
 	return report.Work{Steps: load.Steps, Time: w.Time, Gaps: w.Gaps,
-		Cost: report.Cost(info.Program, float64(info.KVBytes), load)}
+		Cost: report.Cost(info.Program, float64(info.KV.Bytes), load)}
 }
 
 // tokens are random ones, which no cache has seen.

@@ -79,7 +79,11 @@ type (
 		Copied   float64      `json:"copied_bytes_per_token,omitempty"` // to a device with memory of its own
 		Layers   int          `json:"host_layers,omitempty"`            // that the processor computes beside it, the first ones
 		KVHost   int64        `json:"kv_host,omitempty"`                // bytes for what the cache has no room for
-		Experts  int          `json:"host_experts,omitempty"`           // layers of which it computes nothing but the experts
+		KV       string       `json:"kv_type"`
+		KVBytes  int64        `json:"kv_bytes_per_token"`
+		KVBitsK  float64      `json:"kv_bits_k"` // of a value, scales and all
+		KVBitsV  float64      `json:"kv_bits_v"`
+		Experts  int          `json:"host_experts,omitempty"` // layers of which it computes nothing but the experts
 	}
 	jsonTier struct {
 		Name    string `json:"name"`
@@ -110,6 +114,7 @@ func (t *planText) json() PlanJSON {
 	disk := jsonTier{Name: place.Disk.String(), Weights: p.Model.ByTier()[place.Disk]}
 	out := PlanJSON{Expected: jsonExpected{expected.Decode, expected.Prefill, t.atEnd,
 		expected.First, expected.Fill}, Streamed: expected.Streamed, Copied: expected.Copied, KVHost: p.Model.Host().Spilled,
+		KV: p.Info.KV.Type, KVBytes: p.Info.KV.Bytes, KVBitsK: p.Info.KV.BitsK, KVBitsV: p.Info.KV.BitsV,
 		Layers: p.Model.HostLayers(p.Info.Program.Program), Experts: p.Model.HostExperts(p.Info.Program.Program)}
 	for _, h := range p.Model.Homes {
 		out.Groups = append(out.Groups, jsonGroup{h.Group.Segment, h.Group.Expert, h.Tier.String(), h.Group.Bytes})
@@ -250,7 +255,7 @@ func (t *planText) bar(w io.Writer) {
 		bytes int64
 	}{
 		{"█", "resident weights", weights - slots}, {"▓", "slots", slots}, {"▒", "slabs", p.Slabs},
-		{"░", "KV cache", p.Memory.KV}, {"·", "scratch", p.Memory.Scratch},
+		{"░", t.cache(), p.Memory.KV}, {"·", "scratch", p.Memory.Scratch},
 	}
 	memory, bounds := "memory", "; --ram bounds the weights, slots and slabs"
 	if p.Apart {
@@ -289,6 +294,12 @@ func (t *planText) bar(w io.Writer) {
 		fmt.Fprintf(w, "memory: %s for what the KV cache has no room for (--kv-host)\n", env.BinarySize(host.Spilled))
 	}
 	fmt.Fprintln(w)
+}
+
+// cache is what the KV cache is.
+func (t *planText) cache() string {
+	kv := &t.plan.Info.KV
+	return fmt.Sprintf("KV cache, %s a token: %s, %.4g and %.4g bits", env.BinarySize(kv.Bytes), kv.Type, kv.BitsK, kv.BitsV)
 }
 
 // slots is the bytes that groups share.
