@@ -56,7 +56,7 @@ type keyProduct struct {
 	chunk    int   // bytes from the codes of 16 positions to the next
 	scale    int   // and of their scales
 	groups   int   // at least 1
-	passes   int
+	passes   int   // left, of a register of positions
 	at       *byte // codes of a pass
 	scaleAt  *byte
 	table    [16]byte
@@ -80,6 +80,7 @@ func (k *CodedKeys) Multiply(isa ISA, scores []float32, queries []byte, rows int
 		numbers: codesPart * k.parts(), features: (k.Features + 7) &^ 7, chunk: chunk, scale: 2 * Lanes * k.scales(),
 		table: k.table(),
 	}
+	p.passes, p.at, p.scaleAt = Block/Lanes, p.codes, p.scales // the assembly sets them anew for each group
 	if len(next) > 0 {
 		p.next = at(next)
 	}
@@ -201,7 +202,7 @@ type valueProduct struct {
 	row     int   // bytes from sums to sums
 	passes  int   // of a register of features
 	groups  int   // at least 1
-	left    int
+	left    int // of the passes
 	table   [16]byte
 }
 
@@ -239,7 +240,7 @@ func (v *CodedValues) Multiply(isa ISA, sums []float32, stride int, weights []by
 					p.passes = many
 					runValuesAVX512(&p, v.Bits, group, v.Levels != nil)
 				}
-				p.next = p.codes
+				p.next, p.left = p.codes, 0
 			}
 		}
 	}
