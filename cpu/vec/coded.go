@@ -202,7 +202,7 @@ type valueProduct struct {
 	row     int   // bytes from sums to sums
 	passes  int   // of a register of features
 	groups  int   // at least 1
-	left    int // of the passes
+	left    int   // of the passes
 	table   [16]byte
 }
 
