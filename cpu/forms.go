@@ -314,7 +314,7 @@ func (v scaledValues) multiply(isa vec.ISA, q *queries, p *vec.Product, weights 
 	multiplyBytes(isa, q, p, in.block[lo*v.stride:], next)
 }
 
-// loadedKeys is as a form has it that there are no kernels for. It is read once for all queries that share a head.
+// loadedKeys holds keys in a form that has no kernels. They are decoded once for all queries that share a head.
 type loadedKeys struct {
 	unscaled
 	floating

@@ -15,8 +15,8 @@ import (
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
-// read, from an uploader to the reader, asks for bytes of a file in memory: a slab's, or a slot's of a device. The same
-// struct returns as the answer, data being exactly those bytes.
+// read is an uploader's request to the reader: bytes of a file, to be read into a slab, or into a slot on a device. The
+// same struct returns as the answer, data being exactly those bytes.
 // Wide: question and answer are one message, which allocates nothing.
 type read struct {
 	by     string

@@ -49,8 +49,8 @@ func (w *weight) row(dst []float32, i int) {
 	}
 }
 
-// cache is the keys and values of one layer, by slot: block and position in it. They are kept as float32, as the
-// cache's format gives them back.
+// cache is the keys and values of one layer, by block and position in it. They are kept as float32, as the cache's
+// format gives them back.
 type cache struct {
 	ir.KVLayer
 	format backend.Format

@@ -11,7 +11,7 @@ var linearOp = operation{
 	},
 }
 
-// Linear multiplies by the matrix name of out rows, and adds its bias if the file has one.
+// Linear multiplies x by the weight matrix called name, which has out rows, and adds its bias if the file has one.
 func (b *Builder) Linear(x Value, name string, out int) Value {
 	bias := NoRef
 	if b.Has(name + ".bias") {

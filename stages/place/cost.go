@@ -36,8 +36,9 @@ func (s *Speeds) of(device int) (x Speed) {
 	return x
 }
 
-// What kernels reach of Memory when a few rows are computed, and of Multiply with long prompts: docs/performance.md. A
-// device's own kernels reach nearly all of Memory, but wait for one another: docs/gpu-figures.md.
+// Fractions of the measured peaks (Speed.Memory, Speed.Multiply) that kernels reach: of Memory in steps of few rows, of
+// Multiply in long prompts (docs/performance.md). A GPU's kernels reach nearly all of Memory, but wait for one another
+// (docs/gpu-figures.md).
 const (
 	reachMemory   = 0.85
 	reachOwn      = 0.95

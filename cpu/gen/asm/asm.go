@@ -2,8 +2,8 @@
 // registers.
 //
 // A routine is written once for all instruction sets. Operands stand in the order of Go's assembler: the result is last.
-// Where routines work on rows of lanes, mostly 16, these are one zmm register, two ymm registers side by side, or as much
-// memory (vec.go): an instruction on them becomes one for each part. What the instruction sets do not spell alike is a word
+// A row of lanes, mostly 16, is held in one zmm register, in two ymm registers side by side, or in memory of that size
+// (vec.go): an instruction on a row is emitted once for each part. What the instruction sets do not spell alike is a word
 // there: the end of a row by masks (Partial), comparisons (NotLess, Where), halves of a row onto each other (Fold).
 package asm
 

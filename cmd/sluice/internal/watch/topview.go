@@ -106,7 +106,7 @@ func (t *topView) earlier(m *server.ModelInside) (was server.ModelInside) {
 	return was
 }
 
-// unloaded names the models that nobody asks for, in one line: a folder may have many.
+// unloaded lists, in one line, the models that are not loaded and that nobody waits for: a folder may have many.
 func (t *topView) unloaded() string {
 	var names []string
 	for i := range t.now.Models {
