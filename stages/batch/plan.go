@@ -179,7 +179,7 @@ func (p *planner) add(q *Seq) {
 		p.step.Tokens = append(p.step.Tokens, q.Tokens[q.planned:q.planned+n]...)
 	}
 	proposed, again := 0, 0
-	if want > 0 && p.s.decoding(q) {
+	if want > 0 && p.s.decoding(q) && !q.reading() {
 		again = n - 1
 	}
 	if q.Proposer != nil && want > 0 && p.s.decoding(q) {

@@ -57,7 +57,8 @@ func (m *sim) known(id ID, prompt []int32, most, count int) *Seq {
 // proposing is drawing, with four tokens proposed of a sequence in a step.
 var proposing = Limits{Seqs: 8, Rows: 128, Wanted: 16, Beside: 32, Draws: true, Proposed: 4}
 
-// As TestPlanInFlight, with three steps in flight. “(n)” are rows of proposed tokens, counted in “+”; all are right.
+// As TestPlanInFlight, with three steps in flight. “(n)” are rows of proposed tokens, counted in “+”, “^n” those of
+// accepted ones that are computed again; all are right.
 func TestPlanProposed(t *testing.T) {
 	states, all := kv.Class{Blocks: 64, Window: backend.Window(ir.Class{State: true})}, kv.Class{Blocks: 64}
 	tests := []struct {
@@ -81,7 +82,7 @@ func TestPlanProposed(t *testing.T) {
 			}, []string{"1 0+3*, 2 0+125", "2 125+32", "…", "1 3+3(2)*, 2 157+32", "…", "…", "1 6+3(2)*, 2 189+32"}},
 		{"what was accepted is computed once more for states", func(l *Limits) { l.Redo = backend.BlockSize },
 			[]kv.Class{states, all}, func(m *sim) { m.known(1, prompt(62, 0), 9, 4) },
-			[]string{"1 0+62*", "…", "1 62+5(4)*", "…", "1 63+7(2)*", "…", "idle"}},
+			[]string{"1 0+62*", "…", "1 62+5(4)*", "…", "1 63+7(2)^4*", "…", "idle"}},
 		{"a suspect has nothing proposed", nil, []kv.Class{all}, func(m *sim) { m.known(1, prompt(3, 0), 9, 4).strikes = 1 },
 			[]string{"1 0+3*", "…", "1 3+5(4)*"}},
 	}

@@ -389,6 +389,9 @@ func (m *sim) describe() string {
 		if p.Proposed > 0 {
 			fmt.Fprintf(&b, "(%d)", p.Proposed)
 		}
+		if p.Again > 0 {
+			fmt.Fprintf(&b, "^%d", p.Again)
+		}
 		if p.Wanted > 0 {
 			b.WriteString("*")
 		}

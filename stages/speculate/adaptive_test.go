@@ -200,7 +200,7 @@ func playTogether(n int, right, held float64, d device, until float64) float64 {
 		all[i] = NewAdaptive(&coin{right, rand.New(rand.NewPCG(3, uint64(i)))}, clock, 0)
 		texts[i] = []int32{0}
 	}
-	spent, plain, tokens := 0.0, 0.0, 0
+	spent, tokens := 0.0, 0
 	for spent < until {
 		guessed := 0
 		for i, a := range all {
@@ -221,8 +221,7 @@ func playTogether(n int, right, held float64, d device, until float64) float64 {
 		}
 		clock.Observe(n+guessed, guessed, time.Duration(took*float64(time.Second)))
 	}
-	plain = float64(tokens) / float64(n) * d(n)
-	return plain / spent
+	return float64(tokens) / float64(n) * d(n) / spent
 }
 
 // Sequences that guess together lose next to nothing where rows are dear, also on a machine that does other work: where
