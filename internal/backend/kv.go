@@ -97,9 +97,9 @@ func (kv KV) Of(c ir.Class) Format {
 	return kv.Format
 }
 
-// Sealing is a program for caches of these formats: p with one more class for each class whose format seals blocks, or p
-// itself if none does. New rows are stored in blocks of the additional class. Their owner frees such a block as soon as
-// its contents are settled, as it frees blocks behind a window.
+// Sealing is a program for caches of these formats: p with one more class for each class whose format seals blocks, or
+// p itself if none does. New rows are stored in blocks of the additional class. Their owner frees such a block as soon
+// as its contents are settled, as it frees blocks behind a window.
 func (kv KV) Sealing(p *ir.Program) *ir.Program {
 	var recent []int // by class
 	sealing := *p

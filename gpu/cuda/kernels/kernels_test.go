@@ -50,8 +50,8 @@ func TestModules(t *testing.T) {
 	require.Equal(t, names, Names())
 }
 
-// TestAssembles: NVIDIA's assembler, where somebody has it, takes every module; it says what spills. clang does not look
-// at inline assembly.
+// TestAssembles: NVIDIA's assembler, where somebody has it, takes every module; it says what spills. clang does not
+// look at inline assembly.
 func TestAssembles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
