@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/ask"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/measure"
+	"github.com/sluice-ai/sluice/gpu/cuda/fake"
 	"github.com/sluice-ai/sluice/gpu/vulkan"
 	"github.com/sluice-ai/sluice/internal/report"
 	"github.com/sluice-ai/sluice/internal/testref"
@@ -54,6 +55,30 @@ func TestDeviceFlag(t *testing.T) {
 	o = sluice("", "run", "--device", "cpu", "--fast-prefill", "-n", "1", "hi")
 	require.Equal(t, exitUsage, o.code)
 	require.Contains(t, o.stderr, "--fast-prefill is of GPUs")
+}
+
+// TestCUDAFlag: the embedded model answers on CUDA as on the processor; without a driver it is said what is missing.
+func TestCUDAFlag(t *testing.T) {
+	t.Setenv("SLUICE_CUDA_LIBRARY", "libnothing.so.1")
+	o := sluice("", "run", "--device", "cuda", "-n", "1", "hi")
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, "--device cuda: CUDA needs NVIDIA's driver")
+
+	t.Setenv("SLUICE_CUDA_LIBRARY", fake.Library(t))
+	o = sluice("", "run", "--device", "cuda:1", "-n", "1", "hi")
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, "there is no CUDA device 1: there are 1")
+	o = sluice("", "run", "--device", "cuda", "--fast-prefill", "-n", "1", "hi")
+	require.Equal(t, exitUsage, o.code)
+	if testing.Short() {
+		return
+	}
+	answer := func(device string) string {
+		e, _ := envtest.CachingEnv(t, "run", "--device", device, "-n", "3", "--temp", "0", "hi")
+		require.Zero(t, run(e), "%s", e.Stderr)
+		return e.Stdout.(interface{ String() string }).String()
+	}
+	require.Equal(t, answer("cpu"), answer("cuda"))
 }
 
 // TestAutoSaysWhatItTook: one line, whatever this machine has.

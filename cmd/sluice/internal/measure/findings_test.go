@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/gpu/cuda/fake"
 	"github.com/sluice-ai/sluice/gpu/vulkan"
 	"github.com/sluice-ai/sluice/internal/testref"
 )
@@ -79,4 +80,20 @@ func TestDoctorSaysWithoutWhat(t *testing.T) {
 	require.Contains(t, f.State, "cannot be used: it has no storageBuffer16BitAccess")
 	require.NotEmpty(t, f.Do)
 	require.Contains(t, without("nothing")[0].State, `without "nothing", which is no capability`)
+}
+
+// TestCards: doctor lists NVIDIA's cards, or says what is missing, which is no fault of a machine.
+func TestCards(t *testing.T) {
+	t.Setenv("SLUICE_CUDA_LIBRARY", fake.Library(t))
+	all := cards()
+	require.Len(t, all, 1)
+	require.True(t, all[0].OK)
+	require.Contains(t, all[0].State, "cuda:0 processor that plays a card, 16.0 GiB")
+	require.Contains(t, all[0].State, "compute capability 8.0, 4 multiprocessors, driver of CUDA 12.4")
+
+	t.Setenv("SLUICE_CUDA_LIBRARY", "libnothing.so.1")
+	all = cards()
+	require.Len(t, all, 1)
+	require.True(t, all[0].OK)
+	require.Contains(t, all[0].State, "none: CUDA needs NVIDIA's driver")
 }
