@@ -71,7 +71,11 @@ func (k *Kernels) matMul(r *recording, m *kernel.MatVec, wide int) error {
 		groups = uint32(e.Entries)
 	}
 	grid := [3]uint32{parts(m.W.RowTiles(), tall/kernel.TileRows), groups, 1}
-	return launch(k, r, moduleOf("matmul", m.W.Type), "matMul", grid, 64*wide, manyShared(tile.Of(m.W.Type), wide), a)
+	layout, name := tile.Of(m.W.Type), "matMulShared"
+	if layout == tile.Q6_K || wide < 4 {
+		name = "matMulFree" // Q6_K needs the registers, and small blocks leave them
+	}
+	return launch(k, r, moduleOf("matmul", m.W.Type), name, grid, 64*wide, manyShared(layout, wide), a)
 }
 
 // Gathers implements kernel.Table.

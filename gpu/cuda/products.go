@@ -89,7 +89,7 @@ type matVecArgs struct {
 
 	eps float32
 
-	tiles, prologue, epilogue, extras, act, groups, summed, pad uint32
+	tiles, prologue, epilogue, extras, act, groups, summed, _ uint32
 }
 
 // matVecShape is how a mat-vec is dispatched.

@@ -308,7 +308,7 @@ DEVICE void sumUp(const Sources &s, uint segment, float *totals) {
 	}
 }
 
-KERNEL_BLOCKS(matMul, Args, 256, 2) {
+DEVICE void matMul(const Args &a) {
 	uint columns = blockThreads() / 2;
 	float *totals = dynamicShared<float>();
 	uint8_t *stages = reinterpret_cast<uint8_t *>(totals + totalStride * blockThreads());
@@ -342,3 +342,7 @@ KERNEL_BLOCKS(matMul, Args, 256, 2) {
 	sumUp({weights, rowTiles, a.x, rows, a.kTiles, columns, stages}, a.segment, totals);
 	storeAll({a.y, a.bias, a.residual, a.rows, a.yStride, a.epilogue, a.extras, a.act, expert, targets}, totals);
 }
+
+// Two large blocks that share a processor hide each other's waits, with few registers; others take as many as they need.
+KERNEL_BLOCKS(matMulShared, Args, 256, 2) { matMul(a); }
+KERNEL(matMulFree, Args, 256) { matMul(a); }
