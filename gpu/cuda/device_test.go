@@ -38,23 +38,25 @@ func engine(t testing.TB) *exec.Device {
 	return d.(*exec.Device)
 }
 
-// onCard says whether a test that takes the fake driver an hour may run; where not, it says so.
-func onCard(t testing.TB) bool {
+// onCard says whether tests compute on a card.
+func onCard() bool { return os.Getenv(testOn) == "card" }
+
+// needsCard skips a test that takes the fake driver an hour.
+func needsCard(t testing.TB) {
 	t.Helper()
-	card := os.Getenv(testOn) == "card"
-	if !card {
-		t.Log("left to a card: the fake driver takes too long")
+	if !onCard() {
+		t.Skip("the fake driver takes too long: " + testOn + "=card")
 	}
-	return card
 }
 
 // TestConformance has with -short a slice of itself, which reaches most kernels.
 func TestConformance(t *testing.T) {
 	if testing.Short() {
 		backendtest.Slice(t, engine(t), ref.New(), quant.Q8_0)
-	} else if onCard(t) {
-		backendtest.Conformance(t, engine(t), ref.New(), someTypes)
+		return
 	}
+	needsCard(t)
+	backendtest.Conformance(t, engine(t), ref.New(), someTypes)
 }
 
 // every is a device that every program must run on: where others may refuse, a test of it fails.
@@ -73,9 +75,7 @@ func TestFixtures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
 	}
-	if !onCard(t) {
-		return
-	}
+	needsCard(t)
 	backendtest.Fixtures(t, every{engine(t)}, archtest.Open, 10)
 }
 
@@ -84,9 +84,7 @@ func TestSpecimens(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	if !onCard(t) {
-		return
-	}
+	needsCard(t)
 	f, err := gguf.Open(filepath.Join(testref.Dir(t), "fixtures", "qwen3.gguf"))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, f.Close()) }()
@@ -146,7 +144,7 @@ func TestMini(t *testing.T) {
 		t.Skip("takes a minute on the fake driver")
 	}
 	tokens := make([]int32, 6)
-	if onCard(t) {
+	if onCard() {
 		tokens = make([]int32, 40)
 	}
 	for i := range tokens {
@@ -179,9 +177,7 @@ func TestGolden(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
 	}
-	if !onCard(t) {
-		return
-	}
+	needsCard(t)
 	d := engine(t)
 	for _, name := range []string{"mini-Q4_K_M", "moe-Q4_K_M", "draft-bf16"} {
 		m := archtest.Open(t, filepath.Join(testref.Dir(t), "models", name+".gguf"), nil)
