@@ -2,9 +2,6 @@ package actors
 
 import (
 	"errors"
-	"fmt"
-	"slices"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
@@ -12,7 +9,6 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
@@ -44,9 +40,7 @@ type device struct {
 	kept        *deviceMemory
 	incarnation int
 	order       *batch.Turns
-	idle        *trace.Wait
-	why         func(trace.Cause) trace.Cause // refines the cause of an open wait
-	timed       *timed                        // nil: the device does not say when segments ran
+	spent       accounts
 	at          cursor
 	watchdog    watchdog
 	flying      int // steps of all models
@@ -115,7 +109,7 @@ func (d *device) Receive(c actor.Context) {
 
 func (d *device) start(c actor.Context) {
 	d.closeModels()
-	d.idle.Begin(now(), d.absent(), trace.Nothing())
+	d.spent.open()
 	for g := range d.kept.all() {
 		d.order.Enter(g.index)
 		g.gen, g.owed, g.queue, g.flying = 0, nil, nil, nil
@@ -232,9 +226,7 @@ func (d *device) take(g *guest) {
 // leave begins the end of a model's stay.
 func (d *device) leave(g *guest) {
 	g.leaving = true
-	if cause, open := d.idle.Open(); open && cause == trace.Unknown { // no step of it will say so
-		d.idle.Until(now(), d.why(cause))
-	}
+	d.spent.leave()
 	d.take(g)
 	d.depart(g)
 }
@@ -380,7 +372,9 @@ func (d *device) next() {
 	for d.at.step == nil && d.flying < d.flight {
 		i, ok := d.order.Next()
 		if !ok {
-			d.rest()
+			if d.flying == 0 {
+				d.spent.rest(d.kept.all())
+			}
 			return
 		}
 		g := d.kept.guests[i]
@@ -404,7 +398,7 @@ func (d *device) compute(g *guest, m *step) {
 	m.ran = m.ran[:0]
 	m.times.waited = 0
 	m.times.started = now()
-	d.began(m)
+	d.spent.begin(m)
 	d.at.begin(g, m)
 	d.resume()
 }
@@ -435,7 +429,7 @@ func (d *device) computed(m *step) {
 	}
 	g := d.guest(m)
 	d.flying--
-	d.ended(g, m)
+	d.spent.end(g, m, d.flying == 0)
 	d.order.Took(g.index, m.times.took+m.times.waited)
 	m.contended = d.order.Contended(g.index)
 	if len(g.queue) > 0 {
@@ -454,90 +448,9 @@ func (d *device) computed(m *step) {
 // lost has the device opened afresh: nothing that runs on it will end well. The step that it was at, if any, is to
 // blame if the device hung, and no other.
 func (d *device) lost(err error, during *step) {
-	at := now()
-	if during != nil && errors.Is(err, backend.ErrHung) {
-		during = d.kept.oldest(during) // those after it ended with it
-		d.kept.blame(d.guest(during), at, err)
-	} else {
-		during = nil
-	}
-	d.kept.working.Store(during)
-	d.kept.lost = slices.DeleteFunc(d.kept.lost, func(t time.Time) bool { return at.Sub(t) >= lostWindow })
-	if d.kept.lost = append(d.kept.lost, at); len(d.kept.lost) <= mostLost {
-		panic(err)
-	}
-	d.out.broken.Send(&run.Failed{Err: fmt.Errorf("given up, for the %dth time within %s: %w", len(d.kept.lost), lostWindow,
-		err)})
-}
-
-// rest says why the device has nothing to compute, where it knows: its actor has handled what there was.
-func (d *device) rest() {
-	if d.flying > 0 {
+	if given := d.kept.lose(now(), err, during); given != nil {
+		d.out.broken.Send(&run.Failed{Err: given})
 		return
 	}
-	why, none := trace.Unknown, true
-	for g := range d.kept.all() {
-		none = none && g.leaving
-		switch {
-		case len(g.queue) > 0:
-			why = trace.OtherModel
-		case !g.resident && why == trace.Unknown && !g.refused:
-			why = d.absent()
-		}
-	}
-	if none {
-		why = trace.NoWork
-	}
-	if cause, open := d.idle.Open(); open && cause == why {
-		return
-	}
-	at := now()
-	for g := range d.kept.all() {
-		if len(g.queue) > 0 {
-			d.explain(g.queue[0], at)
-		}
-	}
-	d.idle.Begin(at, why, trace.Nothing())
-}
-
-// absent is why weights are not there.
-func (d *device) absent() trace.Cause {
-	if d.incarnation > 0 {
-		return trace.Restarting
-	}
-	return trace.Loading
-}
-
-// explain says what the device waited for until it has a step, if it did not know.
-func (d *device) explain(m *step, at time.Time) {
-	if cause, open := d.idle.Open(); open && cause == trace.Unknown {
-		m.delays.explain(d.idle, m.times.planned, at)
-	}
-}
-
-// began ends the device's wait for a step.
-func (d *device) began(m *step) {
-	d.explain(m, m.times.started)
-	if _, open := d.idle.Open(); open && d.timed != nil {
-		d.timed.begin(m.times.started)
-	}
-	d.idle.End(m.times.started)
-}
-
-// ended writes a step's span, and begins to wait for another.
-func (d *device) ended(g *guest, m *step) {
-	kind := trace.Prefill
-	if m.decodes() {
-		kind = trace.Decode
-	}
-	from, to := m.times.started, m.times.computed
-	m.times.took = to.Sub(from) - m.times.waited
-	if d.timed != nil && len(m.ran) > 0 {
-		from, to, m.times.took = d.timed.step(g, m)
-	}
-	g.stats.spans.Record(kind, trace.OfStep(m.number), soonest(m.times.planned, from), from, to)
-	if d.flying == 0 {
-		d.idle.Begin(to, trace.Unknown, trace.Nothing())
-		d.idle.Until(m.times.computed, trace.Host)
-	}
+	panic(err)
 }

@@ -18,7 +18,7 @@
 //	kv, sequence, tape, pace    whose rows are in it, and in which blocks; what is recorded, and learnt for the next one
 //	guest, stay                 the device's models, which come and go
 //	cursor, watchdog            where it is in a step, which weights that lacks, for how long it waits
-//	timed                       what a device says that it did, and the cause of each gap
+//	timed, accounts             what a device says that it did, and the cause of each gap
 //	device                      whose turn it is
 //	guesses                     who guesses tokens, and what that costs and gives
 //	sampler, scheduler          what comes of a step, and the next one

@@ -167,13 +167,33 @@ func (s *spec) takes() (all []int64) {
 	return all
 }
 
-// measured corrects what a model takes of a device's own memory, once it is laid out there.
-func (h *House) measured(t *tenant, m backend.Memory) {
+// measured corrects what a model takes of devices' own memory, once it is laid out there.
+func (h *House) measured(t *tenant, m *backend.Memory) {
+	own := ownOf(m, h.device.Traits())
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if p := &t.spec.plan; p.Apart() && !p.Divided() {
-		t.stay.takes[1] = m.Weights + m.KV + m.Scratch
+	for i := range own {
+		if i > 0 && own[i] != nil {
+			t.stay.takes[i] = own[i].Own()
+		}
 	}
+}
+
+// ownOf is what a model has of devices' own memory, by device as plans have them; nil of those that have none.
+func ownOf(m *backend.Memory, t backend.Traits) (all []*backend.Memory) {
+	devices := devicesOf(t)
+	for i := range devices {
+		var own *backend.Memory
+		switch {
+		case devices[i].Memory != backend.OwnMemory:
+		case m.Devices != nil:
+			own = &m.Devices[i]
+		case i == len(devices)-1: // the others compute nothing of it
+			own = m
+		}
+		all = append(all, own)
+	}
+	return all
 }
 
 // barred ends a model that harms others, and keeps it out for a while.

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/internal/backend"
 )
 
 type (
@@ -71,6 +73,23 @@ func (m *deviceMemory) blame(g *guest, at time.Time, err error) {
 	g.refused = true
 	g.tell.barred(fmt.Errorf("computing it hung the device %d times within %s, which other models need: it is refused for so "+
 		"long: run it alone, or on another device: %w", len(g.hung), lostWindow, err))
+}
+
+// lose notes that the device was lost. The step that it was at, if any, is to blame if the device hung, and no other.
+// An error gives the device up.
+func (m *deviceMemory) lose(at time.Time, err error, during *step) error {
+	if during != nil && errors.Is(err, backend.ErrHung) {
+		during = m.oldest(during) // those after it ended with it
+		m.blame(m.guests[during.guest], at, err)
+	} else {
+		during = nil
+	}
+	m.working.Store(during)
+	m.lost = slices.DeleteFunc(m.lost, func(t time.Time) bool { return at.Sub(t) >= lostWindow })
+	if m.lost = append(m.lost, at); len(m.lost) <= mostLost {
+		return nil
+	}
+	return fmt.Errorf("given up, for the %dth time within %s: %w", len(m.lost), lostWindow, err)
 }
 
 // oldest is the step that the device began first, of those that run there and the one that has just failed.

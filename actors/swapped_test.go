@@ -113,11 +113,11 @@ func TestSurviveSwaps(t *testing.T) {
 	s.house = h
 	all, want := prompts(4), map[string][]string{}
 	const plenty = 1 << 40
-	room := swap.Room{Host: plenty, Device: plenty}
+	room := swap.Room{Host: plenty, Devices: []int64{plenty}}
 	lent := &housed{s, room}
 	short := func(r *swap.Room) *int64 { // what there is too little of
 		if devicetest.OnGPU() {
-			return &r.Device
+			return &r.Devices[0]
 		}
 		return &r.Host
 	}

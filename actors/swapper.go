@@ -90,15 +90,19 @@ func (s *housed) Measure(_ context.Context, name string) (room swap.Room, err er
 func (s *housed) need(m *Model, p *Plan) (r swap.Room) {
 	switch {
 	case p.Apart:
-		r = swap.Room{Host: p.Model.Host().Weights + p.Slabs, Device: p.Memory.Weights}
-		if m.VRAM == 0 { // of what is free, all has to come
-			r.Device += p.Memory.KV + p.Memory.Scratch
+		r = swap.Room{Host: p.Model.Host().Weights + p.Slabs}
+		for i, own := range ownOf(&p.Memory, p.Traits)[1:] {
+			takes := p.Model.Takes[i+1].Weights
+			if m.VRAM == 0 && own != nil { // of what is free, all has to come
+				takes += own.KV + own.Scratch
+			}
+			r.Devices = append(r.Devices, takes)
 		}
 	case !m.NoRepack:
 		r.Host = p.Model.Host().Weights + p.Slabs
 	}
 	r.Host += p.Model.Host().Spilled
-	return swap.Room{Host: min(r.Host, s.room.Host), Device: min(r.Device, s.room.Device)}
+	return r.Within(s.room)
 }
 
 // bounded is the budget for weights of a model for which there is so much room, with blocks that its caches have no
@@ -120,7 +124,7 @@ func (s *housed) Load(ctx context.Context, name string, room swap.Room, progress
 	return s.Enter(ctx, h, name, func(m *Model) {
 		m.Weights = bounded(m, h.Traits(), room.Host)
 		if m.VRAM > 0 {
-			m.VRAM = room.Device
+			m.VRAM = slices.Max(room.Devices)
 		}
 		told := m.Progress
 		m.Progress = func(done, total int64) {

@@ -88,7 +88,7 @@ func (h *House) newGuest(t *tenant) *guest {
 		timed:  traits.Clock,
 		tell: guestNews{
 			ready: func() { t.health.set(nil) }, fail: t.fail, barred: func(err error) { h.barred(t, err) },
-			measured: func(m backend.Memory) { h.measured(t, m) },
+			measured: func(m backend.Memory) { h.measured(t, &m) },
 			gone:     sync.OnceFunc(func() { close(t.stay.gone) }),
 		},
 	}
@@ -119,13 +119,14 @@ func (h *House) newDevice(incarnation int) *device {
 	d := &device{
 		out: h.wiring.deviceEdges, tiers: h.wiring.tiers, graph: h.wiring.graph, system: h.system, turns: h.turns,
 		log: h.log, backend: h.device, slabs: h.slabs, kept: h.kept, incarnation: incarnation,
-		order: batch.NewTurns(0), idle: h.watch.idle, why: h.watch.why, flight: traits.Flight,
+		order: batch.NewTurns(0), flight: traits.Flight,
+		spent:    accounts{idle: h.watch.idle, why: h.watch.why, again: incarnation > 0},
 		at:       cursor{turns: h.turns, idle: h.watch.idle, working: &h.kept.working},
 		watchdog: watchdog{most: h.late, debt: &h.wiring.tiers.Debt, wake: h.wiring.deviceEdges.overdue},
 	}
 	if traits.Clock {
 		d.at.idle = trace.Aside()
-		d.timed = &timed{idle: d.idle, held: d.at.idle}
+		d.spent.timed = &timed{idle: d.spent.idle, held: d.at.idle}
 	}
 	return d
 }

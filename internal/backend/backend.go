@@ -88,7 +88,13 @@ func (t *Traits) Of(c *Layout, segment int) *Traits {
 }
 
 // Memory is what a compiled model occupies, in bytes. Host is of the program's memory, where the others are not.
-type Memory struct{ Weights, KV, Scratch, Host int64 }
+type Memory struct {
+	Weights, KV, Scratch, Host int64
+	Devices                    []Memory // of each device that a composition is of; nil: it is of one
+}
+
+// Own is what it occupies of its device's own memory.
+func (m *Memory) Own() int64 { return m.Weights + m.KV + m.Scratch }
 
 // Device compiles programs.
 type Device interface {

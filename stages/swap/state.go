@@ -8,13 +8,37 @@ import (
 
 // Room is memory for models, by where it is.
 type Room struct {
-	Host   int64 // of the program
-	Device int64 // of a device that has its own
+	Host    int64   // of the program
+	Devices []int64 // of each device that has its own; what is left out is 0
 }
 
-func (r Room) plus(o Room) Room  { return Room{r.Host + o.Host, r.Device + o.Device} }
-func (r Room) minus(o Room) Room { return Room{r.Host - o.Host, r.Device - o.Device} }
-func (r Room) holds(o Room) bool { return o.Host <= r.Host && o.Device <= r.Device }
+// On is what there is on a device.
+func (r Room) On(device int) int64 {
+	if device < len(r.Devices) {
+		return r.Devices[device]
+	}
+	return 0
+}
+
+// each combines two, place by place.
+func (r Room) each(o Room, f func(a, b int64) int64) Room {
+	sum := Room{Host: f(r.Host, o.Host)}
+	for i := range max(len(r.Devices), len(o.Devices)) {
+		sum.Devices = append(sum.Devices, f(r.On(i), o.On(i)))
+	}
+	return sum
+}
+
+func (r Room) plus(o Room) Room  { return r.each(o, func(a, b int64) int64 { return a + b }) }
+func (r Room) minus(o Room) Room { return r.each(o, func(a, b int64) int64 { return a - b }) }
+
+// Within is the part of it that another one has place for.
+func (r Room) Within(o Room) Room { return r.each(o, func(a, b int64) int64 { return min(a, b) }) }
+
+func (r Room) holds(o Room) bool {
+	left := r.minus(o)
+	return left.Host >= 0 && !slices.ContainsFunc(left.Devices, func(n int64) bool { return n < 0 })
+}
 
 // Limits say what there is, and for how long.
 type Limits struct {

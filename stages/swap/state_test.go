@@ -292,3 +292,15 @@ func (w *world) finish(r *rapid.T) {
 		w.take(r, w.Tick(w.at))
 	}
 }
+
+// TestRoomIsOfEachDevice: what has no room on one device does not fit, however much another one has.
+func TestRoomIsOfEachDevice(t *testing.T) {
+	two := Room{Host: 10, Devices: []int64{4, 4}}
+	require.True(t, two.holds(Room{Host: 10, Devices: []int64{4, 4}}))
+	require.True(t, two.holds(Room{Devices: []int64{3}}))
+	require.False(t, two.holds(Room{Devices: []int64{5, 1}}))
+	require.False(t, two.holds(Room{Devices: []int64{0, 0, 1}}), "of a device that is not there")
+	require.False(t, Room{}.holds(Room{Devices: []int64{1}}))
+	require.Equal(t, Room{Host: 3, Devices: []int64{4, 1}}, Room{Host: 3, Devices: []int64{5, 1}}.Within(two))
+	require.Equal(t, Room{Host: 11, Devices: []int64{5, 4}}, two.plus(Room{Host: 1, Devices: []int64{1}}))
+}

@@ -68,7 +68,7 @@ func (d *Device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	if err := c.Check(p, d.Traits()); err != nil {
 		return nil, err
 	}
-	m := &model{program: p.Program, config: c, entered: -1}
+	m := &model{program: p.Program, config: c, devices: len(d.devices), entered: -1}
 	if err := m.compile(d, p); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
@@ -86,7 +86,7 @@ func (m *model) compile(d *Device, p *ir.Bound) error {
 			continue
 		}
 		x, err := newMember(d.devices[at], p, m.config, mine, m.ran)
-		m.members = append(m.members, x)
+		x.device, m.members = at, append(m.members, x)
 		if err != nil {
 			return fmt.Errorf("on %s: %w", d.devices[at].Name(), err)
 		}

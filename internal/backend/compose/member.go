@@ -12,6 +12,7 @@ import (
 // member is a device with what it computes of a program.
 type member struct {
 	backend.Model
+	device int // by number
 	ring   []*backend.Step
 	ends   bool   // the program ends here
 	own    bool   // the device has memory of its own

@@ -17,6 +17,7 @@ type model struct {
 	program        *ir.Program
 	config         backend.Config
 	members        []*member
+	devices        int       // those that compute nothing, too
 	of             []*member // by segment
 	steps          []*backend.Step
 	links          *links
@@ -215,9 +216,11 @@ func (m *model) Place(group, slot int, data [][]byte) error {
 
 // Memory counts as the program's what devices take that compute there, beside one with memory of its own.
 func (m *model) Memory() (all backend.Memory) {
+	all.Devices = make([]backend.Memory, m.devices)
 	own := slices.ContainsFunc(m.members, func(x *member) bool { return x.own })
 	for _, x := range m.members {
 		of := x.Memory()
+		all.Devices[x.device] = of
 		if all.Host += of.Host; own && !x.own {
 			all.Host += of.Weights + of.KV + of.Scratch
 			continue

@@ -57,16 +57,28 @@ func openLoader(e *env.Env, f *compute.Flags, models catalog, keepAlive time.Dur
 	if l.room.Host == 0 {
 		l.room.Host = place.ForWeights(memory, false)
 	}
-	if t := house.Traits(); t.Memory == backend.OwnMemory {
-		l.room.Device = int64(f.VRAM)
-		if l.room.Device == 0 {
-			l.room.Device = place.ForWeights(t.Free, true)
+	for _, t := range beyond(house.Traits()) {
+		room := int64(f.VRAM)
+		if room == 0 {
+			room = place.ForWeights(t.Free, true)
 		}
+		l.room.Devices = append(l.room.Devices, room)
 	}
 	l.limitHeap(memory)
 	limits := swap.Limits{Room: l.room, KeepAlive: keepAlive, Queue: waitingRequests}
 	l.swapper = actors.NewSwapper(l, limits, f.Logger(e))
 	return l, nil
+}
+
+// beyond are the devices that have memory of their own, in the order of plans.
+func beyond(t backend.Traits) []backend.Traits {
+	switch {
+	case t.Devices != nil:
+		return t.Devices[1:]
+	case t.Memory == backend.OwnMemory:
+		return []backend.Traits{t}
+	}
+	return nil
 }
 
 // close unloads all, and closes the house.

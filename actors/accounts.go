@@ -1,0 +1,95 @@
+package actors
+
+import (
+	"iter"
+	"time"
+
+	"github.com/sluice-ai/sluice/internal/trace"
+)
+
+// accounts say what a device's time went to: steps, and what it waited for between them. They belong to its actor.
+type accounts struct {
+	idle  *trace.Wait
+	why   func(trace.Cause) trace.Cause // refines the cause of an open wait
+	timed *timed                        // nil: the device does not say when segments ran
+	again bool                          // it was started again
+}
+
+// open begins with a device that has no weights.
+func (a *accounts) open() { a.idle.Begin(now(), a.absent(), trace.Nothing()) }
+
+// absent is why weights are not there.
+func (a *accounts) absent() trace.Cause {
+	if a.again {
+		return trace.Restarting
+	}
+	return trace.Loading
+}
+
+// leave hears that a model leaves: no step of it will say what the device waited for.
+func (a *accounts) leave() {
+	if cause, open := a.idle.Open(); open && cause == trace.Unknown {
+		a.idle.Until(now(), a.why(cause))
+	}
+}
+
+// rest says why the device has nothing to compute, where it knows: its actor has handled what there was.
+func (a *accounts) rest(all iter.Seq[*guest]) {
+	why, none := trace.Unknown, true
+	for g := range all {
+		none = none && g.leaving
+		switch {
+		case len(g.queue) > 0:
+			why = trace.OtherModel
+		case !g.resident && why == trace.Unknown && !g.refused:
+			why = a.absent()
+		}
+	}
+	if none {
+		why = trace.NoWork
+	}
+	if cause, open := a.idle.Open(); open && cause == why {
+		return
+	}
+	at := now()
+	for g := range all {
+		if len(g.queue) > 0 {
+			a.explain(g.queue[0], at)
+		}
+	}
+	a.idle.Begin(at, why, trace.Nothing())
+}
+
+// explain says what the device waited for until it has a step, if it did not know.
+func (a *accounts) explain(m *step, at time.Time) {
+	if cause, open := a.idle.Open(); open && cause == trace.Unknown {
+		m.delays.explain(a.idle, m.times.planned, at)
+	}
+}
+
+// begin ends the device's wait for a step.
+func (a *accounts) begin(m *step) {
+	a.explain(m, m.times.started)
+	if _, open := a.idle.Open(); open && a.timed != nil {
+		a.timed.begin(m.times.started)
+	}
+	a.idle.End(m.times.started)
+}
+
+// end writes a step's span. It begins to wait for another one, if this was the last that the device had.
+func (a *accounts) end(g *guest, m *step, last bool) {
+	kind := trace.Prefill
+	if m.decodes() {
+		kind = trace.Decode
+	}
+	from, to := m.times.started, m.times.computed
+	m.times.took = to.Sub(from) - m.times.waited
+	if a.timed != nil && len(m.ran) > 0 {
+		from, to, m.times.took = a.timed.step(g, m)
+	}
+	g.stats.spans.Record(kind, trace.OfStep(m.number), soonest(m.times.planned, from), from, to)
+	if last {
+		a.idle.Begin(to, trace.Unknown, trace.Nothing())
+		a.idle.Until(m.times.computed, trace.Host)
+	}
+}
