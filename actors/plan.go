@@ -17,7 +17,7 @@ type Plan struct {
 	Model     place.Model
 	Slabs     int64          // bytes through which weights travel
 	Memory    backend.Memory // of the device: its weights, KV and scratch
-	Available int64          // bytes that the machine has for all, or the device if it has memory of its own
+	Available int64          // bytes that the machine has for all, or the devices if they have memory of their own
 	Apart     bool           // it has
 	Traits    backend.Traits // of the device
 }
@@ -30,7 +30,10 @@ func PlanFor(m *Model, d backend.Device) (*Plan, error) {
 	}
 	p := &Plan{Info: specs[0].info, Model: plan.Models[0], Slabs: plan.SlabBytes(), Available: mem.Available()}
 	if p.Traits = d.Traits(); p.Traits.Memory == backend.OwnMemory {
-		p.Apart, p.Available = true, p.Traits.Free
+		p.Apart, p.Available = true, 0
+		for _, d := range devicesOf(p.Traits)[1:] {
+			p.Available += d.Free
+		}
 	}
 	p.Memory, err = measure(specs[0], d)
 	if p.Memory.Weights = p.Model.Host().Weights; p.Apart {

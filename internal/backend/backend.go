@@ -44,6 +44,7 @@ type Traits struct {
 	// computes in the program's memory. What is not dealt is computed by the last one, whose traits these are. nil: it is
 	// one.
 	Devices []Traits
+	Name    string // of one of Devices
 
 	// Apart says that a model multiplies rows of prompts in another way than rows of answers, which has other bits: a
 	// step has rows of one kind, and Step.Prompt says of which. nil: it never does.

@@ -180,7 +180,11 @@ func (x *step) prefill(all *Speeds, device int) float64 {
 	s := all.of(device)
 	computing := over(x.ops, s.Multiply*reachMultiply) + over(x.attend, s.Attend*reachAttend) +
 		over(x.values, s.Gate*reachGate)
-	return max(computing, over(x.computed, s.Memory*x.reach(&s)), over(x.read(), all.Disk), over(x.moved(), s.Bus))
+	took := max(computing, over(x.computed, s.Memory*x.reach(&s)), over(x.read(), all.Disk), over(x.moved(), s.Bus))
+	if x.apart { // its link is waited for
+		took += x.crosses*turns*s.Turn + over(x.crossing, s.Bus)
+	}
+	return took
 }
 
 // cacheBytes is the KV of a position, in all layers of each device.
@@ -209,6 +213,7 @@ type step struct {
 	apart    bool    // the device has memory of its own
 	launches float64 // of kernels that wait for one another
 	crosses  float64 // values that go there, or from there, through the program's memory
+	crossing float64 // bytes of these
 	layers   []mixture
 	uses     float64 // of experts, in all layers
 	missed   float64 // of these
@@ -253,7 +258,7 @@ func (x *step) decode(all *Speeds, device int) float64 {
 	memory := s.Memory * x.reach(&s)
 	seconds, copies := over(x.dense, memory), x.copies
 	if x.apart {
-		seconds += x.launches*s.Launch + x.crosses*turns*s.Turn
+		seconds += x.launches*s.Launch + x.crosses*turns*s.Turn + over(x.crossing, s.Bus)
 	}
 	for _, l := range x.layers {
 		copied := over(l.kept, s.Bus) + l.copies*s.Copy
@@ -273,10 +278,13 @@ func (m *Model) cost(p *ir.Bound, rows float64) []*step {
 		steps[d] = &step{apart: m.own[d]}
 	}
 	for _, c := range backend.Crossings(p, m.Devices) {
+		bytes := 4 * rows * float64(p.Widths[c.Value])
 		if c.From >= 0 {
 			steps[m.Devices[c.From]].crosses++
+			steps[m.Devices[c.From]].crossing += bytes
 		}
 		steps[m.Devices[c.To]].crosses++
+		steps[m.Devices[c.To]].crossing += bytes
 	}
 	of := func(g *ir.Group) *step { return steps[m.Devices[g.Segment]] }
 	shelves := map[int]*Shelf{}

@@ -102,6 +102,17 @@ func TestExpectCards(t *testing.T) {
 	require.Positive(t, crossings)
 	s.Devices[1].Turn, s.Devices[2].Turn = turn, turn
 	require.InEpsilon(t, 1/(seconds+float64(2*crossings)*turns*turn), m.Expect(p, s, 1, 0).Decode, 1e-3)
+	whole := float64(m.Rows)
+	require.InEpsilon(t, whole/e.Prefill+turns*turn*float64(crossings), whole/m.Expect(p, s, 1, 0).Prefill, 1e-3)
+
+	s.Devices[1].Turn, s.Devices[2].Turn = 0, 0
+	s.Devices[2].Bus = 1e9 // a slow link
+	bytes[0] = 0
+	for _, c := range backend.Crossings(p, m.Devices) {
+		bytes[0] += 4 * float64(p.Widths[c.Value])
+	}
+	require.InEpsilon(t, 1/(seconds+bytes[0]/1e9), m.Expect(p, s, 1, 0).Decode, 1e-3)
+	require.InEpsilon(t, whole/e.Prefill+whole*bytes[0]/1e9, whole/m.Expect(p, s, 1, 0).Prefill, 0.02)
 }
 
 // TestDeal: whatever the program and the devices, each segment has a device that there is, the end the last one, and no

@@ -35,6 +35,7 @@ type told struct {
 }
 
 func (d told) Traits() backend.Traits { return d.traits }
+func (d told) Name() string           { return d.traits.Name }
 
 // TestTraits: steps in flight are as many as each device allows that computes beside the program. What the last one
 // says of itself holds for what is not dealt.

@@ -34,6 +34,7 @@ func (d *Device) Traits() backend.Traits {
 	var aparts []func(*ir.Bound) bool
 	for _, x := range d.devices {
 		of := x.Traits()
+		of.Name = x.Name()
 		t.Devices = append(t.Devices, of)
 		if of.Threads == 0 {
 			t.Flight = min(t.Flight, of.Flight)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,14 +19,14 @@ import (
 	"github.com/sluice-ai/sluice/stages/place"
 )
 
-// The names of devices. A number after cudaDevice or vulkanDevice and a colon names one of several.
+// The names of devices. Numbers after cudaDevice or vulkanDevice and a colon name one of several cards, or several.
 const (
 	cpuDevice    = "cpu"
 	cudaDevice   = "cuda"
 	vulkanDevice = "vulkan"
 	autoDevice   = "auto"
 
-	devices = "want cpu, cuda, cuda:N, vulkan, vulkan:N or auto"
+	devices = "want cpu, cuda, cuda:N, vulkan, vulkan:N, vulkan:N,M or auto"
 )
 
 // layers are those that a GPU computes: a number, or one of these.
@@ -85,10 +86,10 @@ func (f *Flags) OpenDevice(e *env.Env) (backend.Device, error) {
 	if f.GPULayers > 0 || f.GPULayers == autoLayers || f.CPUExperts > 0 {
 		usual = autoDevice
 	}
-	name, number, numbered := strings.Cut(cmp.Or(asked, usual), ":")
-	n, err := strconv.Atoi(number)
+	name, list, numbered := strings.Cut(cmp.Or(asked, usual), ":")
+	numbers, err := numbersOf(cmp.Or(list, "0"))
 	switch {
-	case numbered && (name != vulkanDevice && name != cudaDevice || err != nil || n < 0):
+	case numbered && (name != vulkanDevice && name != cudaDevice || list == "" || err != nil):
 		return nil, env.Usagef("%s is %q: "+devices, from, asked)
 	case name != cpuDevice && f.NoRepack && name != autoDevice:
 		return nil, env.Usagef("--no-repack computes from the mapped file, which a GPU cannot reach: leave it out, or compute " +
@@ -105,25 +106,52 @@ func (f *Flags) OpenDevice(e *env.Env) (backend.Device, error) {
 		(name == cudaDevice || name == vulkanDevice || name == autoDevice) && f.GPULayers == 0:
 		return f.processor(e)
 	case name == cudaDevice: // the driver's first one is its fastest
-		d, err := cuda.Open(n, cuda.Options{Cache: kernelCache()})
-		return f.both(e, d, onDevice(from, asked, err))
+		return f.together(e, asked, numbers, func(n int) (backend.Device, error) {
+			return cuda.Open(n, cuda.Options{Cache: kernelCache()})
+		})
 	case numbered:
-		d, err := vulkan.Open(n, f.gpu(e))
-		return f.both(e, d, onDevice(from, asked, err))
+		return f.together(e, asked, numbers, func(n int) (backend.Device, error) { return vulkan.Open(n, f.gpu(e)) })
 	case name == vulkanDevice:
-		d, err := vulkan.OpenBest(f.gpu(e))
-		return f.both(e, d, onDevice(from, asked, err))
+		return f.together(e, asked, numbers, func(int) (backend.Device, error) { return vulkan.OpenBest(f.gpu(e)) })
 	case name == autoDevice:
 		return f.best(e)
 	}
 	return nil, env.Usagef("%s is %q: "+devices, from, asked)
 }
 
-func onDevice(from, asked string, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", from, asked, err)
+// numbersOf reads the numbers of cards, with commas between. Each is named once.
+func numbersOf(list string) (all []int, err error) {
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || slices.Contains(all, n) {
+			return nil, fmt.Errorf("%q is no number of another card", text)
+		}
+		all = append(all, n)
 	}
-	return nil
+	return all, nil
+}
+
+// together is cards of one API, with the processor as their host, which computes the layers that are not theirs. Each
+// has layers of its own, in the order in which they were named.
+func (f *Flags) together(e *env.Env, asked string, numbers []int, open func(n int) (backend.Device, error)) (
+	backend.Device, error) {
+	var cards []backend.Device
+	for _, n := range numbers {
+		d, err := open(n)
+		if err != nil {
+			return nil, closed(fmt.Errorf("--device %s: %w", asked, err), cards)
+		}
+		cards = append(cards, d)
+	}
+	return f.beside(e, cards...)
+}
+
+// closed closes cards that nobody will use, since there was an error.
+func closed(err error, cards []backend.Device) error {
+	for _, d := range cards {
+		err = errors.Join(err, d.Close())
+	}
+	return err
 }
 
 // best takes a GPU, if there is one that can be used.
@@ -143,19 +171,16 @@ func (f *Flags) best(e *env.Env) (backend.Device, error) {
 		return d, cpuErr
 	}
 	fmt.Fprintf(e.Stderr, "sluice: computing on %s\n", d.Name())
-	return f.both(e, d, nil)
+	return f.beside(e, d)
 }
 
-// both is a GPU with the processor as its host, which computes the layers that are not the GPU's.
-func (f *Flags) both(e *env.Env, gpu backend.Device, err error) (backend.Device, error) {
-	if err != nil {
-		return nil, err
-	}
+// beside is cards with the processor before them.
+func (f *Flags) beside(e *env.Env, cards ...backend.Device) (backend.Device, error) {
 	host, err := f.processor(e)
 	if err != nil {
-		return nil, errors.Join(err, gpu.Close())
+		return nil, closed(err, cards)
 	}
-	return compose.New(host, gpu), nil
+	return compose.New(append([]backend.Device{host}, cards...)...), nil
 }
 
 func (f *Flags) processor(e *env.Env) (backend.Device, error) {

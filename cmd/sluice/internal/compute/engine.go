@@ -36,9 +36,9 @@ type Flags struct {
 	CacheFlags
 	Ctx         int      `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what a measurement needs, else what the model was trained for, as memory allows."`
 	RAM         env.Size `name:"ram" placeholder:"SIZE" help:"Memory for weights, such as 6G or 800M (powers of 1024); what does not fit is streamed from the file. Default: all of them, if they fit this machine."`
-	VRAM        env.Size `name:"vram" placeholder:"SIZE" help:"Memory of the GPU for weights, such as 6G; what does not fit waits in this machine's memory, as far as --ram goes, and is copied when it is needed. Default: all of them, if they fit."`
+	VRAM        env.Size `name:"vram" placeholder:"SIZE" help:"Memory of the GPU for weights, of each if there are several, such as 6G; what does not fit waits in this machine's memory, as far as --ram goes, and is copied when it is needed. Default: all of them, if they fit."`
 	Mirror      string   `name:"mirror" placeholder:"DIR" help:"Folder with a copy of the model, on another drive: weights that are read come from both, as fast as each can."`
-	Device      string   `placeholder:"NAME" help:"Where models are computed: cpu, cuda, cuda:N, vulkan, vulkan:N (sluice doctor lists them), or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else cpu."`
+	Device      string   `placeholder:"NAME" help:"Where models are computed: cpu, cuda, cuda:N, vulkan, vulkan:N (sluice doctor lists them), vulkan:N,M, several cards of which each computes some layers, or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else cpu."`
 	GPULayers   layers   `name:"gpu-layers" placeholder:"N" default:"all" help:"Layers that a GPU computes, the last ones, with the head; this machine's processor computes the others, from its own memory. 0: the GPU computes none. all (the default): what does not fit is copied there for each token. auto: either, or as with --cpu-experts, whichever is predicted to be sooner."`
 	CPUExperts  int      `name:"cpu-experts" placeholder:"N" help:"Layers whose experts this machine's processor computes, from its own memory, while a GPU computes all else: the first ones that have any. Default: 0, what does not fit is copied there for each token."`
 	Speculate   string   `name:"speculate" enum:"auto,ngram,off" default:"auto" help:"Guess tokens of an answer, as many as make it faster; the answer is the same. ngram: from what it and its prompt say, or the client expects. auto: by all means that there are, but not where speed is measured (bench). Default: auto."`
@@ -194,8 +194,12 @@ func announce(e *env.Env, engine *actors.Engine, file *gguf.File, d backend.Devi
 	plan := engine.Plan()
 	own, host := plan.Beyond().Weights, plan.Host().Weights
 	if plan.Divided() {
-		fmt.Fprintf(e.Stderr, "sluice: %s is divided: %s of %s are on the GPU, %s in memory\n", env.Printable(engine.Info.Name),
-			env.BinarySize(own), env.BinarySize(engine.Info.WeightBytes), env.BinarySize(host))
+		where := "the GPU"
+		if n := len(cards(d)); n > 1 {
+			where = env.Count(n, "GPU")
+		}
+		fmt.Fprintf(e.Stderr, "sluice: %s is divided: %s of %s are on %s, %s in memory\n", env.Printable(engine.Info.Name),
+			env.BinarySize(own), env.BinarySize(engine.Info.WeightBytes), where, env.BinarySize(host))
 	}
 	if !plan.Streams() {
 		return

@@ -64,11 +64,23 @@ const (
 func (s *Speeds) Planned(d backend.Device) place.Speeds {
 	processor := place.Speed{Memory: s.Memory, Multiply: s.Multiply, Attend: s.Attend, Gate: s.Gate}
 	all := place.Speeds{Disk: s.Disk, Devices: []place.Speed{processor}}
-	if x, apart := s.Devices[d.Name()]; apart {
+	for _, card := range cards(d) {
+		x := s.Devices[card.Name]
 		all.Devices = append(all.Devices,
 			place.Speed{Bus: x.Bus, Memory: x.Memory, Copy: x.Copy, Launch: x.Launch, Turn: x.Turn})
 	}
 	return all
+}
+
+// cards are the devices of one that have memory of their own, in the order of plans.
+func cards(d backend.Device) []backend.Traits {
+	t := d.Traits()
+	all := t.Devices
+	if all == nil {
+		t.Name = d.Name()
+		all = []backend.Traits{t}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(t backend.Traits) bool { return t.Memory != backend.OwnMemory })
 }
 
 // SpeedsOf are those that a plan of a file for a device goes by.
@@ -113,16 +125,19 @@ func recallOne(e *env.Env, file source.Source, d backend.Device) (s Speeds, err 
 		}
 		s.Devices = devices // they stay as they were measured
 	}
-	if s.Devices[d.Name()].Copy == 0 && d.Traits().Memory == backend.OwnMemory {
+	for _, card := range cards(d) {
+		if s.Devices[card.Name].Copy != 0 {
+			continue // or that of another one like it
+		}
 		var rates backend.Rates // of one that cannot be measured there are none
-		if m := d.Traits().Meter; m != nil {
-			if rates, err = m.Rates(); err != nil {
-				return s, fmt.Errorf("measuring %s: %w", d.Name(), err)
+		if card.Meter != nil {
+			if rates, err = card.Meter.Rates(); err != nil {
+				return s, fmt.Errorf("measuring %s: %w", card.Name, err)
 			}
 		}
 		all := map[string]deviceSpeeds{}
 		maps.Copy(all, s.Devices)
-		all[d.Name()] = deviceSpeeds(rates)
+		all[card.Name] = deviceSpeeds(rates)
 		s.Devices, known = all, false
 	}
 	if !known {

@@ -108,3 +108,39 @@ func TestMirrorAddsItsDisk(t *testing.T) {
 		require.EqualValues(t, rate, s.Disk)
 	}
 }
+
+// named is a card of several that can be measured, and counts how often it is.
+type named struct {
+	metered
+	name  string
+	rate  float64
+	asked *int
+}
+
+func (n named) Name() string { return n.name }
+func (n named) Traits() backend.Traits {
+	return backend.Traits{Memory: backend.OwnMemory, Meter: n}
+}
+func (n named) Rates() (backend.Rates, error) {
+	*n.asked++
+	return backend.Rates{Bus: n.rate, Copy: 1}, nil
+}
+
+// TestLinksOfCards: each kind of card is measured once, with its link, and plans go by those of each device.
+func TestLinksOfCards(t *testing.T) {
+	e, _ := envtest.CachingEnv(t)
+	require.NoError(t, Keep(e, Speeds{Machine: machineName(), FileSystem: "none", Memory: 7, Attend: 8, Gate: 9}))
+	host, err := cpu.New(1, "")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, host.Close()) }()
+	asked := 0
+	d := compose.New(host, named{name: "a", rate: 1, asked: &asked}, named{name: "b", rate: 2, asked: &asked},
+		named{name: "a", rate: 3, asked: &asked})
+	for range 2 {
+		s, err := Recall(e, source.Source{}, d)
+		require.NoError(t, err)
+		require.Equal(t, 2, asked)
+		a, processor := place.Speed{Bus: 1, Copy: 1}, place.Speed{Memory: 7, Attend: 8, Gate: 9}
+		require.Equal(t, []place.Speed{processor, a, {Bus: 2, Copy: 1}, a}, s.Planned(d).Devices)
+	}
+}
