@@ -60,7 +60,7 @@ func (k *kvOwner) Receive(c actor.Context) {
 		}
 	case *run.Flush:
 		k.gen = m.Gen
-		k.cache.Reset()
+		k.cache.Lose()                // what lies in the host's memory is there in the next generation, too
 		k.waiting, k.spare = nil, nil // older moves may still be in a mailbox
 		k.out.move.Reset()
 		m.Done()

@@ -187,6 +187,26 @@ func TestSurviveWhileBlocksCome(t *testing.T) {
 	}
 }
 
+// What went to the host's memory is found there by the next generation, whoever died: a device has lost its own alone.
+func TestHostTierOutlivesTheDevice(t *testing.T) {
+	all := longPrompts(7)[:6]
+	want := alone(t, startFixture(t, fixture, wide), all, 12)
+	for _, victim := range []string{"device", "scheduler", "sampler", "mover"} {
+		t.Run(victim, func(t *testing.T) {
+			e := startFixture(t, fixture, pressed)
+			require.Equal(t, want, alone(t, e, all, 12))
+			before := restarts(e, victim)
+			e.crash(victim)
+			require.Eventually(t, func() bool { return restarts(e, victim) > before }, patient, time.Millisecond)
+			first := begin(t, e, ask(all[0], 12))
+			require.Equal(t, want[0], spelled(t, first))
+			require.Equal(t, whole(all[0]), first.Usage().Cached)
+			require.Positive(t, e.Snapshot().KV.Back)
+			require.Equal(t, want, alone(t, e, all, 12))
+		})
+	}
+}
+
 // Law Survive, with everything at once, while blocks go and come.
 func TestSurviveChaosOfMoves(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })

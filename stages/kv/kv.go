@@ -215,7 +215,7 @@ func (c *Cache) wants(s *sequence, class, end, soon int) int {
 // put appends a block to a sequence's table of a class. Moves that were decided on may still read or write it.
 func (c *Cache) put(s *sequence, class int, b int32) {
 	s.tables[class].Blocks = append(s.tables[class].Blocks, b)
-	s.waits = max(s.waits, c.moves.last[class][b])
+	s.waits = max(s.waits, c.moves.last[Device][class][b])
 }
 
 // keepsAll says that the class gives no block back before the sequence ends.

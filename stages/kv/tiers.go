@@ -28,29 +28,32 @@ type Move struct {
 type moves struct {
 	due        []Move // that nobody has begun, in order
 	made, done uint64 // in all
-	last       [][]uint64
-	out, back  uint64 // from and to the device
+	// last is the last one, by tier, class and place: of the device's, that reads or writes it; of others, that writes it.
+	last      [Tiers][][]uint64
+	out, back uint64 // from and to the device
 }
 
 // reset forgets what was decided on for blocks of these classes. That is right only when nothing of it is carried out
 // any more.
 func (m *moves) reset(classes []Class) {
 	m.due, m.made, m.done = nil, 0, 0
-	m.last = make([][]uint64, len(classes)) // by class and block of the device
-	for i, class := range classes {
-		m.last[i] = make([]uint64, max(class.Blocks, 0))
+	for t := range m.last {
+		m.last[t] = make([][]uint64, len(classes))
+		for i, class := range classes {
+			m.last[t][i] = make([]uint64, max(class.room(Tier(t)), 0))
+		}
 	}
 }
 
 func (m *moves) add(x Move) {
 	m.made++
 	m.due = append(m.due, x)
+	m.last[x.To][x.Class][x.Into] = m.made
 	switch Device {
 	case x.From:
-		m.last[x.Class][x.Block] = m.made
+		m.last[Device][x.Class][x.Block] = m.made
 		m.out++
 	case x.To:
-		m.last[x.Class][x.Into] = m.made
 		m.back++
 	}
 }

@@ -122,6 +122,37 @@ func TestOnlyTheEndOfAWindowMoves(t *testing.T) {
 	require.Equal(t, 8*backend.BlockSize, advance(t, c, 3, "abcdefgh"))
 }
 
+// A device that lost its memory finds again what was elsewhere, of whole texts: what was on its way is lost, and so is
+// what goes on from it.
+func TestLoseKeepsOtherTiers(t *testing.T) {
+	c := New(Class{Blocks: 3, Host: 6})
+	compute(t, c, 1, "abc")
+	require.NoError(t, c.Close(1))
+	compute(t, c, 2, "xyz")
+	require.NoError(t, c.Close(2))
+	require.Len(t, all(c), 3, "c, b and a")
+	compute(t, c, 3, "k")
+	require.NoError(t, c.Close(3))
+	_, begun := c.NextMove()
+	require.True(t, begun, "z, which does not arrive")
+	c.Lose()
+	require.Equal(t, Stats{Blocks: 3, Free: 3, Host: 3, Out: 4, Misses: 2*193 + 65}, c.Stats())
+	require.Empty(t, all(c))
+	require.Zero(t, compute(t, c, 4, "x"))
+	require.NoError(t, c.Close(4))
+	require.Equal(t, 3*backend.BlockSize, compute(t, c, 5, "abc"))
+	require.NoError(t, c.Close(5))
+	all(c)
+	compute(t, c, 6, "pq") // b and c go
+	all(c)
+	c.Lose()
+	require.Equal(t, 1, c.Stats().Host, "x: a, which b and c go on from, was on the device alone")
+	require.Len(t, c.free[Host][0], 5)
+	require.Zero(t, compute(t, c, 7, "abc"))
+	require.NoError(t, c.Close(7))
+	require.Equal(t, backend.BlockSize, compute(t, c, 8, "x"))
+}
+
 // Blocks go on from the host's memory to the disk, and come back by the same way.
 func TestDiskIsBehindTheHost(t *testing.T) {
 	c := New(Class{Blocks: 1, Host: 2, Disk: 2})
@@ -233,6 +264,20 @@ func (x *contents) carry(t *rapid.T) {
 	}
 }
 
+// lose: the device's memory is gone, and what was on its way. The end of a text is found again if all of it is
+// elsewhere.
+func (x *contents) lose(t *rapid.T) {
+	if rapid.IntRange(0, 9).Draw(t, "device is lost") > 0 {
+		return
+	}
+	x.c.Lose()
+	x.begun, x.open = nil, map[Seq]*computed{}
+	for c := range x.classes {
+		x.blocks[Device][c] = map[int32]string{}
+	}
+	require.Zero(t, x.c.Stats().Cached+x.c.Stats().Used)
+}
+
 // check: what a sequence may use holds its text, and every place of every tier is free or has one owner.
 func (x *contents) check(t *rapid.T) {
 	for id, s := range x.open {
@@ -302,7 +347,7 @@ func tiersProperty(t *rapid.T) {
 			x.blocks[tier] = append(x.blocks[tier], map[int32]string{})
 		}
 	}
-	calls := []func(*rapid.T){x.begin, x.begin, x.step, x.step, x.step, x.end, x.carry, x.carry}
+	calls := []func(*rapid.T){x.begin, x.begin, x.step, x.step, x.step, x.end, x.carry, x.carry, x.lose}
 	for range rapid.IntRange(50, 200).Draw(t, "calls") {
 		calls[rapid.IntRange(0, len(calls)-1).Draw(t, "call")](t)
 		x.check(t)
