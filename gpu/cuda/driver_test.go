@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -250,4 +251,27 @@ func TestStepwise(t *testing.T) {
 		c.d.Free(b, other)
 		require.Empty(t, c.d.stepwise.all)
 	}
+}
+
+// TestSubmitAllocatesNothing: a step is submitted and waited for without an allocation.
+func TestSubmitAllocatesNothing(t *testing.T) {
+	c := open(t)
+	x := of(c, float32(1))
+	r := c.recorded(driver.Compute, func(r driver.Recording) {
+		for range 16 { // a graph
+			r.Barrier()
+			require.NoError(t, c.d.kernels.Launch(r, sum(x, x, x)))
+		}
+	})
+	all := []driver.Recording{r}
+	var failed error
+	n := testing.AllocsPerRun(50, func() {
+		*c.last++
+		p := driver.Point{Timeline: c.line, Value: *c.last}
+		if err := errors.Join(c.d.Submit(all, nil, p), c.line.Wait(*c.last, time.Minute)); err != nil {
+			failed = err
+		}
+	})
+	require.NoError(t, failed)
+	require.Zero(t, n)
 }

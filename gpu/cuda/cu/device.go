@@ -134,7 +134,7 @@ func (d *Device) Close() error {
 // enter has this goroutine's thread use the card until leave. A context is a property of a thread.
 func (d *Device) enter() Result {
 	runtime.LockOSThread()
-	return call(d.lib.setCurrent, d.context)
+	return callEach(d.lib.setCurrent, d.context)
 }
 
 func (d *Device) leave() { runtime.UnlockOSThread() }

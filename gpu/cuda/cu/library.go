@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -103,5 +104,16 @@ func lookUp(find uintptr, name string, to *uintptr) error {
 //go:uintptrescapes
 func call(f uintptr, args ...uintptr) Result {
 	r, _, _ := purego.SyscallN(f, args...)
+	return Result(int32(r))
+}
+
+// blocks are the arguments of calls under way.
+var blocks = sync.Pool{New: func() any { return new([4]uintptr) }}
+
+// callEach is call where it is made for each step, without an allocation: no argument is an address of Go's memory.
+func callEach(f uintptr, args ...uintptr) Result {
+	b := blocks.Get().(*[4]uintptr)
+	r, _, _ := purego.SyscallN(f, b[:copy(b[:], args)]...)
+	blocks.Put(b)
 	return Result(int32(r))
 }

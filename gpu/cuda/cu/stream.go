@@ -30,11 +30,18 @@ func (s *Stream) Close() error {
 
 // Idle says whether all is done that it was given. An error is of what it did.
 func (s *Stream) Idle() (bool, error) {
-	r := s.d.call(s.d.lib.streamQuery, s.handle)
-	if r == notReady {
+	r := s.d.enter()
+	defer s.d.leave()
+	if r == Success {
+		r = callEach(s.d.lib.streamQuery, s.handle)
+	}
+	switch r {
+	case Success:
+		return true, nil
+	case notReady:
 		return false, nil
 	}
-	return r == Success, r.err("asking " + s.d.Facts.Name)
+	return false, r.err("asking " + s.d.Facts.Name)
 }
 
 // Rest waits until all is done that it was given.
@@ -47,22 +54,22 @@ func (s *Stream) Rest() error {
 // WaitFor has a stream go on when a word in page-locked memory is at least a value.
 func (s *Stream) WaitFor(word *uint64, value uint64) error {
 	const atLeast = 0
-	return call(s.d.lib.waitValue, s.handle, uintptr(unsafe.Pointer(word)), uintptr(value), atLeast).err("waiting in a stream")
+	return callEach(s.d.lib.waitValue, s.handle, uintptr(unsafe.Pointer(word)), uintptr(value), atLeast).err("waiting in a stream")
 }
 
 // Write has a stream write a word in page-locked memory, when all before is done and can be seen.
 func (s *Stream) Write(word *uint64, value uint64) error {
-	return call(s.d.lib.writeValue, s.handle, uintptr(unsafe.Pointer(word)), uintptr(value), 0).err("writing in a stream")
+	return callEach(s.d.lib.writeValue, s.handle, uintptr(unsafe.Pointer(word)), uintptr(value), 0).err("writing in a stream")
 }
 
 // Copy copies bytes between addresses of the card, or of page-locked memory.
 func (s *Stream) Copy(to, from, n uint64) error {
-	return call(s.d.lib.copyAsync, uintptr(to), uintptr(from), uintptr(n), s.handle).err("copying")
+	return callEach(s.d.lib.copyAsync, uintptr(to), uintptr(from), uintptr(n), s.handle).err("copying")
 }
 
 // Fill sets words of 32 bits.
 func (s *Stream) Fill(to uint64, word uint32, words uint64) error {
-	return call(s.d.lib.fillAsync, uintptr(to), uintptr(word), uintptr(words), s.handle).err("filling")
+	return callEach(s.d.lib.fillAsync, uintptr(to), uintptr(word), uintptr(words), s.handle).err("filling")
 }
 
 // Launch is a kernel with its grid and its arguments, which are one structure.
@@ -85,7 +92,7 @@ func (s *Stream) Launch(l *Launch) error {
 
 // Run has a stream run a graph.
 func (s *Stream) Run(e *Exec) error {
-	return call(s.d.lib.exec, e.handle, s.handle).err("launching a graph")
+	return callEach(s.d.lib.exec, e.handle, s.handle).err("launching a graph")
 }
 
 // Graph is nodes with what each waits for. Node is one of them.
