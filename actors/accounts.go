@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"iter"
 	"time"
 
 	"github.com/sluice-ai/sluice/internal/trace"
@@ -34,9 +33,9 @@ func (a *accounts) leave() {
 }
 
 // rest says why the device has nothing to compute, where it knows: its actor has handled what there was.
-func (a *accounts) rest(all iter.Seq[*guest]) {
+func (a *accounts) rest(m *deviceMemory) {
 	why, none := trace.Unknown, true
-	for g := range all {
+	for g := range m.all() {
 		none = none && g.leaving
 		switch {
 		case len(g.queue) > 0:
@@ -52,7 +51,7 @@ func (a *accounts) rest(all iter.Seq[*guest]) {
 		return
 	}
 	at := now()
-	for g := range all {
+	for g := range m.all() {
 		if len(g.queue) > 0 {
 			a.explain(g.queue[0], at)
 		}

@@ -373,7 +373,7 @@ func (d *device) next() {
 		i, ok := d.order.Next()
 		if !ok {
 			if d.flying == 0 {
-				d.spent.rest(d.kept.all())
+				d.spent.rest(d.kept)
 			}
 			return
 		}
