@@ -253,25 +253,26 @@ func TestStepwise(t *testing.T) {
 	}
 }
 
-// TestSubmitAllocatesNothing: a step is submitted and waited for without an allocation.
+// TestSubmitAllocatesNothing: a step is submitted and waited for without an allocation, as a graph or command by command.
 func TestSubmitAllocatesNothing(t *testing.T) {
 	c := open(t)
 	x := of(c, float32(1))
-	r := c.recorded(driver.Compute, func(r driver.Recording) {
-		for range 16 { // a graph
-			r.Barrier()
-			require.NoError(t, c.d.kernels.Launch(r, sum(x, x, x)))
-		}
-	})
-	all := []driver.Recording{r}
-	var failed error
-	n := testing.AllocsPerRun(50, func() {
-		*c.last++
-		p := driver.Point{Timeline: c.line, Value: *c.last}
-		if err := errors.Join(c.d.Submit(all, nil, p), c.line.Wait(*c.last, time.Minute)); err != nil {
-			failed = err
-		}
-	})
-	require.NoError(t, failed)
-	require.Zero(t, n)
+	for _, kernels := range []int{2, 16} {
+		all := []driver.Recording{c.recorded(driver.Compute, func(r driver.Recording) {
+			for range kernels {
+				r.Barrier()
+				require.NoError(t, c.d.kernels.Launch(r, sum(x, x, x)))
+			}
+		})}
+		var failed error
+		n := testing.AllocsPerRun(50, func() {
+			*c.last++
+			p := driver.Point{Timeline: c.line, Value: *c.last}
+			if err := errors.Join(c.d.Submit(all, nil, p), c.line.Wait(*c.last, time.Minute)); err != nil {
+				failed = err
+			}
+		})
+		require.NoError(t, failed)
+		require.Zero(t, n, "%d kernels", kernels)
+	}
 }

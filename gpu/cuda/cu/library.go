@@ -107,13 +107,23 @@ func call(f uintptr, args ...uintptr) Result {
 	return Result(int32(r))
 }
 
-// blocks are the arguments of calls under way.
-var blocks = sync.Pool{New: func() any { return new([4]uintptr) }}
+// block is the arguments of a call under way, and where those of a kernel lie.
+type block struct {
+	args   [11]uintptr
+	kernel unsafe.Pointer
+}
+
+var blocks = sync.Pool{New: func() any { return new(block) }}
 
 // callEach is call where it is made for each step, without an allocation: no argument is an address of Go's memory.
 func callEach(f uintptr, args ...uintptr) Result {
-	b := blocks.Get().(*[4]uintptr)
-	r, _, _ := purego.SyscallN(f, b[:copy(b[:], args)]...)
+	b := blocks.Get().(*block)
+	r := b.call(f, args...)
 	blocks.Put(b)
+	return r
+}
+
+func (b *block) call(f uintptr, args ...uintptr) Result {
+	r, _, _ := purego.SyscallN(f, b.args[:copy(b.args[:], args)]...)
 	return Result(int32(r))
 }
