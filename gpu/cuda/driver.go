@@ -22,7 +22,7 @@ type device struct {
 	stepwise stepwise
 	streams  [2]*cu.Stream // by driver.Queue
 	clock    *cu.Stream    // of Calibrate alone
-	rest     rest
+	rest     driver.Rest
 	live     atomic.Int64 // buffers, recordings and timelines that were not closed
 }
 
@@ -125,7 +125,7 @@ func (d *device) Free(all ...*driver.Buffer) {
 		b.Bytes = nil
 		d.live.Add(-1)
 		d.stepwise.remove(m)
-		d.rest.release(func() { // what fails is of a card that is lost, with all its memory
+		d.rest.Release(func() { // what fails is of a card that is lost, with all its memory
 			if m.imported {
 				_ = d.c.Unregister(m.host)
 			} else if m.host != nil {

@@ -253,7 +253,7 @@ func TestStepwise(t *testing.T) {
 	}
 }
 
-// TestSubmitAllocatesNothing: a step is submitted and waited for without an allocation, as a graph or command by command.
+// TestSubmitAllocatesNothing: a step is submitted and waited for without allocations, as a graph or command by command.
 func TestSubmitAllocatesNothing(t *testing.T) {
 	c := open(t)
 	x := of(c, float32(1))

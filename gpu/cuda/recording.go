@@ -219,7 +219,7 @@ func (r *recording) ResetStamps() {}
 
 func (r *recording) Close() {
 	r.d.live.Add(-1)
-	r.d.rest.release(func() {
+	r.d.rest.Release(func() {
 		if r.exec != nil {
 			_ = r.d.c.Within(r.exec.Close) // what fails is of a card that is lost
 		}

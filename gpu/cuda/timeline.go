@@ -96,7 +96,7 @@ func (t *timeline) Value() (uint64, error) { return atomic.LoadUint64(t.word), n
 
 func (t *timeline) Close() {
 	t.d.live.Add(-1)
-	t.d.rest.release(func() { t.d.words.give(t.words) })
+	t.d.rest.Release(func() { t.d.words.give(t.words) })
 }
 
 const (

@@ -56,7 +56,7 @@ func TestWithout(t *testing.T) {
 			if blocks {
 				far = 0.1 // where a value is rounded to another byte, as in TestMini
 			}
-			require.Less(t, apart(got.logits, want[blocks].logits), far)
+			require.Less(t, backendtest.Relative(got.logits, want[blocks].logits), far)
 			for i, id := range got.drawn {
 				row := got.logits[i*len(got.logits)/len(got.drawn):][:len(got.logits)/len(got.drawn)]
 				require.Equal(t, slices.Max(row), row[id])

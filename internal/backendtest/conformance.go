@@ -226,15 +226,15 @@ func wholeModels(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Typ
 					if kv != backend.KVF32 {
 						tolerance += 2e-3
 					}
-					require.LessOrEqual(t, relative(got, want), tolerance)
+					require.LessOrEqual(t, Relative(got, want), tolerance)
 				})
 			}
 		}
 	}
 }
 
-// relative is the root mean square of the differences, as a share of that of want.
-func relative(got, want []float32) float64 {
+// Relative is the root mean square of the differences, as a share of that of want.
+func Relative(got, want []float32) float64 {
 	diff, size := 0.0, 0.0
 	for i := range want {
 		d := float64(got[i]) - float64(want[i])

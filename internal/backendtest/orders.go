@@ -137,7 +137,7 @@ func allOrders(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type)
 				if typ.Block() > 1 {
 					tolerance = 0.08
 				}
-				require.LessOrEqual(t, relative(got, want), tolerance)
+				require.LessOrEqual(t, Relative(got, want), tolerance)
 				w := newLawful(t, d, m)
 				w.fewTimes(t)
 				w.wanted(t)

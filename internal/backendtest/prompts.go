@@ -46,7 +46,7 @@ func PromptLaws(t *testing.T, d backend.Device, matrixTypes []quant.Type, tolera
 			chunks := prompts.sequence(t, prompts.tokens, []int32{7, 2, 9}, 5, 60, 1, 3, len(prompts.tokens))
 			sameBits(t, "in chunks", m.OutputWidth(), chunks, prompts.want)
 			prompts.beside(t)
-			apart := relative(prompts.want, answers.want)
+			apart := Relative(prompts.want, answers.want)
 			t.Logf("%.2g apart", apart)
 			require.Positive(t, apart)
 			require.LessOrEqual(t, apart, tolerance)
@@ -70,7 +70,7 @@ func PromptFixtures(t *testing.T, d backend.Device, open Loader, tolerance float
 			if len(m.Program.States) > 0 {
 				tolerance *= 2
 			}
-			apart := relative(Logits(t, Prompts(d), m, f.Tokens), Logits(t, d, m, f.Tokens))
+			apart := Relative(Logits(t, Prompts(d), m, f.Tokens), Logits(t, d, m, f.Tokens))
 			t.Logf("%.2g apart, of %.2g", apart, tolerance)
 			require.Positive(t, apart)
 			require.LessOrEqual(t, apart, tolerance)

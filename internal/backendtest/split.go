@@ -108,7 +108,7 @@ func Divided(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
 			m, err := randomModel(p, 9, inTurn(narrowest(matrixTypes)))
 			require.NoError(t, err)
 			got, want := both(t, d, oracle, m, backend.KVF32, prompt(8, 22, s.vocab))
-			require.LessOrEqual(t, relative(got, want), 0.08)
+			require.LessOrEqual(t, Relative(got, want), 0.08)
 			w := newLawful(t, d, m)
 			w.fewTimes(t)
 			t.Run("ChunkFree", func(t *testing.T) {

@@ -83,7 +83,7 @@ func Seals(t *testing.T, d, oracle backend.Device) {
 	require.NoError(t, err)
 	tokens := prompt(10, 3*backend.BlockSize+5, m.Vocab)
 	got, want := both(t, d, oracle, m, kv, tokens)
-	require.LessOrEqual(t, relative(got, want), 0.005) // where a value is rounded to another nibble
+	require.LessOrEqual(t, Relative(got, want), 0.005) // where a value is rounded to another nibble
 	open := kv
 	open.Format.K.Sealed, open.Format.V.Sealed = nil, nil
 	plain, err := gemmaLike(s)
@@ -93,7 +93,7 @@ func Seals(t *testing.T, d, oracle backend.Device) {
 	unsealed, _ := both(t, d, oracle, halves, open, tokens)
 	block := backend.BlockSize * m.Vocab
 	sameBits(t, "rows that see no sealed block", m.Vocab, got[:block], unsealed[:block])
-	require.Greater(t, relative(got[block:], unsealed[block:]), 0.015, "what is sealed has fewer bits")
+	require.Greater(t, Relative(got[block:], unsealed[block:]), 0.015, "what is sealed has fewer bits")
 
 	n := len(tokens)
 	c := backend.Config{Limits: backend.Limits{KV: kv, Blocks: Blocks(p, lawBlocks), MaxRows: 2 * n, MaxWanted: 2 * n}}
@@ -137,7 +137,7 @@ func Sealed(t *testing.T, d, oracle backend.Device) {
 			require.NoError(t, err)
 			tokens := prompt(10, 2*backend.BlockSize+5, m.Vocab)
 			got, want := both(t, d, oracle, m, kv, tokens)
-			require.LessOrEqual(t, relative(got, want), 0.02) // where a value is rounded to another code
+			require.LessOrEqual(t, Relative(got, want), 0.02) // where a value is rounded to another code
 			n := len(tokens)
 			c := backend.Config{Limits: backend.Limits{KV: kv, Blocks: Blocks(p, lawBlocks), MaxRows: 2 * n, MaxWanted: 2 * n}}
 			w := &lawful{loaded: load(t, d, m, c), tokens: tokens}
@@ -162,8 +162,8 @@ func Mixes(t *testing.T, d, oracle backend.Device) {
 			kv, err := backend.MixKV(names[0], names[1])
 			require.NoError(t, err)
 			got, want := both(t, d, oracle, m, kv, tokens)
-			require.LessOrEqual(t, relative(got, want), 1e-4)
-			require.Greater(t, relative(got, exact), 1e-4, "one of both is rounded")
+			require.LessOrEqual(t, Relative(got, want), 1e-4)
+			require.Greater(t, Relative(got, exact), 1e-4, "one of both is rounded")
 		})
 	}
 }

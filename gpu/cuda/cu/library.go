@@ -107,23 +107,24 @@ func call(f uintptr, args ...uintptr) Result {
 	return Result(int32(r))
 }
 
-// block is the arguments of a call under way, and where those of a kernel lie.
-type block struct {
-	args   [11]uintptr
+// arguments are those of a call of the driver's, and the address of those of a kernel that it launches.
+type arguments struct {
+	list   [11]uintptr
 	kernel unsafe.Pointer
 }
 
-var blocks = sync.Pool{New: func() any { return new(block) }}
+// spare has arguments of calls that have returned.
+var spare = sync.Pool{New: func() any { return new(arguments) }}
 
-// callEach is call where it is made for each step, without an allocation: no argument is an address of Go's memory.
-func callEach(f uintptr, args ...uintptr) Result {
-	b := blocks.Get().(*block)
-	r := b.call(f, args...)
-	blocks.Put(b)
+// callEach is call without an allocation, for what is called for each step: no argument is an address of Go's memory.
+func callEach(f uintptr, list ...uintptr) Result {
+	a := spare.Get().(*arguments)
+	r := a.call(f, list...)
+	spare.Put(a)
 	return r
 }
 
-func (b *block) call(f uintptr, args ...uintptr) Result {
-	r, _, _ := purego.SyscallN(f, b.args[:copy(b.args[:], args)]...)
+func (a *arguments) call(f uintptr, list ...uintptr) Result {
+	r, _, _ := purego.SyscallN(f, a.list[:copy(a.list[:], list)]...)
 	return Result(int32(r))
 }

@@ -83,12 +83,12 @@ type Launch struct {
 
 // Launch has a stream run a kernel.
 func (s *Stream) Launch(l *Launch) error {
-	b := blocks.Get().(*block)
-	b.kernel = unsafe.Pointer(&l.Args[0]) // which keeps it where it is
-	r := b.call(s.d.lib.launch, l.Function.handle, uintptr(l.Grid[0]), uintptr(l.Grid[1]), uintptr(l.Grid[2]),
-		uintptr(l.Threads), 1, 1, uintptr(l.Shared), s.handle, uintptr(unsafe.Pointer(&b.kernel)), 0)
-	b.kernel = nil
-	blocks.Put(b)
+	a := spare.Get().(*arguments)
+	a.kernel = unsafe.Pointer(&l.Args[0]) // which keeps it where it is
+	r := a.call(s.d.lib.launch, l.Function.handle, uintptr(l.Grid[0]), uintptr(l.Grid[1]), uintptr(l.Grid[2]),
+		uintptr(l.Threads), 1, 1, uintptr(l.Shared), s.handle, uintptr(unsafe.Pointer(&a.kernel)), 0)
+	a.kernel = nil
+	spare.Put(a)
 	return r.err("launching a kernel")
 }
 

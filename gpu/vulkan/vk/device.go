@@ -8,11 +8,14 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
 	vulkan "github.com/vulkan-go/vulkan"
+
+	"github.com/sluice-ai/sluice/gpu/driver"
 )
 
 // Device is an opened device with a queue for computing, and one for copies beside it. Its methods may be called from
@@ -28,7 +31,8 @@ type Device struct {
 	cache    vulkan.PipelineCache
 	memory   memory
 	live     atomic.Int64 // objects of ours that were not closed
-	rest     rest
+	rest     driver.Rest
+	inside   sync.WaitGroup // calls that wait for all work, with some drivers: they may be left to it
 	trial    *Trial
 	gate     *Timeline   // of a trial: what hangs waits for it
 	hung     atomic.Bool // a test has something wait that was submitted

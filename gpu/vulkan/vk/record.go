@@ -191,8 +191,8 @@ func (r *Recording) Ticks(to []uint64) ([]uint64, error) {
 	if r.marks == 0 {
 		return to, errors.New("no timestamps were recorded")
 	}
-	r.d.rest.inside.Add(1)
-	defer r.d.rest.inside.Done()
+	r.d.inside.Add(1)
+	defer r.d.inside.Done()
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	at := len(to)

@@ -69,7 +69,7 @@ func TestLeft(t *testing.T) {
 	require.NoError(t, l.Close())
 	require.Equal(t, int32(1), l.devices.Load(), "the instance stays as long as the device")
 	trial.Release()
-	require.NoError(t, <-d.rest.over)
+	require.NoError(t, d.Close())
 	require.Empty(t, d.memory.blocks)
 	require.NoError(t, l.Close())
 	goleak.VerifyNone(t)

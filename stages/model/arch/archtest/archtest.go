@@ -4,13 +4,16 @@
 package archtest
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/model/arch"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -25,6 +28,16 @@ func Open(t testing.TB, path string, edit func(*meta.Map)) *backendtest.Model {
 		edit(&f.Meta)
 	}
 	return Model(t, f)
+}
+
+// Golden holds a device to the answers that were recorded of trained models, wherever the recorder and exact arithmetic
+// are sure: K-quants, experts, and bfloat16.
+func Golden(t *testing.T, d backend.Device) {
+	t.Helper()
+	for _, name := range []string{"mini-Q4_K_M", "moe-Q4_K_M", "draft-bf16"} {
+		m := Open(t, filepath.Join(testref.Dir(t), "models", name+".gguf"), nil)
+		backendtest.Golden(t, d, m, name, (*testref.Answer).SureIfExact)
+	}
 }
 
 // Model is that of a file.
