@@ -55,7 +55,8 @@ func Has(dir string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Open maps the weights of a folder. It fails if there are none, or if a file's directory is wrong.
+// Open maps the weights of a folder. It fails if there are none, or if a file's list of tensors does not match the
+// file.
 func Open(dir string) (*Folder, error) {
 	info, err := os.Stat(dir)
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
@@ -80,7 +81,8 @@ func Open(dir string) (*Folder, error) {
 	return f, nil
 }
 
-// weightFiles lists the files with a folder's tensors: one file, those of an index, or numbered shards.
+// weightFiles lists the names of the files that hold a folder's tensors: those that an index lists, else the only file
+// of weights. Several files without an index are an error.
 func weightFiles(dir string) ([]string, error) {
 	for _, whole := range []string{"model.safetensors", "pytorch_model.bin"} {
 		index, err := readIndex(filepath.Join(dir, whole+".index.json"))

@@ -17,9 +17,9 @@ type Piece struct {
 	Free func(b []byte) error // gives Data back; may be nil
 }
 
-// Assemble makes a File of tensors in files of another format, whose bytes can be used as they are, and in memory.
-// Part (an index into pieces) and Offset of each tensor say where its bytes are. The File owns the pieces; Assemble
-// closes them if it fails.
+// Assemble makes a File of tensors that lie in memory, or in mapped files of another format whose bytes need no
+// conversion. Part (an index into pieces) and Offset of each tensor say where its bytes are. The File owns the pieces;
+// Assemble closes them if it fails.
 func Assemble(name string, m *meta.Map, pieces []Piece, tensors []Tensor) (*File, error) {
 	f := &File{Name: name, Meta: *m, byName: make(map[string]int, len(tensors))}
 	for _, p := range pieces {

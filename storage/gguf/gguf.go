@@ -105,9 +105,9 @@ func (f *File) View(t *Tensor, use func(data []byte) error) error {
 	return err
 }
 
-// Bytes returns the bytes of t in the mapping, valid until Close and never to be written to. Unlike View it guards
-// nobody: if the file was truncated after it was opened, touching the bytes is a memory fault, which the caller must
-// handle.
+// Bytes returns the bytes of t in the mapping, valid until Close and never to be written to. Unlike View it does not
+// turn memory faults into errors: if the file was truncated after it was opened, touching the bytes faults, and the
+// caller must handle that.
 func (f *File) Bytes(t *Tensor) []byte {
 	return f.parts[t.Part].data[t.Offset:][:t.Size:t.Size]
 }

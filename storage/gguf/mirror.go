@@ -59,7 +59,7 @@ func (p *part) mirror(folder string) (s source.Source, err error) {
 const (
 	comparedStart = 1 << 20 // bytes of a file: its directory, or much of it
 	comparedBlock = 4096
-	comparedCount = 256 // blocks throughout
+	comparedCount = 256 // blocks, spread evenly over the file
 )
 
 // compare compares a sample of a file's blocks with the part's.
@@ -77,7 +77,7 @@ func (p *part) compare(file io.ReaderAt) error {
 	return p.same(file, size-min(comparedBlock, size), min(comparedBlock, size))
 }
 
-// same compares n bytes of both from an offset on.
+// same compares n bytes of the part and of its copy, from an offset on.
 func (p *part) same(file io.ReaderAt, from, n int64) error {
 	var here, there [comparedBlock]byte
 	for at := from; at < from+n; at += comparedBlock {

@@ -154,7 +154,8 @@ func alignmentOf(m *meta.Map) (int64, error) {
 	return n, nil
 }
 
-// parseTensor reads an entry of the directory. Its Offset is the file's, from the start of the tensor data.
+// parseTensor reads an entry of the directory. The result's Offset counts from the start of the tensor data, as in the
+// file; place makes it absolute.
 func parseTensor(c *cursor, i, n int) (Tensor, error) {
 	name, err := c.name()
 	if err != nil {

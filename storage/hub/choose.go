@@ -14,17 +14,17 @@ import (
 // variant is a model of a repository: a GGUF file, or all parts of a split one.
 type variant struct {
 	stem  string // of the file's name, without its folder, the part and .gguf
-	tag   string // its quantisation, where the stem ends in one, else the stem
+	tag   string // the quantisation that the stem ends in, else the stem
 	count int    // of parts
 	parts []published
-	at    []int // their numbers, from 1
+	at    []int // number of each of parts, from 1
 }
 
 var (
 	partName = regexp.MustCompile(`^(.+)-(\d{5})-of-(\d{5})$`)
 	// quantisation matches the end of a file's name, such as -Q4_K_M, .IQ2_XXS, -UD-Q4_K_XL or _bf16.
 	quantisation = regexp.MustCompile(`(?i)(?:^|[-._])((?:UD-)?(?:I?Q\d_[0-9A-Z_]+|TQ\d_\d|MXFP4(?:_MOE)?|NVFP4|BF16|F16|F32))$`)
-	// beside matches files that are no models by themselves: projectors of images, importance matrices, adapters.
+	// beside matches files that are no models by themselves: image projectors (mmproj) and importance matrices.
 	beside = regexp.MustCompile(`(?i)^mmproj|imatrix`)
 )
 

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	connections = 4         // that fetch a file at once
-	longestRun  = 8         // pieces of one request
-	chunk       = 256 << 10 // bytes that are read at once
+	connections = 4         // that fetch pieces of one file at a time
+	longestRun  = 8         // most pieces that one request asks for
+	chunk       = 256 << 10 // bytes of one read from a connection
 	patience    = time.Minute
 )
 
@@ -29,11 +29,11 @@ type download struct {
 	part   *store.Partial
 	meter  *meter
 	token  string
-	origin *url.URL // where the hub has it
+	origin *url.URL // the file's URL at the hub
 
 	mu     sync.Mutex
-	direct *url.URL // where it has led, for a while: such addresses expire
-	taken  []bool   // pieces that somebody fetches
+	direct *url.URL // where origin has redirected to, to be used again until it expires
+	taken  []bool   // by piece: claimed by a connection
 }
 
 // errNoRanges says that the server sends only whole files.
@@ -76,7 +76,7 @@ func (d *download) ranges(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// next claims the first run of pieces that are missing and unclaimed: from, up to and without to.
+// next claims the first run of pieces that are missing and unclaimed: those from from up to, but without, to.
 func (d *download) next() (from, to int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -129,8 +129,8 @@ func (d *download) stretch(ctx context.Context, at, end int64) (n int64, err err
 	return d.copy(ctx, &lively{a.Body, stalled, d.patience}, at, end)
 }
 
-// open requests a part of the file, or all of it: from the address of the last answer, and, if that has expired, from
-// the hub.
+// open requests a part of the file, or all of it if part is empty. It uses the address that an earlier request was
+// redirected to, and asks the hub for a new one if that has expired.
 func (d *download) open(ctx context.Context, part string) (*answer, error) {
 	header := http.Header{}
 	if part != "" {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Names of folders of weights: the end of their files' names, and the tag of such a model, all of whose files form
-// one.
+// tensors is the extension of files of weights. folderTag is the tag of a model that is a folder of such files; a
+// repository holds at most one.
 const (
 	tensors   = ".safetensors"
 	folderTag = "safetensors"
@@ -23,8 +23,8 @@ var companions = []string{
 	"vocab.json", "vocab.txt", "merges.txt", "chat_template.jinja", "chat_template.json",
 }
 
-// shardName matches the weights of transformers. The same model may be there a second time in another library's
-// layout.
+// shardName matches the names, without extension, under which the transformers library saves weights. Where there are
+// such files, other .safetensors files are left out: they may hold the same model in another library's layout.
 var shardName = regexp.MustCompile(`^model(-\d{5}-of-\d{5})?$`)
 
 // folderOf returns the files of a model as Hugging Face's libraries read it, without subfolders; nil if there is
@@ -55,7 +55,7 @@ func folderOf(files []published) []published {
 	return append(weights, beside...)
 }
 
-// shardsOf fails if a shard is missing that the names of the others announce.
+// shardsOf fails if a shard is missing: the names of the others say how many there are.
 func shardsOf(folder []published) error {
 	seen, of := map[string]bool{}, 0
 	for _, f := range folder {

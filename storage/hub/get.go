@@ -16,21 +16,22 @@ import (
 
 const (
 	mostAnswer    = 16 << 20 // bytes of a document
-	mostExcuse    = 64 << 10 // bytes that are read of an answer that is an error
+	mostExcuse    = 64 << 10 // bytes that are read of the body of an error
 	mostRedirects = 10
-	tries         = 6 // in a row without a byte, before a pull gives up
+	tries         = 6 // failed attempts in a row, none of which brought a byte, after which a pull gives up
 	longestWait   = time.Minute
 )
 
-// noRedirect returns redirects to get, which decides what may be sent where.
+// noRedirect makes the HTTP client return redirects as answers: get follows them, and decides whether the token may be
+// sent along.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Refused is the error of an HTTP answer with another status than 200 or 206.
 type Refused struct {
 	Place  string // URL without its query, which may be a secret
 	Status int
-	Said   string        // by the hub, or empty
-	After  time.Duration // to wait, if it says so
+	Said   string        // the hub's message, or empty
+	After  time.Duration // how long to wait before another try (Retry-After); 0: not stated
 }
 
 func (r *Refused) Error() string {
@@ -50,7 +51,7 @@ func (r *Refused) again() bool {
 	return r.Status >= 500 && r.Status != http.StatusNotImplemented
 }
 
-// place shows a URL without what may be secret.
+// place returns a URL without its user and query, which may be secret.
 func place(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
 
 // sameOrigin reports whether two URLs lead to the same server.
@@ -59,11 +60,12 @@ func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b
 // answer is the answer to a request: a response of status 200 or 206, whose body the caller closes.
 type answer struct {
 	*http.Response
-	from   *url.URL      // where the last redirect led
-	passed []http.Header // of the redirects before
+	from   *url.URL      // URL that gave the response, after all redirects
+	passed []http.Header // headers of the redirects that led there
 }
 
-// get sends a GET and follows redirects. The token goes to the hub alone, and a secure connection leads to no other.
+// get sends a GET and follows redirects. The token is sent to the hub's own origin only, and https never redirects to
+// http.
 func (h *session) get(ctx context.Context, to *url.URL, token string, header http.Header) (*answer, error) {
 	a := &answer{from: to}
 	for range mostRedirects {
@@ -127,7 +129,8 @@ func loopback(u *url.URL) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// unwrapped says what went wrong with a request, without the query that Go's errors show.
+// unwrapped returns the cause of ctx's end, else the error of a request as a lost. It removes Go's url.Error, whose
+// text shows the query.
 func unwrapped(ctx context.Context, to *url.URL, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -138,7 +141,7 @@ func unwrapped(ctx context.Context, to *url.URL, err error) error {
 	return &lost{place(to), err}
 }
 
-// lost is a connection that failed, which another may not.
+// lost is the error of a connection that failed. Another try may succeed.
 type lost struct {
 	place string
 	err   error
@@ -195,7 +198,8 @@ func (h *session) document(ctx context.Context, from *url.URL, token, accept str
 	}
 }
 
-// slowest is how many times the patience with a silent hub a whole document may take, whatever trickles.
+// slowest bounds the time for a whole document, as a multiple of session.patience: a hub that keeps sending a few
+// bytes must not keep a pull waiting forever.
 const slowest = 10
 
 func (h *session) read(ctx context.Context, from *url.URL, token, accept string) ([]byte, error) {
@@ -223,14 +227,14 @@ func (h *session) read(ctx context.Context, from *url.URL, token, accept string)
 	return data, nil
 }
 
-// stalls stops a request when nothing comes for long. The reader resets the timer.
+// stalls returns a timer that stops a request if no byte arrives for the time of patience. A lively resets it.
 func stalls(from *url.URL, patience time.Duration, stop context.CancelCauseFunc) *time.Timer {
 	return time.AfterFunc(patience, func() {
 		stop(&lost{place(from), fmt.Errorf("nothing has come for %v", patience)})
 	})
 }
 
-// lively resets a timer whenever something comes.
+// lively is a reader that resets the timer of stalls whenever bytes arrive.
 type lively struct {
 	io.Reader
 	idle     *time.Timer

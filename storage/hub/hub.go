@@ -1,8 +1,8 @@
 // Package hub brings published models into a store: from Hugging Face, and from Ollama's registry.
 //
-// Answers of a hub are not trusted: sizes are bounded, names cannot leave the store, and a file counts when its
-// checksum is right. Flags, terminals and the environment are for its callers to know; where files lie for
-// storage/store.
+// Answers of a hub are not trusted: sizes are bounded, names cannot leave the store, and a file is accepted only if
+// its checksum is right. Flags, terminals and environment variables are left to callers, the layout of files on disk
+// to storage/store.
 package hub
 
 import (
@@ -21,16 +21,16 @@ import (
 
 // Client pulls models from hubs.
 type Client struct {
-	Endpoint string // URL of a mirror, or of another registry; empty: the one of the model's host
+	Endpoint string // URL of a mirror, or of another registry; empty: that of the hub that the model's name states
 	Token    string // for Hugging Face, or empty; it is sent to no other host than the endpoint's
-	Agent    string // what the client calls itself
+	Agent    string // the User-Agent header
 
 	// Progress, if not nil, is called with the progress of a pull, one call at a time.
 	Progress func(Progress)
 
-	now      func() time.Time // nil: the machine's
+	now      func() time.Time // nil: time.Now
 	wait     func(context.Context, time.Duration) error
-	patience time.Duration // with a server that sends nothing; 0: the usual
+	patience time.Duration // how long a server may send nothing; 0: one minute
 }
 
 // Progress is how far a pull has come.
@@ -38,27 +38,27 @@ type Progress struct {
 	Name        store.Name
 	Digest      store.Digest // of its first file
 	Done, Total int64        // bytes
-	Waiting     bool         // another pull brings what is missing
+	Waiting     bool         // another pull is fetching the missing bytes
 }
 
 // Pulled is the result of a pull.
 type Pulled struct {
 	Manifest store.Manifest
-	Fresh    bool  // it was there, as the hub has it
+	Fresh    bool  // the store had it already, in the hub's version
 	Received int64 // bytes that this pull has fetched
 }
 
 // offer is a model that a hub has under a name.
 type offer struct {
 	manifest store.Manifest
-	places   []*url.URL // of its files, in their order
-	token    string     // to be sent to where they begin
+	places   []*url.URL // URLs of the manifest's files, in their order
+	token    string     // for requests to the hub; empty: none
 
-	git   []string                // what git calls each file, if it keeps it
-	small map[store.Digest][]byte // files that have come with the offer
+	git   []string                // by file: its hash in git, which checks files that have no digest yet
+	small map[store.Digest][]byte // contents of files that were fetched with the offer
 }
 
-// URLs of the hubs, unless Endpoint names another.
+// URLs of the hubs, used if Client.Endpoint is empty.
 const (
 	huggingFaceURL = "https://huggingface.co"
 	ollamaURL      = "https://registry.ollama.ai"
@@ -113,7 +113,8 @@ func (c *Client) endpoint(n store.Name) (*url.URL, error) {
 	return u, nil
 }
 
-// transport opens a connection for each concurrent request: streams of one connection would share its window.
+// transport returns an HTTP/1.1 transport, which opens a connection for each concurrent request: streams of one HTTP/2
+// connection would share its flow-control window.
 func (c *Client) transport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.ResponseHeaderTimeout = time.Minute
@@ -176,7 +177,8 @@ func (h *session) bring(ctx context.Context, s *store.Store, name store.Name, o 
 	return m.received, p.Commit(ctx)
 }
 
-// lost throws away what has come of a pull with a wrong checksum, and keeps it after any other error.
+// lost returns err. If it is a wrong checksum, lost removes the received bytes of the pull; after any other error they
+// are kept.
 func (h *session) lost(ctx context.Context, p *store.Pull, err error) error {
 	if wrong := (*store.WrongContent)(nil); errors.As(err, &wrong) {
 		return errors.Join(err, p.Abandon(context.WithoutCancel(ctx)))

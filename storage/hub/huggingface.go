@@ -18,7 +18,7 @@ import (
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
-// repository is Hugging Face's description of a repository, as far as it is used.
+// repository is Hugging Face's description of a repository, reduced to what pulls use.
 type repository struct {
 	commit string
 	files  []published
@@ -28,8 +28,8 @@ type repository struct {
 type published struct {
 	path   string // with slashes, in the repository
 	size   int64
-	digest store.Digest // empty: git keeps it, not LFS, and it is small
-	git    string       // its name there: SHA-1 of a header and the file
+	digest store.Digest // empty if the file is kept in git itself and not in LFS; such files are small
+	git    string       // hash of its git blob: SHA-1 of a header and the content
 }
 
 var commitText = regexp.MustCompile(`^[0-9a-f]{40,64}$`)
@@ -124,11 +124,11 @@ func (h *session) offerOf(repo *repository, n store.Name) (*offer, error) {
 	return o, nil
 }
 
-// mostSmall bounds a file that git keeps, in bytes.
+// mostSmall bounds the size of a file that is kept in git itself, in bytes.
 const mostSmall = mostAnswer
 
-// fetchSmall fetches the files that git keeps: the hub has only their SHA-1, and the store needs the SHA-256 of their
-// content.
+// fetchSmall fetches the files that are kept in git itself: the hub states only their SHA-1, and the store needs the
+// SHA-256 of their content.
 func (h *session) fetchSmall(ctx context.Context, o *offer) error {
 	o.small = map[store.Digest][]byte{}
 	for i := range o.manifest.Files {
@@ -167,7 +167,7 @@ func escaped(file string) string {
 	return strings.Join(parts, "/")
 }
 
-// explain adds advice to the error of a repository that the hub does not show.
+// explain adds advice to the hub's error for a repository that does not exist or that the token does not open.
 func (h *session) explain(n store.Name, err error) error {
 	var r *Refused
 	if !errors.As(err, &r) {

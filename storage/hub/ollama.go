@@ -14,13 +14,14 @@ import (
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
-// Media types of the registry: that of a manifest, and the beginning of those of layers.
+// Media types of the registry: of a manifest, and the prefix of those of layers.
 const (
 	manifestType = "application/vnd.docker.distribution.manifest.v2+json"
 	layerType    = "application/vnd.ollama.image."
 )
 
-// layerRoles maps kinds of layers to roles of files. Other layers, such as projectors of images, are not fetched.
+// layerRoles maps the kinds of layers to the roles of files. Layers of other kinds, such as image projectors, are not
+// fetched.
 var layerRoles = map[string]store.Role{
 	"model": store.Weights, "template": store.Template, "system": store.System, "params": store.Params,
 	"license": store.License, "messages": store.Messages,

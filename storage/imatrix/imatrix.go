@@ -59,7 +59,7 @@ func (e Entry) check() error {
 		}
 	}
 	for i, n := range e.Counts {
-		if n > 0 && n < 1 { // a mean by it could overflow
+		if n > 0 && n < 1 { // the mean, a quotient by n, could overflow
 			return fmt.Errorf("count %d is %v, want a number of rows: measure again", i, n)
 		}
 	}

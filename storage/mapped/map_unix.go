@@ -17,7 +17,7 @@ func Open(path string) (*File, error) {
 	}
 	m, size := &File{file: file, Info: info}, info.Size()
 	if size == 0 {
-		return m, nil // an empty mapping is an error of mmap; whoever reads the format says what is wrong
+		return m, nil // mmap refuses an empty range; the format's parser reports the empty file better
 	}
 	m.Data, err = unix.Mmap(int(file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {

@@ -23,8 +23,8 @@ type disk interface {
 	Close() error
 }
 
-// Layout of the journal, which occupies the beginning of an incomplete file, where a complete one has its header,
-// which is never shorter: magic, key of the job, and the offset up to which all is written, little-endian.
+// Layout of the journal, little-endian: magic, key of the job, and the offset up to which all is written. It occupies
+// the beginning of an incomplete file. A complete file has its header there, which is never shorter than the journal.
 const (
 	journalMagic = "SLUICE\x00\x01"
 	keyBytes     = sha256.Size
@@ -124,14 +124,14 @@ func (w *writer) skip(reached int64) int64 {
 	}
 }
 
-// has reports whether the file reaches end: it may have been truncated.
+// has reports whether the file still has byte end-1: somebody may have truncated it.
 func (w *writer) has(end int64) bool {
 	n, _ := w.out.ReadAt(make([]byte, 1), end-1)
 	return n == 1
 }
 
-// save syncs the data before reached, and records reached in the journal. Before the first data there is nothing to
-// sync.
+// save syncs the data before the offset reached, then records that offset in the journal. If reached is the end of the
+// header, there is no data to sync.
 func (w *writer) save(reached int64) error {
 	if reached > int64(len(w.layout.Head)) {
 		if err := w.out.Sync(); err != nil {
@@ -151,7 +151,7 @@ func (w *writer) save(reached int64) error {
 // before the first byte of the header is.
 func (w *writer) finish(failed error) error {
 	if failed != nil {
-		_ = w.save(w.reached) // else the next run does a little more again
+		_ = w.save(w.reached) // if this fails, the next run repeats a little more work
 		return failed
 	}
 	if err := w.out.Truncate(w.layout.Size); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// piece is a run of rows of a tensor: the unit of work of a worker.
+// piece is a run of rows of a tensor, which one worker converts at a time.
 type piece struct {
 	tensor     int
 	row, rows  int
@@ -22,7 +22,7 @@ type piece struct {
 
 // cursor yields the pieces of a file in order.
 type cursor struct {
-	values      int // of a piece, at most, unless a row has more
+	values      int // most values of a piece; a longer row is a piece by itself
 	tensor, row int // where the next one begins
 }
 

@@ -1,10 +1,10 @@
 // Package requant writes a model again with its tensors in other types.
 //
-// A run goes through the source piece by piece, on several threads: whatever the size of the model, a few pieces are
-// in memory. The new file grows beside its final place, under the same name with ".partial" added, and is renamed
-// when it is complete. Until then its beginning is a journal, so that nothing can take it for a model, and so that
-// the next run with the same source, types and importance continues where this one ended. stages/model/ftype decides
-// which types tensors get.
+// A run converts the source piece by piece, on several threads, so that only a few pieces are in memory, however large
+// the model is. The new file grows beside its final place, under the same name with ".partial" added, and is renamed
+// when it is complete. Until then it begins with a journal in place of its header: nothing can take it for a model,
+// and the next run with the same source, types and importance continues where this one ended. stages/model/ftype
+// decides which types tensors get.
 package requant
 
 import (
@@ -30,7 +30,7 @@ type Job struct {
 	// matrices of a tensor of experts. A larger weight makes the rounding of its column count more.
 	Importance map[string][]float32
 
-	Replace  bool                    // a file that has the name of the new one
+	Replace  bool                    // an existing file at the path; if false, such a file is an error
 	Threads  int                     // at least 1
 	Progress func(done, total int64) // bytes of the new file, if not nil; one call at a time
 
@@ -44,12 +44,12 @@ type Job struct {
 const Suffix = ".partial"
 
 const (
-	pieceValues = 256 << 10 // about how many a piece has: a fraction of a second of work, a megabyte of memory
-	syncBytes   = 64 << 20  // how much of the new file a crash of the machine may cost
+	pieceValues = 256 << 10 // values of a piece, about: a fraction of a second of work, a megabyte of memory
+	syncBytes   = 64 << 20  // bytes written between two syncs: a crash of the machine costs about so many
 )
 
-// Run writes the file at path, and returns the number of its bytes that an earlier run had written. After an error
-// from outside, such as a full disk, or when ctx ends, Run of the same job continues from there.
+// Run writes the file at path, and returns how many of its bytes an earlier run had written already. If it fails for
+// an outside reason, such as a full disk, or because ctx ended, Run of the same job continues from there.
 func (j *Job) Run(ctx context.Context, path string) (resumed int64, err error) {
 	layout, err := gguf.Plan(j.Meta, j.Tensors)
 	if err != nil {
@@ -96,11 +96,11 @@ type writer struct {
 
 	mu       sync.Mutex
 	next     cursor
-	finished map[int64]int64 // pieces beyond reached: where they end, by where they begin
+	finished map[int64]int64 // written pieces beyond reached: their end by their begin
 	reached  int64           // all before it is written
 
 	saving sync.Mutex
-	saved  int64 // what the journal says; under saving
+	saved  int64 // offset recorded in the journal; guarded by saving
 }
 
 func newWriter(j *Job, layout *gguf.Layout) (*writer, error) {
@@ -171,7 +171,7 @@ func (w *writer) done(p *piece) error {
 		w.job.Progress(reached, w.layout.Size)
 	}
 	w.mu.Unlock()
-	if !w.saving.TryLock() { // another worker is at it
+	if !w.saving.TryLock() { // another worker is saving
 		return nil
 	}
 	defer w.saving.Unlock()

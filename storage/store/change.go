@@ -64,7 +64,7 @@ func (s *Store) Remove(ctx context.Context, n Name) (freed int64, err error) {
 	return freed, err
 }
 
-// forget removes the manifest of a name.
+// forget removes the manifest of a name, and the notes of its pulls whose processes have ended.
 func (s *Store) forget(name Name) error {
 	dropped, err := s.dropPulls(name)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *Store) put(m *Manifest, name Name, replace bool) error {
 	return nil
 }
 
-// halfView begins the names of incomplete views, which only a killed process leaves behind.
+// halfView is the prefix of the names of incomplete views. A killed process may leave some behind.
 const halfView = ".half-"
 
 // show makes the view of a model: the folder in which its files have their names.
@@ -148,7 +148,7 @@ func (s *Store) show(m *Manifest) error {
 	if s.shown(m) {
 		return nil
 	}
-	if err := s.hide(folder); err != nil { // somebody has been at it
+	if err := s.hide(folder); err != nil { // a view that lacks links was changed by hand
 		return err
 	}
 	half, err := os.MkdirTemp(s.path(viewsFolder), halfView)
@@ -241,7 +241,7 @@ func (s *Store) sweepModels() error {
 func (s *Store) sweep(folder string, needed map[string]bool) error {
 	entries, err := os.ReadDir(s.path(folder))
 	for _, entry := range entries {
-		// What is being written again beside a file belongs to it (package safefile).
+		// While a file is replaced, its new content lies beside it under this name (package safefile).
 		name := strings.TrimSuffix(strings.TrimPrefix(entry.Name(), "."), ".sluice")
 		switch path := s.path(folder, entry.Name()); {
 		case needed[name]:

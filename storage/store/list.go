@@ -26,10 +26,10 @@ func (a *Absent) Error() string {
 type Model struct {
 	Name Name
 	Manifest
-	Damage error // of the manifest, of which the name alone is known then
+	Damage error // why the manifest cannot be read, or nil; if not nil, only Name is set
 }
 
-// List returns the models by name. Models that come or go meanwhile may be missing or listed.
+// List returns the models, sorted by name. Models that are added or removed meanwhile may be in the list or not.
 func (s *Store) List() ([]Model, error) {
 	var all []Model
 	root := s.path(modelsFolder)
@@ -149,7 +149,7 @@ func (s *Store) Path(m *Model) (string, error) {
 	return filepath.Join(folder, m.Weights()[0].Name), nil
 }
 
-// bare returns an error without the file's name.
+// bare returns an error without the file's name: the caller states it.
 func bare(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

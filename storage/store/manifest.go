@@ -36,7 +36,7 @@ func DigestOf(data []byte) Digest { return digestFrom(sha256.Sum256(data)) }
 
 func digestFrom(sum [sha256.Size]byte) Digest { return Digest("sha256:" + hex.EncodeToString(sum[:])) }
 
-// file returns the name of the file with this content.
+// file returns the name under which a file with this content lies in the store.
 func (d Digest) file() string { return strings.Replace(string(d), ":", "-", 1) }
 
 // Role is the purpose of a file in its model.
@@ -44,7 +44,7 @@ type Role string
 
 const (
 	Weights  Role = "weights" // a GGUF file, or one of its parts, in their order; or safetensors
-	Config   Role = "config"  // what lies beside safetensors: hyper-parameters, vocabulary, template
+	Config   Role = "config"  // the files beside safetensors: hyper-parameters, vocabulary, template
 	Template Role = "template"
 	System   Role = "system"
 	Params   Role = "params"
@@ -58,7 +58,7 @@ var roles = map[Role]bool{Weights: true, Config: true, Template: true, System: t
 // File is one file of a model.
 type File struct {
 	Role   Role   `json:"role"`
-	Name   string `json:"name"` // what it was called, without a folder
+	Name   string `json:"name"` // its original name, without a folder
 	Size   int64  `json:"size"` // bytes
 	Digest Digest `json:"digest"`
 }
@@ -100,7 +100,7 @@ func (m *Manifest) Size() (n int64) {
 // Weights returns the files that hold tensors.
 func (m *Manifest) Weights() []File { return m.of(Weights) }
 
-// named returns the files that are opened by their names.
+// named returns the files that are opened by their original names, and so are links in the view.
 func (m *Manifest) named() []File { return append(m.of(Weights), m.of(Config)...) }
 
 func (m *Manifest) of(role Role) (all []File) {

@@ -23,7 +23,7 @@ const latest = "latest"
 // the name of a copy made here.
 type Name struct {
 	Host, Owner, Model string
-	Tag                string // empty: the one that is there, or the one to be preferred
+	Tag                string // empty: the only one there is, else the one that Prefer chooses
 }
 
 // Patterns of a name's parts. Parts become folders, so none may begin with a dot or contain a slash.
@@ -92,7 +92,7 @@ func (n Name) String() string {
 // Full returns the name with all of its parts, as manifests spell it.
 func (n Name) Full() string { return n.Host + "/" + n.Owner + "/" + n.Model + ":" + n.Tag }
 
-// tagged returns the name with the tag of copies, if it has none.
+// tagged returns the name; if it has no tag, with the tag latest.
 func (n Name) tagged() Name {
 	if n.Tag == "" {
 		n.Tag = latest

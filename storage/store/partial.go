@@ -25,10 +25,10 @@ type Partial struct {
 
 	mu     sync.Mutex // guards have, and orders the lines of list
 	have   *pieces
-	list   *os.File // of the pieces that are there
+	list   *os.File // file that lists the pieces that have arrived
 	sumMu  sync.Mutex
-	summed int       // pieces that sum has seen
-	sum    hash.Hash // of the first of them
+	summed int       // number of pieces, from the first on, that sum covers
+	sum    hash.Hash // hash of their bytes; it and summed are guarded by sumMu
 }
 
 // WrongContent is the error of a complete file with another digest than expected. The file has been removed.
@@ -54,11 +54,11 @@ func (p *Pull) Partial(ctx context.Context, f File, waiting func()) (*Partial, e
 		if err != nil {
 			return nil, err
 		}
-		if !isAt(file, path) { // who held it has completed it, or given it up
+		if !isAt(file, path) { // the pull that held the lock has completed the file, or removed it
 			file.Close()
 			continue
 		}
-		if p.store.has(&f) { // it was completed before the lock was taken, of a file that is made anew then
+		if p.store.has(&f) { // completed before hold opened path, so that hold created an empty file
 			return nil, errors.Join(removed(os.Remove(path)), file.Close())
 		}
 		part := &Partial{store: p.store, of: f, path: path, file: file, have: newPieces(f.Size), sum: sha256.New()}
@@ -115,7 +115,7 @@ func (p *Partial) resume() error {
 // Pieces returns the number of pieces.
 func (p *Partial) Pieces() int { return len(p.have.done) }
 
-// At returns the bounds of piece i in bytes, without to.
+// At returns the range of piece i in bytes: from from up to, but without, to.
 func (p *Partial) At(i int) (from, to int64) { return p.have.at(i) }
 
 // Has reports whether piece i has come.
@@ -142,7 +142,7 @@ func (p *Partial) Done(i int) error {
 	if err := p.enlist(i); err != nil {
 		return err
 	}
-	if !p.sumMu.TryLock() { // another goroutine is at it
+	if !p.sumMu.TryLock() { // another goroutine is in addUp
 		return nil
 	}
 	defer p.sumMu.Unlock()

@@ -10,12 +10,12 @@ import (
 // piecesSuffix ends the name of the list of pieces of an incomplete file.
 const piecesSuffix = ".pieces"
 
-// Sizes of pieces: at most 8 MiB each, and about 64 of a small file. A piece that is not in the list is lost with its
-// process.
+// Sizes of pieces: a small file has about 64, and none is larger than 8 MiB. If a process is killed, the pieces that
+// are not in its list must be fetched again.
 const (
 	leastPiece = 64 << 10
 	mostPiece  = 8 << 20
-	mostList   = 32 << 20 // bytes of a list, whose file is as large as files can be
+	mostList   = 32 << 20 // bytes of a list of pieces; that of the largest file is smaller
 )
 
 // pieceSize returns the size of a file's pieces, except the last.
@@ -38,7 +38,7 @@ func newPieces(size int64) *pieces {
 	return &pieces{size: size, each: each, done: make([]bool, (size+each-1)/each)}
 }
 
-// at returns the bounds of piece i in bytes, without to.
+// at returns the range of piece i in bytes: from from up to, but without, to.
 func (p *pieces) at(i int) (from, to int64) {
 	return int64(i) * p.each, min(int64(i+1)*p.each, p.size)
 }

@@ -2,8 +2,8 @@ package store
 
 import "strings"
 
-// preferred lists the quantisations to choose from if a name has none, the best compromise first: about four bits,
-// then more, then fewer, then files that are not quantised.
+// preferred lists the tags to choose from if a name has none, the best compromise first: latest, quantisations of
+// about four bits, then of more, then of fewer, then files that are not quantised.
 var preferred = []string{
 	latest, "Q4_K_M", "Q4_K_S", "Q4_K_L", "IQ4_XS", "IQ4_NL", "MXFP4", "Q4_0", "Q4_1",
 	"Q5_K_M", "Q5_K_S", "Q5_0", "Q5_1", "Q6_K", "Q8_0",

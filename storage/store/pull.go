@@ -15,14 +15,14 @@ import (
 	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
-// Pull is a model on its way into the store. During it, and after its process was killed, the files that have come
-// are kept for it; a later pull of the same name continues with them.
+// Pull is the transfer of a model into the store. Files that have arrived are kept while it runs, and also if its
+// process is killed; a later pull of the same name continues with them.
 type Pull struct {
 	store    *Store
 	name     Name
 	manifest Manifest
-	path     string   // of note
-	note     *os.File // says what is pulled; locked as long as this process lives
+	path     string   // path of note
+	note     *os.File // holds the manifest of the pull; locked as long as this process lives
 }
 
 // Begin starts a pull of a model under its manifest's name. It fails with a NoRoom if the disk lacks space.
@@ -54,7 +54,7 @@ func (s *Store) Begin(ctx context.Context, m Manifest) (*Pull, error) {
 		if _, err := p.note.Write(data); err != nil {
 			return err
 		}
-		// What an earlier pull has left of files that the name no longer has goes.
+		// collect removes files that only an earlier pull of this name needed.
 		return errors.Join(p.note.Sync(), s.collect())
 	})
 	if err != nil {
@@ -150,8 +150,8 @@ func (s *Store) Unfinished() ([]Model, error) {
 	return all, err
 }
 
-// dropPulls removes the notes of a name's pulls whose processes have ended, and unreadable notes. It returns the
-// number of the former.
+// dropPulls removes the notes of a name's pulls whose processes have ended, and all unreadable notes. It returns how
+// many notes of the name it has removed.
 func (s *Store) dropPulls(name Name) (n int, err error) {
 	err = s.eachPull(func(path string, m *Manifest, named Name) error {
 		if m != nil && named != name {
@@ -159,7 +159,7 @@ func (s *Store) dropPulls(name Name) (n int, err error) {
 		}
 		f, err := safefile.Grow(path)
 		if err != nil {
-			return nil //nolint:nilerr // another process is at it
+			return nil //nolint:nilerr // its process lives: the note is locked
 		}
 		defer f.Close()
 		if m != nil {
@@ -199,7 +199,7 @@ func (s *Store) eachPull(visit func(path string, m *Manifest, name Name) error) 
 	return nil
 }
 
-// uploaded reports whether a file was uploaded for a model to come.
+// uploaded reports whether the content of a file was uploaded, for a model that is yet to be made (see Upload).
 func (s *Store) uploaded(f *File) bool {
 	size, here := s.Size(f.Digest)
 	return here && size == f.Size

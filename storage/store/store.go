@@ -18,12 +18,12 @@ import (
 
 // Folders and files of a store.
 const (
-	markFile      = "sluice-store" // says that the folder is one: nothing is ever removed from another
+	markFile      = "sluice-store" // marks the folder as a store: nothing is ever removed from a folder without it
 	lockFile      = "lock"         // held for moments, while names or files come or go
 	modelsFolder  = "models"       // HOST/OWNER/MODEL/TAG.json: manifests
 	blobsFolder   = "blobs"        // sha256-HEX: files, complete and read-only
-	partsFolder   = "partial"      // the same while they grow, each with a list of the pieces that are there
-	pullsFolder   = "pulls"        // what is being pulled, or was when its process ended
+	partsFolder   = "partial"      // sha256-HEX: incomplete blobs, each with a list of the pieces that have arrived
+	pullsFolder   = "pulls"        // ID.json: manifests of pulls that run, or whose process was killed
 	uploadsFolder = "uploads"      // sha256-HEX: files that a model is to be made of
 	viewsFolder   = "views"        // ID/FILE: links to blobs under the names that files had, made from a manifest
 )

@@ -26,8 +26,8 @@ type Scratch struct {
 }
 
 const (
-	scratchFolder = ".half-" // begins its name
-	scratchLock   = ".lock"  // in it
+	scratchFolder = ".half-" // prefix of the folder's name
+	scratchLock   = ".lock"  // file in the folder, locked while its process lives
 )
 
 // Scratch makes a scratch folder, and first removes files that the store no longer needs.
@@ -103,7 +103,8 @@ func (s *Store) Blob(d Digest) (path string, err error) {
 	return "", fmt.Errorf("%s: %w: upload it first", d, fs.ErrNotExist)
 }
 
-// sweepUploads removes uploaded files that no model came for.
+// sweepUploads removes uploaded files that no model has used within uploadsLast, and the scratch folders of killed
+// processes.
 func (s *Store) sweepUploads() (err error) {
 	entries, dirErr := os.ReadDir(s.path(uploadsFolder))
 	if dirErr != nil && !errors.Is(dirErr, fs.ErrNotExist) {
@@ -129,7 +130,7 @@ func (s *Store) sweepUploads() (err error) {
 // Layer is a file of a model that is made here. Its content is Data, or an upload, or a file of another model.
 type Layer struct {
 	File
-	Data []byte // if not nil, Size and Digest are found out
+	Data []byte // if not nil, Make computes Size and Digest
 }
 
 // Make stores a model of the given files under a name. An older model of that name is removed.
@@ -164,7 +165,7 @@ func (s *Store) Make(ctx context.Context, n Name, source string, layers []Layer)
 		return nil, err
 	}
 	for i := range layers {
-		_ = os.Remove(s.path(uploadsFolder, layers[i].Digest.file())) // else it goes in a day
+		_ = os.Remove(s.path(uploadsFolder, layers[i].Digest.file())) // if this fails, a sweep removes it in a day
 	}
 	return &p.manifest, nil
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/element"
 )
 
-// Values that a pickle can make. A dictionary may contain itself; no walk goes deeper than the known levels.
+// Values that a pickle can make. A dictionary may contain itself, so no code here descends into values without a
+// limit.
 type (
 	mark   struct{}
 	global string // "module.name", one of those below
@@ -55,7 +56,7 @@ func (t *tensor) contiguous() bool {
 	return true
 }
 
-// storages returns the element type of a storage by the global that names it.
+// storages returns the element type of a storage; name is the Python class of the storage.
 func storages(name global) (element.Type, bool) {
 	kind, ok := map[global]element.Type{
 		"torch.DoubleStorage": element.F64, "torch.FloatStorage": element.F32, "torch.HalfStorage": element.F16,
@@ -73,7 +74,8 @@ const (
 	orderedDict      global = "collections.OrderedDict"
 )
 
-// machine interprets a pickle. It makes the values above only, in proportion to the pickle's size.
+// machine interprets a pickle. It makes no values but those above, and takes memory in proportion to the pickle's
+// size.
 type machine struct {
 	text  []byte
 	at    int

@@ -135,7 +135,8 @@ func (a *archive) place(name string, t *tensor, size int64) (element.Stored, err
 	return s, nil
 }
 
-// tensorsOf finds the named tensors: in the dictionary, or in one inside it under a usual name.
+// tensorsOf returns the tensors of a checkpoint by name: those in its dictionary, or in the one that it holds as
+// state_dict, model or module.
 func tensorsOf(root any) (map[string]*tensor, error) {
 	d, ok := root.(*dict)
 	if !ok {

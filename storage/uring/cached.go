@@ -3,13 +3,13 @@ package uring
 import "os"
 
 const (
-	partBytes = 1 << 20 // a piece of a file is said to be cached, or not, in parts of this size
-	fewPages  = 128     // a range of which the page cache lacks at most one page in so many is read from there
+	partBytes = 1 << 20 // bytes of a part of a file, which counts as cached or not as a whole
+	fewPages  = 128     // a range counts as cached if at most one in so many of its pages is missing
 )
 
-// cached records for each part of a file whether the page cache held it when the file was opened. Parts that were
-// read since do not count: a kernel reads ahead of cached reads, which would make the next piece look cached, and so
-// on, until all of the file is in memory twice.
+// cached records for each part of a file whether the page cache held it when the file was opened. Parts that entered
+// the cache later do not count: after each cached read the kernel reads ahead, which would make the next part look
+// cached, and so on, until all of the file is in memory twice.
 type cached []bool
 
 // lookup asks the kernel about all parts of a file.

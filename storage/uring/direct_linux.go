@@ -28,9 +28,10 @@ func aligned(b []byte, block int) bool {
 	return uintptr(unsafe.Pointer(unsafe.SliceData(b)))&uintptr(block-1) == 0
 }
 
-// resident asks the kernel, from Linux 6.5 on, whether the pages of a range are in memory. Memory runs short page by
-// page: where few are missing, the kernel fetches them while the others are copied, which costs less than to read all
-// past the cache. An older kernel is not asked: mincore answers for files that the caller may write only.
+// resident reports whether the page cache holds all or nearly all pages of a range. Short of memory, the system evicts
+// single pages: if few are missing, the kernel fetches them while the others are copied, which costs less than a
+// direct read of the whole range. Before Linux 6.5 it reports false: there is only mincore, which tells nothing about
+// files that the caller may not write.
 func resident(f *os.File, from int64, n int) bool {
 	page := int64(os.Getpagesize())
 	pages := (from+int64(n)-1)/page - from/page + 1

@@ -13,23 +13,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Set-up flags newer than the binding, of linux/io_uring.h. With both, the kernel finishes reads only while their
-// one thread waits for them: a third of the context switches, but no other thread may enter the ring.
+// Set-up flags newer than the binding, of linux/io_uring.h. With both, the kernel completes reads only while the one
+// thread that submits them waits for completions. That takes a third of the context switches, but no other thread may
+// enter the ring.
 const (
 	setupSingleIssuer = 1 << 12
 	setupDeferTaskrun = 1 << 13
 )
 
-// Limits of reads from the page cache. A processor copies their bytes: in the kernel's own threads, if it is worth
-// waking one, so that several copy at once and the ring's thread is free. Direct reads are the drive's work.
+// Limits of reads from the page cache, whose bytes a processor must copy (those of direct reads are moved by the
+// drive). Reads of at least worthWaking bytes are copied by the kernel's worker threads, so that several copy at once
+// and the ring's thread stays free.
 const (
 	registerWorkers = 19        // IORING_REGISTER_IOWQ_MAX_WORKERS
 	worthWaking     = 128 << 10 // bytes
 	mostCopiers     = 8
 )
 
-// copiers returns the number of kernel threads that may copy: half of the processors, since the others work on the
-// bytes.
+// copiers returns the number of kernel threads that may copy: half of the processors, since the others compute with
+// the bytes.
 func copiers() int { return max(1, min(runtime.NumCPU()/2, mostCopiers)) }
 
 // mostRegistered is the kernel's limit of a registered buffer, in bytes.
@@ -41,7 +43,7 @@ type kernelRing struct {
 	fd       int
 	deferred bool // both flags were accepted
 
-	queues, entries []byte  // the mappings
+	queues, entries []byte  // mappings of the rings and of the submission queue's entries
 	head, tail      *uint32 // of the submission queue
 	mask            uint32
 	slots           []uint32 // submission queue: indexes into sqes
@@ -68,7 +70,8 @@ func newKernelRing(depth int) (*kernelRing, error) {
 		return nil, fmt.Errorf("io_uring is not available: %w%s", err, disabledHint())
 	}
 	k.fd = fd
-	// Those of reads that end; as many as there are of others. Before Linux 5.15 they are more.
+	// The first number limits the workers for reads of regular files; the second, 0, leaves the limit of the others.
+	// Linux before 5.15 refuses the call and starts more workers.
 	workers := [2]uint32{uint32(copiers())}
 	_ = sys.IOURingRegister(fd, registerWorkers, unsafe.Pointer(&workers), 2)
 	if params.Features&sys.IORING_FEAT_SINGLE_MMAP == 0 || params.Features&sys.IORING_FEAT_RW_CUR_POS == 0 {
@@ -77,7 +80,7 @@ func newKernelRing(depth int) (*kernelRing, error) {
 	if err := k.mapQueues(&params); err != nil {
 		return nil, errors.Join(err, k.close())
 	}
-	if err := k.enter(0, sys.IORING_ENTER_FLAGS_GETEVENTS); err != nil { // containers may forbid that alone
+	if err := k.enter(0, sys.IORING_ENTER_FLAGS_GETEVENTS); err != nil { // a container may forbid io_uring_enter only
 		return nil, errors.Join(err, k.close())
 	}
 	return k, nil

@@ -21,8 +21,8 @@ type Rate struct {
 	Direct bool    // past the page cache; else it may be the speed of memory
 }
 
-// Measure reads a file in order for about the time of during, starting again at its end, with many large reads under
-// way as when a model streams. It reads from the disk also what the page cache holds.
+// Measure reads a file in order for about the time of during, starting again at its end. It keeps many large reads
+// under way, as streaming of a model does. With direct reads it does not use the page cache, whatever that holds.
 func Measure(s source.Source, during time.Duration) (rate Rate, err error) {
 	if s.Path == "" || s.Size == 0 {
 		return rate, fmt.Errorf("%s: there is no file to measure reading with", s.Name)
@@ -51,7 +51,7 @@ func Measure(s source.Source, during time.Duration) (rate Rate, err error) {
 		}
 	}
 	rate.Direct = r.files[s.Path] != nil && r.files[s.Path].direct != nil
-	for total == 0 || time.Since(began) < during { // what cannot be read at all is told, however short the time
+	for total == 0 || time.Since(began) < during { // one read at least, so that an unreadable file is an error
 		var done [measuredDepth]Completion
 		n, err := r.Wait(1, done[:])
 		if err != nil {

@@ -64,11 +64,11 @@ type Ring struct {
 // engine starts reads and reports which have ended: io_uring, or goroutines.
 type engine interface {
 	start(*op)
-	flush() error                 // what was started must go on without further calls
+	flush() error                 // makes started reads proceed without further calls
 	next(wait bool) (*op, error)  // an ended read, or nil if there is none and wait is false
-	register(memory []byte) error // memory that many reads will go to
+	register(memory []byte) error // memory that many reads will fill
 	kind() string
-	close() error // no read is under way
+	close() error // to be called when no read is under way
 }
 
 // op is one request under way. While an engine has it, only the engine touches n and err.
@@ -80,13 +80,14 @@ type op struct {
 	from    int64  // offset in the file of buf[0]
 	buf     []byte // where the bytes go, a part of Into; in whole blocks if direct
 	got     int    // bytes of buf that are there
-	faults  uint64 // of the file when the read began
+	faults  uint64 // file.faults when the read began
 	n       int    // result of the last read
 	err     error
 }
 
-// Open makes a ring for up to depth requests at a time, and locks the goroutine to its thread until Close. If the
-// kernel agrees to register memory, such as an arena's, reads into it cost less; memory may be nil.
+// Open makes a ring for up to depth requests at a time, and locks the goroutine to its thread until Close. It
+// registers memory, such as an arena's, with the kernel if that allows it, which makes reads into it cheaper; memory
+// may be nil.
 func Open(depth int, memory []byte) (*Ring, error) {
 	if err := checkDepth(depth); err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func Open(depth int, memory []byte) (*Ring, error) {
 	if err != nil {
 		return newRing(depth, newPreads(depth)), nil // Probe says why
 	}
-	_ = reads.register(memory) // an advantage, not a need: often refused by the limit of locked memory
+	_ = reads.register(memory) // optional: often refused by the limit of locked memory
 	return newRing(depth, reads), nil
 }
 
@@ -332,12 +333,13 @@ func (o *op) completion() Completion {
 	return Completion{ID: q.ID, Data: o.wanted()}
 }
 
-// file is a file that is open as long as the ring: once through the page cache and, if possible, once past it.
+// file is an open file, which the ring closes at its own Close. It is open twice: for reads through the page cache
+// and, if possible, for direct reads.
 type file struct {
 	plain  *os.File
-	direct *os.File // nil where it does not
-	cached cached   // of what is read past it
-	faults uint64   // how often a read found it changed
+	direct *os.File // nil if the system offers no direct reads
+	cached cached   // parts that were cached at opening; nil if direct is
+	faults uint64   // number of reads that found the file changed
 	block  int      // offsets, lengths and addresses of direct reads are multiples of it, a power of two
 }
 

@@ -12,14 +12,14 @@ import (
 	"github.com/sluice-ai/sluice/internal/source"
 )
 
-// Sums are checksums of bytes that were read from files. They detect other bytes from the same place: from a drive
-// that fails silently, or a file that is written to. A drive errs by whole blocks, so one line of each block is
-// summed, and another one for a read that begins within a block: a check costs less than a thousandth of the read.
-// Sums are safe for concurrent use.
+// Sums holds checksums of bytes that were read from files, to detect that a later read of the same place returns other
+// bytes: because a drive fails silently, or the file was written to. A drive errs by whole blocks, so one line of each
+// block is summed, and one more at the start of a read that begins within a block: a check costs less than a
+// thousandth of the read. Sums are safe for concurrent use.
 type Sums struct {
 	mu    sync.Mutex
 	files map[string][]byte // by path: two bytes for each Block, both zero if it was not read yet; outside the heap
-	heads map[head][2]byte  // of what was read from within a block
+	heads map[head][2]byte  // of the first line of reads that begin within a block
 	table *crc32.Table
 }
 
@@ -42,8 +42,9 @@ func NewSums() *Sums {
 var ErrBytes = errors.New("they are not those that were read before: the drive fails, or the file was written to: " +
 	"check the drive, restore the file and start again")
 
-// Check compares bytes of a source from an offset on with earlier sums of that place, and remembers theirs. It fails
-// with ErrBytes if they differ. Sources in memory are not checked.
+// Check compares data, which was read from a source at an offset, with the sums of earlier reads of that place, and
+// records the sums of blocks that are read for the first time. It fails with ErrBytes if they differ. Sources in
+// memory are not checked.
 func (s *Sums) Check(from *source.Source, offset int64, data []byte) error {
 	if from.Path == "" {
 		return nil

@@ -1,5 +1,5 @@
-// Package hubtest is a hub for tests: it speaks as much of Hugging Face's API and of Ollama's registry as a pull asks
-// for, from a server of its own and another one for the files, to which the first redirects. It can be told to fail.
+// Package hubtest is a hub for tests. It serves as much of Hugging Face's API and of Ollama's registry as a pull
+// needs. Files come from a second server, to which the first redirects. Settings make either of them fail.
 package hubtest
 
 import (
@@ -20,38 +20,41 @@ import (
 	"time"
 )
 
-// Commit is that of every repository.
+// Commit is the commit of every repository.
 const Commit = "0123456789abcdef0123456789abcdef01234567"
 
 // Token opens private repositories.
 const Token = "hf_test"
 
-// Hub is two servers. What it has and does is changed by Change once it has been asked for something.
+// Hub is a running fake hub: one server for the APIs, one for the bytes of files. After the first request, Settings
+// may be changed through Change only.
 type Hub struct {
 	URL string
 	Settings
 
 	Sent     atomic.Int64 // bytes of files
-	Requests atomic.Int64 // for files
-	Asked    atomic.Int64 // requests of the first server
+	Requests atomic.Int64 // requests for files
+	Asked    atomic.Int64 // requests for anything else: to the first server
 	Leaked   atomic.Int64 // requests for files that carried a token
 
 	front, back *httptest.Server
-	mu          sync.Mutex     // guards Settings and what is below
-	used        map[string]int // by the address's signature
+	mu          sync.Mutex     // guards Settings and the fields below
+	used        map[string]int // number of requests by the signature in their URL
 	signed      int
 }
 
-// Settings are what a hub has, and how it fails.
+// Settings say which models a hub has, and how it fails.
 type Settings struct {
-	// Repositories are Hugging Face's: OWNER/NAME to the files by path. Those of Private want Token.
+	// Repositories holds Hugging Face's models: OWNER/NAME to the files by path. Those in Private are shown only to
+	// requests with Token.
 	Repositories map[string]map[string][]byte
 	Private      map[string]bool
 
-	// Layers are Ollama's models: OWNER/NAME/TAG to the files by kind, such as model.
+	// Layers holds Ollama's models: OWNER/NAME/TAG to the files by kind, such as model.
 	Layers map[string]map[string][]byte
 
-	// Cut, if not nil, says after how many bytes of its body an answer with bytes of a file breaks off; negative: never.
+	// Cut, if not nil, returns after how many bytes of its body (of the given length) a file's answer breaks off;
+	// negative: never.
 	Cut func(length int64) int64
 
 	// Slow is how long each 64 KiB of a file take.
@@ -60,12 +63,12 @@ type Settings struct {
 	// Stall, if not nil, says whether a request for a file gets no answer.
 	Stall func() bool
 
-	Uses     int                           // how often an address of a file may be used before it expires; 0: always
-	NoRanges bool                          // files are sent from their beginning only
-	NoLength bool                          // and do not say how long they are
-	Content  map[string][]byte             // what is sent for a digest in place of its file
-	Fault    func(*http.Request) int       // a status for a request of the first server; 0: none
-	Alter    func(name, doc string) string // what is said of a model, by its name, in place of what is right
+	Uses     int                           // how often a redirect's URL may be used before it expires; 0: always
+	NoRanges bool                          // requests for ranges get the whole file
+	NoLength bool                          // with NoRanges: without Content-Length
+	Content  map[string][]byte             // bytes to send for a digest in place of the right ones
+	Fault    func(*http.Request) int       // status with which the first server refuses a request; 0: it answers
+	Alter    func(name, doc string) string // from a model's name and its right description: the description to send
 }
 
 // New starts a hub without models.
@@ -76,7 +79,7 @@ func New() *Hub {
 	mux.HandleFunc("GET /api/models/{owner}/{name}/revision/{revision}", h.repository)
 	mux.HandleFunc("GET /v2/{owner}/{name}/manifests/{tag}", h.manifest)
 	mux.HandleFunc("GET /v2/{owner}/{name}/blobs/{digest}", h.blob)
-	files := http.NewServeMux() // apart: its pattern would meet the others
+	files := http.NewServeMux() // a mux of its own: its pattern would conflict with the others
 	files.HandleFunc("GET /{owner}/{name}/resolve/{revision}/{path...}", h.resolve)
 	mux.Handle("/", files)
 	h.front = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -97,7 +100,7 @@ func New() *Hub {
 	return h
 }
 
-// Change changes what the hub has and does, between two requests.
+// Change edits the settings between two requests.
 func (h *Hub) Change(edit func(*Settings)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,18 +120,19 @@ func Digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// large says whether LFS keeps a file, and not git.
+// large reports whether a file is kept in LFS rather than in git itself.
 func large(path string) bool {
 	return strings.HasSuffix(path, ".gguf") || strings.HasSuffix(path, ".safetensors")
 }
 
-// gitName is what git calls a file.
+// gitName returns the hash of a file's git blob.
 func gitName(data []byte) string {
 	sum := sha1.Sum(append(fmt.Appendf(nil, "blob %d\x00", len(data)), data...))
 	return hex.EncodeToString(sum[:])
 }
 
-// allowed answers for the repository, if the request may not read it.
+// allowed returns the files of a repository. If there are none, or the request may not read them, it writes the error
+// and returns nil.
 func (h *Hub) allowed(w http.ResponseWriter, r *http.Request, name string) map[string][]byte {
 	files := h.Repositories[name]
 	switch key := r.Header.Get("Authorization"); {
@@ -174,7 +178,7 @@ func (h *Hub) repository(w http.ResponseWriter, r *http.Request) {
 	h.say(w, name, answer)
 }
 
-// say writes a document, or what a test wants instead.
+// say writes a document as JSON, after Alter has changed it.
 func (h *Hub) say(w io.Writer, name string, document any) {
 	text, _ := json.Marshal(document)
 	if h.Alter != nil {
@@ -238,7 +242,7 @@ func (h *Hub) blob(w http.ResponseWriter, r *http.Request) {
 	h.redirect(w, r, digest)
 }
 
-// redirect leads to the other server, with a signature that expires.
+// redirect redirects to the second server, with a signature that expires.
 func (h *Hub) redirect(w http.ResponseWriter, r *http.Request, digest string) {
 	h.signed++
 	signature := strconv.Itoa(h.signed)
@@ -246,7 +250,7 @@ func (h *Hub) redirect(w http.ResponseWriter, r *http.Request, digest string) {
 	http.Redirect(w, r, to, http.StatusFound)
 }
 
-// find is the file of a digest, or nil.
+// find returns the content of the file with a digest; nil if there is none.
 func (h *Hub) find(digest string) []byte {
 	for _, models := range []map[string]map[string][]byte{h.Repositories, h.Layers} {
 		for _, files := range models {
@@ -304,7 +308,7 @@ type sender struct {
 	sent *atomic.Int64
 	slow time.Duration
 	cut  func(int64) int64
-	left int64 // bytes until the connection breaks; negative: it does not
+	left int64 // bytes until the connection is broken; negative: it is not broken
 }
 
 func (s *sender) WriteHeader(status int) {
@@ -339,7 +343,7 @@ func (s *sender) Write(data []byte) (n int, err error) {
 	return n, err
 }
 
-// ReadFrom keeps the server from sending past Write.
+// ReadFrom copies through Write, so that all bytes are counted, slowed and cut.
 func (s *sender) ReadFrom(r io.Reader) (int64, error) {
 	n, err := io.Copy(struct{ io.Writer }{s}, r)
 	if err != nil {
