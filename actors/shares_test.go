@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/internal/tokentrace"
+	"github.com/sluice-ai/sluice/stages/batch"
 )
 
 // recorded are the events of a trace.
@@ -33,13 +34,14 @@ func recorded(t *testing.T, trace []byte) (all []tokentrace.Event) {
 // the step after next, and in each step from then on, beside few rows. Law Recompute: whoever gave way gets the answer
 // that it gets alone.
 func TestStrangerGetsAPlace(t *testing.T) {
+	const tokens = batch.Window // so many need no reader that keeps up
 	all := prompts(13)
 	stranger := all[12][:3]
-	want := alone(t, startFixture(t, fixture, nil), append(all[:12:12], stranger), 60)
+	want := alone(t, startFixture(t, fixture, nil), append(all[:12:12], stranger), tokens)
 	var trace bytes.Buffer
 	e := startFixture(t, fixture, func(c *Config) { c.Sequences, c.Record = 4, &trace })
 	of := func(client string, prompt []int32) *Stream {
-		r := ask(prompt, 60)
+		r := ask(prompt, tokens)
 		r.Client = client
 		return begin(t, e, r)
 	}
@@ -87,8 +89,8 @@ func TestStrangerGetsAPlace(t *testing.T) {
 	require.LessOrEqual(t, first-before, 3, "steps until it has a place")
 	took := last - first + 1
 	if devicetest.OnGPU() { // the host draws these tokens, behind two steps in flight: a sequence is in each second one
-		require.Equal(t, 60, (took+1)/2, "of its %d steps", took)
+		require.Equal(t, tokens, (took+1)/2, "of its %d steps", took)
 		return
 	}
-	require.Equal(t, 60, took, "steps from its first row to its last")
+	require.Equal(t, tokens, took, "steps from its first row to its last")
 }
