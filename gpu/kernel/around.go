@@ -8,7 +8,7 @@ type Around struct {
 	XStride, YStride int    // in float32
 	Rows             int
 	Texts            uint64 // of Text: the pictures
-	Count            uint64 // of a uint32: rows that are there; 0: all
+	Count            uint64 // address of a uint32, how many of the rows are in use; 0: all
 }
 
 // Uses implements Launch.

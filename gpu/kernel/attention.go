@@ -19,7 +19,7 @@ type Row struct {
 type Heads struct {
 	Query, KV, Features int
 	Values              int // features of a value; 0: as many as a key's
-	Dims                int // that rotate, from the first; 0: none
+	Dims                int // features that rotate, from the first; 0: none
 	Interleaved         bool
 	Cache               backend.Format // zero: f16
 }
@@ -62,7 +62,7 @@ func (h *Heads) ValueBytes(blocks int) uint64 {
 	return uint64(blocks) * uint64(h.KV) * uint64(h.Format().V.Kept().Bytes(h.ValueFeatures()))
 }
 
-// PartBytes is the memory that Attend needs for the parts of a number of rows.
+// PartBytes is the memory that Attend needs for the partial results of a number of rows.
 func (h *Heads) PartBytes(rows int) uint64 {
 	return uint64(rows*h.Query*MaxSplits) * uint64(h.ValueFeatures()+4) * 4
 }
@@ -80,7 +80,8 @@ func Splits(position int) int {
 	return position/(depth/parts) + 1
 }
 
-// MostSplits is the most parts that any row up to a position has: not the last one's, where lengths double.
+// MostSplits is the most parts that any row up to a position has. It may be more than the last row has, since parts get
+// longer where positions pass a power of two.
 func MostSplits(position int) int {
 	most := 8
 	if position >= 2047 {
@@ -92,16 +93,17 @@ func MostSplits(position int) int {
 // Attention is one layer's attention for the rows of a step. All but the last fields are addresses.
 // Wide: they are the arguments of a kernel.
 type Attention struct {
-	X            uint64 // float32 rows: query heads; for Rotate and Alone then key heads and value heads
+	X            uint64 // float32 rows: query heads; for Rotate and Alone, key heads and value heads follow
 	Y            uint64 // rows for the projection: quantised, or float32
-	Keys, Values uint64 // the layer's
+	Keys, Values uint64 // the layer's cache
 	Parts        uint64
 	Rows         uint64 // of Row
 	Tables       uint64 // of uint32 block numbers
 	Angles       uint64 // [row][Dims/2] cosine and sine, float32
-	// QueryGain and KeyGain, by feature of a head, are of norms of each head that come first where Alone; 0: ones.
+	// QueryGain and KeyGain are weights, by feature of a head, of the norms of query and key heads; 0: ones. See
+	// Normed.
 	QueryGain, KeyGain uint64
-	Count              uint64 // of a uint32: rows that are there; 0: all
+	Count              uint64 // address of a uint32, how many of the rows are in use; 0: all
 	Sinks              uint64 // a logit for each query head, times log2(e); 0: none
 
 	// Recent is where a row finds the keys and values of its own block, if full blocks are sealed; zero: with the others.
@@ -113,20 +115,21 @@ type Attention struct {
 	// must be launched before.
 	Alone    bool
 	Normed   bool    // if Alone: heads of queries and keys are normalised first
-	Eps      float32 // of that
+	Eps      float32 // of these norms
 	Quantise bool
 	Scale    float32
 	Cap      float32 // of scores; 0: none
-	Window   int     // positions that are seen; 0: all
-	Chunked  bool    // of the row's own chunk of Window positions
+	Window   int     // how many positions a row sees; 0: all
+	Chunked  bool    // a row sees positions of its own chunk of Window positions alone
 	Depth    int     // no row's position is beyond it
 }
 
-// Recent is where the blocks lie that rows are stored in until they are full, and where rows stand in these.
+// Recent is the memory of open blocks, in which keys and values are stored until a block is full, and where each row
+// stands in it: Rows, of Row.
 type Recent struct{ Keys, Values, Rows uint64 }
 
-// Rotate is the rotation of queries, in place, and of keys, and the storing of keys and values: for heads that a
-// table's Fused says yes to.
+// Rotate rotates queries in place, and rotates and stores keys, and stores values: for heads for which a table's Fused
+// says yes.
 type Rotate struct {
 	Heads Heads
 	Attention
@@ -141,7 +144,7 @@ func (r *Rotate) Uses(u *Uses) {
 	u.writeAll(r.Values)
 }
 
-// Append is the storing of rows of keys and values, rotated before, in a cache of any type. Fields are as Attention's.
+// Append stores rows of keys, rotated before, and of values in a cache of any format. Fields are as Attention's.
 type Append struct {
 	Heads            Heads
 	K, V             uint64 // float32 rows
@@ -160,8 +163,8 @@ func (a *Append) Uses(u *Uses) {
 	u.writeAll(a.Values)
 }
 
-// Seal keeps open blocks for good, of which a row is the last one: in the form that the format has for sealed blocks.
-// Rows were appended before. Fields are as Attention's.
+// Seal converts open blocks to the form that the cache format has for sealed blocks: those whose last position is a row
+// of the step. Rows were appended before. Fields are as Attention's.
 type Seal struct {
 	Heads        Heads
 	Keys, Values uint64
@@ -179,8 +182,8 @@ func (s *Seal) Uses(u *Uses) {
 	u.writeAll(s.Values)
 }
 
-// Attend is attention, with the joining of its parts. Where a table's Fused says no, X has but query heads, rotated
-// before, keys and values were stored before, and Y is float32.
+// Attend computes attention, and joins the partial results of its parts. Where a table's Fused says no, X has query
+// heads alone, rotated before, keys and values were stored before, and Y is float32.
 type Attend struct {
 	Heads Heads
 	Attention

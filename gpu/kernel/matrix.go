@@ -14,7 +14,7 @@ const (
 // MaxColumns is the most columns that a workgroup of a mat-vec takes at once. More are done by other workgroups.
 const MaxColumns = 8
 
-// FewColumns is the most columns that are done by groups of MaxColumns: for more there are mat-mat kernels.
+// FewColumns is the most columns that mat-vec kernels take, in groups of MaxColumns. More are for mat-mat kernels.
 const FewColumns = 16
 
 // Matrix is weights in tiles. Its memory belongs to whoever made it.
@@ -23,11 +23,11 @@ type Matrix struct {
 	Rows, Cols int
 	// Pair says that tiles of two matrices of Rows × Cols alternate: gate, up, gate, up, …
 	Pair    bool
-	Segment int    // tiles of k that are added up before segments are: part of the result's bits
+	Segment int    // tiles along k that are summed before the sums of segments are: it decides the last bits of results
 	Address uint64 // of the first tile
 
 	Float     bool // it multiplies float32 rows, not quantised ones
-	TileBytes int  // of its driver's layout
+	TileBytes int  // size of a tile in its driver's layout
 }
 
 // KTiles is the tiles of a row.
@@ -56,21 +56,22 @@ func QuantisedBytes(width int) int { return Tiles(width) * TileCols * 5 / 4 }
 // PaddedWidth is the float32 values that a row of activations of a width takes: those past its end are zero.
 func PaddedWidth(width int) int { return Tiles(width) * TileCols }
 
-// HalfBytes is the size of a row of activations of a width in half precision, with its factor.
+// HalfBytes is the size of a row of activations of a width in half precision, with its scale.
 func HalfBytes(width int) int { return 2*PaddedWidth(width) + 4 }
 
-// Pack is the packing of rows as a file has them, or as the driver recodes them, into a matrix.
+// Pack writes rows of weights, as a file has them or as the driver recodes them, into the tiles of a matrix.
 type Pack struct {
 	W           *Matrix
 	File        uint64 // of the rows
 	First, Rows int    // First is the row of the matrix that they begin at, a multiple of TileRows
-	Up          bool   // of a pair, they are the second one's
+	Up          bool   // the rows are of the second matrix of a pair
 }
 
 // Uses implements Launch.
 func (p *Pack) Uses(u *Uses) { u.writeAll(p.W.Address) }
 
-// Embed is y[i] = row id[i] of W as float32. An id below 0, -1-j, stands for Drawn[j].
+// Embed is y[i] = row id[i] of W as float32. An id below 0, -1-j, stands for Drawn[j], the token that was drawn for
+// wanted row j of the step before.
 type Embed struct {
 	W             *Matrix
 	IDs, Drawn, Y uint64 // IDs of int32
@@ -99,7 +100,7 @@ const (
 type MatVec struct {
 	W       *Matrix
 	Columns int
-	Count   uint64 // of a uint32: how many of the columns are there; the others are not stored
+	Count   uint64 // of a uint32: how many of the columns are in use; the others are not stored
 	// X is quantised rows; for float weights, float32 rows of PaddedWidth values, zero past their end; and float32 rows,
 	// XStride apart, that are normalised first where Gain is given.
 	X       uint64
@@ -115,18 +116,18 @@ type MatVec struct {
 	// Residual is rows like y that are added; it may be Y.
 	Residual uint64
 
-	// Halves is memory of HalfBytes for each column: weights and activations may be rounded to half precision, these go
-	// there, and be multiplied by whatever the device has for that. The bits of a column are then the same among any
-	// number of others, but other ones.
+	// Halves is memory of HalfBytes for each column; 0: none. With it, weights and activations may be rounded to half
+	// precision, activations are stored there, and the device's matrix units may multiply. A column's bits still do not
+	// depend on the other columns, but differ from those without Halves.
 	Halves  uint64
-	Experts *Choice // then W.Address is of the addresses of the experts' matrices, all like W
+	Experts *Choice // nil: none. Else W.Address is a table of addresses of matrices, one an expert, all like W
 
 	// Groups is how many workgroups to use; 0: one for each tile of rows.
 	Groups int
-	Tiles  int // of rows a workgroup owns at once; 0: one, or a pair
+	Tiles  int // tiles of rows that a workgroup computes at once; 0: one, or two of a pair
 }
 
-// RowTilesAtOnce is how many tiles of rows a workgroup owns.
+// RowTilesAtOnce is how many tiles of rows a workgroup computes at once.
 func (m *MatVec) RowTilesAtOnce() int {
 	switch {
 	case m.Tiles != 0:
@@ -167,7 +168,7 @@ func (m *MatVec) Uses(u *Uses) {
 	u.writeBytes(m.Halves, m.Columns*HalfBytes(m.W.Cols))
 }
 
-// Norm is the RMS norm of rows, or none where Gain is 0, to float32 or quantised rows.
+// Norm is the RMS norm of rows, or their mere conversion where Gain is 0, to float32 or quantised rows.
 type Norm struct {
 	X, Y, Gain             uint64
 	Width, XStride, Stride int // in float32; Stride is of float32 results, at least PaddedWidth(Width)

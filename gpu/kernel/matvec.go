@@ -14,7 +14,7 @@ const (
 	AddResidual Extra = 2
 )
 
-// Extras are those that m has addresses of.
+// Extras is what m adds to its results: bias and residual, if they have addresses.
 func (m *MatVec) Extras() (bits Extra) {
 	if m.Bias != 0 {
 		bits |= AddBias
@@ -28,7 +28,7 @@ func (m *MatVec) Extras() (bits Extra) {
 // ColumnsAtOnce is how many columns a workgroup of a mat-vec takes.
 func (m *MatVec) ColumnsAtOnce() int { return min(m.Columns, MaxColumns) }
 
-// Summed is how many experts a workgroup adds up; 1: none.
+// Summed is how many experts' results a workgroup adds up; 1: it adds none.
 func (m *MatVec) Summed() int {
 	if m.Experts == nil || m.Experts.Shares == 0 {
 		return 1
@@ -36,19 +36,19 @@ func (m *MatVec) Summed() int {
 	return m.Experts.Share
 }
 
-// Grouping says what the columns of a group of a mat-vec are.
+// Grouping says which columns a group of a mat-vec's workgroups computes.
 type Grouping uint32
 
 // Groupings, numbered as kernels know them.
 const (
 	OneGroup  Grouping = iota // all of them
 	ByColumns                 // those from the group's number times ColumnsAtOnce on
-	ByPair                    // one, of a row with an expert
+	ByPair                    // one: a row with one of its experts
 	ByEntry                   // those of an entry of Group
-	BySum                     // one, of a row with all of its experts
+	BySum                     // one: a row with all of its experts, which are summed
 )
 
-// Grouping is that of the choice.
+// Grouping is how the pairs of a choice are divided among groups of workgroups.
 func (c *Choice) Grouping() Grouping {
 	switch {
 	case c.Shares != 0:
@@ -59,7 +59,7 @@ func (c *Choice) Grouping() Grouping {
 	return ByPair
 }
 
-// Check looks at what no kernel can do.
+// Check returns an error for arguments that no kernel can compute with.
 func (m *MatVec) Check() error {
 	switch {
 	case m.Columns < 1:

@@ -2,13 +2,15 @@ package kernel
 
 import "github.com/sluice-ai/sluice/internal/ir"
 
-// Text is rows of one sequence, as Plain and Around are told of them. The list of them ends with one of no rows.
+// Text is the rows of one sequence in a step, as Plain and Around read it: the first row, how many they are, the
+// position of the first, and, of a picture, its height and width in rows. A list of them ends with one that has no
+// rows.
 type Text struct{ Row, Rows, Position, Height, Width uint32 }
 
 // TextBytes is the size of a Text.
 const TextBytes = 20
 
-// Plain is an op that has no kernel: its loop, of a device that plays them.
+// Plain computes an op that has no kernel by its reference loop, on a device for which Table.Plays says yes.
 type Plain struct {
 	Program *ir.Program
 	Node    *ir.Node
@@ -17,7 +19,7 @@ type Plain struct {
 	Weights []uint64 // by Node.Weights, vectors
 	IDs     uint64   // of int32, by row
 	Texts   uint64
-	Count   uint64 // how many of the rows there are
+	Count   uint64 // of a uint32, how many of the rows are in use
 	Rows    int
 }
 

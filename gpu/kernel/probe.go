@@ -1,20 +1,20 @@
 package kernel
 
-// Read is the reading of memory as weights are read, once, for measurements. Never is memory that it would write to
-// keep the reads.
+// Read reads memory once, in the order in which kernels read weights, to measure how fast that is. Never is where it
+// would write a result, so that no compiler drops the reads.
 type Read struct {
 	X, Never uint64
-	Quads    uint64 // of 16 bytes, a multiple of ReadQuads
+	Quads    uint64 // number of 16-byte units, a multiple of ReadQuads
 }
 
-// ReadQuads is the units of 16 bytes that a workgroup of Read takes in a turn.
+// ReadQuads is how many units of 16 bytes a workgroup of Read reads in an iteration.
 const ReadQuads = 4 * 256
 
 // Uses implements Launch.
 func (r *Read) Uses(u *Uses) { u.readBytes(r.X, int(16*r.Quads)) }
 
-// Peak is nothing but multiplications and additions in registers, of half precision or of what is fastest of whole
-// numbers, for measurements. Y has PeakBytes.
+// Peak multiplies and adds in registers and does nothing else, to measure peak throughput: in half precision, or with
+// the fastest instructions for integers. Y has PeakBytes.
 type Peak struct {
 	Y      uint64
 	Rounds uint32

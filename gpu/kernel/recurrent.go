@@ -7,14 +7,14 @@ type Span struct {
 	Row, Rows uint32
 	Position  uint32 // of the first
 	Table     uint32 // index in the block tables of its sequence's first block
-	Kept      uint32 // of Rows, the first ones: those behind them are of guessed tokens, and leave no states
+	Kept      uint32 // how many of Rows, from the first, leave states: those behind them are of guessed tokens
 }
 
 // SpanBytes is the size of a Span.
 const SpanBytes = 20
 
-// Recurrent is the arguments of kernels that go on from states: where a layer's are, by block, and whose rows there
-// are.
+// Recurrent is the arguments of kernels that continue recurrent states: where a layer's states are, by block, and which
+// spans of rows continue them.
 type Recurrent struct {
 	States uint64
 	Spans  uint64 // of Span
@@ -27,7 +27,7 @@ type Conv struct {
 	X, Y, Weights, Bias uint64 // Weights [Channels][Size]; Bias 0: none
 	Channels, Size      int
 	XStride, YStride    int // in float32
-	Rows                int // most of a span
+	Rows                int // most rows of a span
 	Of                  Recurrent
 }
 
@@ -51,7 +51,7 @@ type Scan struct {
 	Delta              bool      // it is a DeltaRule
 	In                 [5]Floats // q, k, v, δ, β
 	Y                  Floats
-	Decay, Shift, Skip uint64 // by head; Skip, D, is 0 for none
+	Decay, Shift, Skip uint64 // of float32, by head; Skip (the scan's D) 0: none
 	Rows               int
 	Of                 Recurrent
 }

@@ -11,13 +11,13 @@ type Formula uint32
 
 // Formulas, numbered as kernels know them.
 const (
-	Copy     Formula = iota // a: parts of rows by A's address and Width, rows by Numbers
+	Copy     Formula = iota // a: Numbers choose its rows, A's address and Width the columns
 	Sum                     // a + b
 	Product                 // a·b
 	Scaled                  // Factor·a
 	SoftCap                 // Factor·tanh(a/Factor)
 	Activate                // act(a)
-	Gate                    // act(a)·b, or Clamped of both
+	Gate                    // act(a)·b, or ir.Clamped of both
 )
 
 // Each is y[r][i] = f(a[r][i], b[r][i]) for float32 rows. Y may be A or B, unless rows have Numbers. Strides are in
@@ -32,12 +32,12 @@ type Each struct {
 	AStride, BStride, YStride int
 	Numbers                   uint64 // of uint32: row r takes row Numbers[r] of a; 0: row r
 	Numbered                  int    // rows of a that Numbers choose among
-	Share                     int    // rows of y that have the same row of a, one after the other; 0: 1
+	Share                     int    // consecutive rows of y that take the same row of a; 0: 1
 	Width                     int
 	BWidth                    int // values of a row of b, the last of which stands for all that follow; 0: Width
 	Filled                    int // values of y's rows that are written: those past Width are zero; 0: Width
 	Rows                      int
-	Count                     uint64 // of a uint32: rows that are there; 0: all
+	Count                     uint64 // address of a uint32, how many of the rows are in use; 0: all
 }
 
 // Uses implements Launch.
@@ -69,7 +69,7 @@ type GroupNorm struct {
 	Width, Group           int    // of a row, of a group
 	XStride, YStride, Rows int    // strides in float32
 	Eps                    float32
-	Count                  uint64 // of a uint32: rows that are there; 0: all
+	Count                  uint64 // address of a uint32, how many of the rows are in use; 0: all
 }
 
 // Uses implements Launch.
@@ -78,14 +78,14 @@ func (n *GroupNorm) Uses(u *Uses) {
 	u.writeFloats(n.Y, n.Rows, n.YStride, n.Width)
 }
 
-// Turn is the rotation of the heads of rows, by angles as Attention has them. Y may be X.
+// Turn rotates the heads of rows (RoPE), by angles that are laid out as Attention's. Y may be X.
 type Turn struct {
 	X, Y, Angles          uint64
 	Heads, Features, Dims int // Dims of a head's Features rotate, from the first
 	Interleaved           bool
 	XStride, YStride      int // in float32
 	Rows                  int
-	Count                 uint64 // of a uint32: rows that are there; 0: all
+	Count                 uint64 // address of a uint32, how many of the rows are in use; 0: all
 }
 
 // Uses implements Launch.
@@ -94,8 +94,9 @@ func (t *Turn) Uses(u *Uses) {
 	u.writeFloats(t.Y, t.Rows, t.YStride, t.Heads*t.Features)
 }
 
-// Angles appends what a row at a position is rotated by: cosine and sine of each pair, in double precision until the
-// last, times Mscale. divisors is the weight of internal/ir's RoPE; nil: ones.
+// Angles appends, for each pair of features that is rotated, cosine and sine of its angle times Mscale. They are
+// computed in double precision and rounded at the end. divisors is the weight of ir.RoPE, by which angles are divided;
+// nil: ones.
 func Angles(to []float32, a *ir.RoPEArgs, divisors []float32, at ir.Place) []float32 {
 	for i := range a.Freq {
 		angle := a.Angle(i, at)
@@ -113,7 +114,7 @@ type HeadCopy struct {
 	X, Y                uint64 // of the first value that is copied
 	Heads, Width        int
 	XHead, YHead        int // features of a head
-	XStride, YStride, N int // in float32; rows
+	XStride, YStride, N int // strides in float32; N rows
 	Count               uint64
 }
 
@@ -123,14 +124,15 @@ func (c *HeadCopy) Uses(u *Uses) {
 	u.writeFloats(c.Y, c.N, c.YStride, (c.Heads-1)*c.YHead+c.Width)
 }
 
-// HeadLinear multiplies each head of rows by a matrix of its own. W is all of them, one after the other.
+// HeadLinear multiplies each head of rows by a matrix of its own. W holds the matrices of all heads, one after the
+// other.
 type HeadLinear struct {
 	W                *Matrix
 	X, Y             uint64 // float32 rows
 	Heads            int
 	XStride, YStride int // in float32
 	Rows             int
-	Count            uint64 // of a uint32: rows that are there; 0: all
+	Count            uint64 // address of a uint32, how many of the rows are in use; 0: all
 }
 
 // Uses implements Launch.
@@ -139,10 +141,10 @@ func (h *HeadLinear) Uses(u *Uses) {
 	u.writeFloats(h.Y, h.Rows, h.YStride, h.W.Rows)
 }
 
-// Finite looks at rows of float32: Status becomes at least 1 + the number of a row that has NaN or infinity. Launches
-// that share a Status need no order.
+// Finite looks for NaN and infinity in rows of float32. Status, a uint32, is raised to 1 + the number of a row that has
+// one, unless it is higher already: so launches that share a Status need no order.
 type Finite struct {
-	X, Status, Count    uint64 // Count: of a uint32, rows that are there
+	X, Status, Count    uint64 // Count: of a uint32, how many of the rows are in use
 	Width, Stride, Rows int    // Stride in float32
 }
 

@@ -16,7 +16,7 @@ const (
 	RowParts = 64
 )
 
-// PutDraw writes how a row is drawn, as Sample reads it; nil: it is not.
+// PutDraw writes how a row's token is drawn, as Sample reads it. With a nil d, the row is not drawn.
 func PutDraw(to []byte, d *backend.Draw) {
 	clear(to[:DrawBytes])
 	if d == nil {
@@ -55,7 +55,7 @@ func SampleScratch(rows int) uint64 { return uint64(rows) * RowParts * MaxTopK *
 // Sample is the drawing of tokens from rows of logits, as stages/sample draws them, bit for bit.
 type Sample struct {
 	Logits       uint64 // float32 rows
-	Draws        uint64 // of what PutDraw writes, one for each row
+	Draws        uint64 // of DrawBytes for each row, as PutDraw writes them
 	IDs, Second  uint64 // of uint32; Second: another place for them, or 0. Rows that are not drawn keep what is there
 	Scratch      uint64
 	Width        int

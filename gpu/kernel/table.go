@@ -6,26 +6,29 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Table is the kernels that a driver has, as a planner asks for them.
+// Table tells a planner which kernels a driver has.
 type Table interface {
 	// Matrix describes a matrix as the driver lays it out; its Segment depends on the shape alone. The error names a type
 	// or a shape that has no kernels.
 	Matrix(t quant.Type, rows, cols int, pair bool) (Matrix, error)
-	// Integers says whether a type multiplies quantised activations.
+	// Integers says whether weights of a type multiply quantised activations, and not float32.
 	Integers(t quant.Type) bool
-	// Rounded says whether a type has mat-mat kernels that round to half precision: MatVec.Halves.
+	// Rounded says whether a type has mat-mat kernels that round to half precision, as MatVec.Halves asks for.
 	Rounded(t quant.Type) bool
-	// Apart says whether a program multiplies rows of prompts in half precision, with other bits than rows of answers.
+	// Apart says whether rows of prompts are multiplied in half precision, so that their bits differ from those of rows
+	// that are generated.
 	Apart(p *ir.Bound) bool
-	// Caches is an error that names the format where there are no kernels for caches of a format.
+	// Caches returns an error that names the format if there are no kernels for caches of a format.
 	Caches(f backend.Format) error
-	// Fused says whether rotation and storing may be part of Attend, or be done by Rotate. Else they are Turn's and
-	// Append's, and Attend cannot quantise.
+	// Fused says whether Attend and Rotate can rotate heads and store keys and values themselves. If not, Turn and
+	// Append do that, and Attend cannot quantise its results.
 	Fused(h *Heads) bool
-	// Fits says whether a MatVec has the shared memory that it needs. A norm within it needs most.
+	// Fits says whether a workgroup has the shared memory that a MatVec needs. One that normalises its input needs
+	// most.
 	Fits(m *MatVec) bool
-	// Gathers is the size of the entries that a matrix of experts is multiplied by fastest: MaxColumns or GroupedColumns.
+	// Gathers is how many pairs an entry of Group should have for the fastest product with a matrix of experts:
+	// MaxColumns or GroupedColumns.
 	Gathers(w *Matrix, biased bool) int
-	// Plays says whether Plain runs the loop of an op that has no kernel.
+	// Plays says whether the driver computes an op that has no kernel by the op's reference loop, as Plain.
 	Plays(op ir.Op) bool
 }

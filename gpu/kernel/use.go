@@ -10,16 +10,16 @@ type Launch interface {
 // Uses is the memory that a launch reads and writes.
 type Uses struct{ Reads, Writes []Use }
 
-// Use is rows of bytes: Width bytes from At on, and from every Stride-th byte behind it. A cache or a state is one byte
-// at its address, which stands for all of it.
+// Use is a number of rows of Width bytes. The first begins at At, each other one Stride bytes behind the one before. A
+// cache or a state is one byte at its address, which stands for all of it.
 type Use struct {
 	At            uint64
 	Rows          int
 	Stride, Width uint64
 }
 
-// Meets says whether two uses have a byte in common. Rows of equal strides may lie side by side; of others the whole
-// ranges are compared.
+// Meets says whether two uses have a byte in common. Rows of equal strides may lie side by side without meeting. With
+// different strides, the ranges from first to last byte are compared.
 func (a Use) Meets(b Use) bool {
 	if a.At > b.At {
 		a, b = b, a
@@ -56,17 +56,17 @@ func (u *Uses) write(at uint64, rows, stride, width int) {
 	}
 }
 
-// readFloats and writeFloats are of rows of float32, with stride and width in values.
+// readFloats and writeFloats add rows of float32, with stride and width in values.
 func (u *Uses) readFloats(at uint64, rows, stride, width int) { u.read(at, rows, 4*stride, 4*width) }
 
 func (u *Uses) writeFloats(at uint64, rows, stride, width int) { u.write(at, rows, 4*stride, 4*width) }
 
-// readBytes and writeBytes are of one range.
+// readBytes and writeBytes add one range.
 func (u *Uses) readBytes(at uint64, bytes int) { u.read(at, 1, bytes, bytes) }
 
 func (u *Uses) writeBytes(at uint64, bytes int) { u.write(at, 1, bytes, bytes) }
 
-// readAll and writeAll are of a cache or a state.
+// readAll and writeAll add a cache or a state.
 func (u *Uses) readAll(at uint64) { u.readBytes(at, 1) }
 
 func (u *Uses) writeAll(at uint64) { u.writeBytes(at, 1) }

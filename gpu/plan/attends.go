@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir/live"
 )
 
-// AttentionRows is how many rows attend at once: their parts take memory.
+// AttentionRows is how many rows one launch of attention has at most: the partial results of each take memory.
 const AttentionRows = 128
 
 // headsOf is the shape of an Attend without rotation.
@@ -28,16 +28,16 @@ func HeadsOf(p *ir.Bound, kv backend.KV) (all []kernel.Heads) {
 	return all
 }
 
-// attention is an Attend: with rotation and storing where queries, keys and values lie in one row, else of queries that
-// are rotated, behind keys and values that are stored.
+// attention is the launch of an Attend. If fused, it rotates and stores itself, and queries, keys and values lie in one
+// row; else queries were rotated, and keys and values stored, before.
 type attention struct {
-	k          kernel.Attend // but for addresses and rows
+	k          kernel.Attend // complete but for addresses and rows
 	x, y       place
 	parts      *live.Buffer
 	fused      bool
 	angles     int // Absent: nothing rotates
 	class      int
-	recent     int // the class of blocks that are not sealed yet; 0: none is
+	recent     int // cache class of open blocks; 0: blocks are never sealed
 	looksAhead bool
 }
 
@@ -71,8 +71,8 @@ func (l *planner) attention(n *ir.Node) {
 	l.launch(x, of(x.x.b, x.parts), of(x.x.b, x.parts, x.y.b))
 }
 
-// attentionAny plans an Attend by the kernels for any heads and caches: rotated before, stored, unless another one has,
-// and quantised after it.
+// attentionAny plans an Attend by the kernels for any heads and caches: queries and keys were rotated by other
+// launches, another one stores keys and values, unless they are another Attend's, and products quantise the result.
 func (l *planner) attentionAny(n *ir.Node) {
 	heads := headsOf(n.Attend, l.target.KV)
 	x := &attention{k: kernel.Attend{Heads: heads, Attention: l.attentionOf(n)}, x: l.place(n.In[0]), angles: Absent,
@@ -118,7 +118,7 @@ func (a *attention) emit(x *stream) {
 	}
 }
 
-// from has it be of rows from one on.
+// from sets the addresses to those of a first row.
 func (a *attention) from(x *stream, k *kernel.Attend, row int) {
 	k.X, k.Y = x.row(a.x.b, row)+uint64(4*a.x.from), x.row(a.y.b, row)+uint64(4*a.y.from)
 	if a.angles != Absent {
@@ -126,7 +126,7 @@ func (a *attention) from(x *stream, k *kernel.Attend, row int) {
 	}
 }
 
-// stored is the appending of keys and values.
+// stored is the launch that appends keys and values to a cache.
 type stored struct {
 	append kernel.Append
 	k, v   place
@@ -140,7 +140,7 @@ func (s *stored) emit(x *stream) {
 	x.launch(&k)
 }
 
-// sealed is the sealing of blocks that rows filled.
+// sealed is the launch that seals blocks that rows of the step filled.
 type sealed struct {
 	seal          kernel.Seal
 	class, recent int
@@ -153,7 +153,7 @@ func (s *sealed) emit(x *stream) {
 	x.launch(&k)
 }
 
-// attendParts is memory for what splits of positions leave.
+// attendParts is memory for the partial results of splits.
 func (l *planner) attendParts(h *kernel.Heads) *live.Buffer {
 	return l.blob(int(h.PartBytes(min(AttentionRows, l.Capacity(false)))))
 }
@@ -166,13 +166,13 @@ func (l *planner) attentionOf(n *ir.Node) kernel.Attention {
 		Window: n.Attend.Window, Chunked: n.Attend.Chunked, Sinks: l.target.Weights.Vector(n.W)}
 }
 
-// looksAhead says whether rows see to the end of their text, and not to themselves alone.
+// looksAhead says whether rows see their whole text, and not only what is before them.
 func (l *planner) looksAhead(n *ir.Node) bool {
 	l.entry.looksAhead = l.entry.looksAhead || n.Attend.Both
 	return n.Attend.Both
 }
 
-// copied is a value that is copied beside others.
+// copied is the launch that copies a value into a row of several.
 type copied struct {
 	from, to place
 	width    int
@@ -183,7 +183,7 @@ func (c *copied) emit(x *stream) {
 		YStride: stride(c.to.b), Width: c.width, Rows: x.n, Count: x.count(0)})
 }
 
-// bring copies what could not be computed beside the others.
+// bring copies those of queries, keys and values into their common row that could not be computed there.
 func (l *planner) bring(a *attended, qkv *live.Buffer) {
 	at := 0
 	for i, v := range a.from {

@@ -2,14 +2,14 @@ package plan
 
 import "slices"
 
-// cut is the launches of a segment that are there for each group, or for each part: [from, to) of all. In a segment
-// whose groups stay it is empty.
+// cut is the range [from, to) of those launches of a segment that run once for each group, or for each part. It is
+// empty where the segment's groups stay on the device.
 type cut struct{ from, to int }
 
 // Divided says whether a segment is computed group by group, or part by part.
 func (p *Plan) Divided(segment int) bool { return p.cuts[segment].to > 0 }
 
-// takes says whether a stream has a launch.
+// takes says whether the stream of a shape has launch i.
 func (p *Plan) takes(s *Shape, i int) bool {
 	l := &p.launches[i]
 	c := p.cuts[l.segment]
@@ -26,7 +26,8 @@ func (p *Plan) takes(s *Shape, i int) bool {
 	return true
 }
 
-// cut finds the cuts, and keeps what launches between them touch from being overwritten by others of them.
+// cut finds the range of each segment. Buffers that its launches touch live through all of it: it runs again for each
+// group, so none of them may lie in another one's memory.
 func (l *planner) cut() {
 	l.cuts = make([]cut, len(l.program.Segments))
 	for i := range l.launches {

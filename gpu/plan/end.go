@@ -14,8 +14,8 @@ func (p *Plan) BestBytes() uint64 {
 	return max(kernel.ArgMaxScratch(wanted), kernel.SampleScratch(min(wanted, sampledRows)))
 }
 
-// end adds what comes behind the launches of a shape's last segment: all that it hands on is looked at, and logits are
-// copied, and tokens drawn.
+// end adds what follows a shape's last segment: a look for NaN in the values that it hands on, or in the output, the
+// copy of logits, and the drawing of tokens.
 func (x *stream) end() {
 	x.seg = x.shape.To
 	switch {
@@ -23,7 +23,7 @@ func (x *stream) end() {
 		if x.rowsOf(true); x.n > 0 {
 			x.output()
 		}
-	case x.seg == len(x.program.Segments)-1 || !x.target.computes(x.seg+1): // else that segment looks at it
+	case x.seg == len(x.program.Segments)-1 || !x.target.computes(x.seg+1): // else a look for NaN follows later
 		x.rowsOf(false)
 		for _, v := range x.program.Handed(x.seg) {
 			if p := x.Place(v); p.Row > 0 { // else it is part of the kernels that read it
@@ -33,7 +33,7 @@ func (x *stream) end() {
 	}
 }
 
-// output adds what becomes of the output.
+// output adds what is done with the program's output: the look for NaN, the copy of logits, the drawing of tokens.
 func (x *stream) output() {
 	out, width := x.Place(x.program.End()), x.program.OutputWidth()
 	at := x.at.Scratch + uint64(out.At)
@@ -47,7 +47,7 @@ func (x *stream) output() {
 	}
 }
 
-// draw adds the likeliest token of each row, and what is drawn otherwise.
+// draw adds the search for each row's likeliest token and, if some are sampled, the sampling of these.
 func (x *stream) draw(logits uint64, stride, width int) {
 	second := x.at.Result + ResultDrawn
 	x.launch(&kernel.ArgMax{X: logits, IDs: x.at.Drawn, Second: second, Scratch: x.at.Best, Width: width, Stride: stride,
@@ -69,8 +69,8 @@ func (x *stream) finite(at uint64, stride, width int) {
 		Rows: x.n})
 }
 
-// Place is the place of a value in the scratch memory: its first byte, its first float32 in a row, and the float32 of a
-// row. Row 0: it has none.
+// Place is where a value lies in the scratch memory: its first byte, the number of its first float32 in a row, and the
+// float32 that a row has. Row is 0 for a value that has no place.
 type Place struct{ At, From, Row int }
 
 // Place returns the place of a value that crosses a border between devices.

@@ -8,16 +8,15 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// Entry is the layout of what the host tells of a step, by offset in bytes in a block of memory that kernels read, and
-// of the result that comes back. All steps of a ring have the same.
-// Wide: each is where one kind of data lies.
+// Entry is the layout of the memory in which the host describes a step to kernels, by offset in bytes. All steps of a
+// ring have the same layout.
 type Entry struct {
 	Bytes       int    // of the block; block tables are apart
-	Left        [2]int // of uint32: the rows that there are from each MaxColumns-th on; of all, of the wanted ones
+	Left        [2]int // of uint32, by i: rows in use from MaxColumns·i on; of all rows, of wanted rows
 	IDs, Wanted int    // of int32
 	Draws       int    // of DrawBytes, by wanted row
 	Rows        []int  // of kernel.Row, by cache class
-	Ends        []int  // of kernel.Row, by cache class: of its text's last row, if rows see that
+	Ends        []int  // of kernel.Row, by cache class: for each row, the last row of its text, if LooksAhead
 	Spans       []int  // of kernel.Span, by cache class, of states
 	Angles      []int  // of float32, by rotation
 	Tempers     []int  // by temper: a factor for each row
@@ -46,8 +45,8 @@ type Rotation struct {
 	Divisor ir.Ref
 }
 
-// Temper is how far rows are from the beginning, for one ir.Temper or several alike: the host makes a factor for each
-// row.
+// Temper is the parameters of one or several ir.Temper, which scale rows by a factor that grows with their position.
+// The host computes it for each row.
 type Temper struct {
 	Factor float32
 	Every  int
@@ -81,7 +80,7 @@ func (x Numbering) Fill(numbers []uint32, tokens []int32, position int) {
 	}
 }
 
-// entryOf gathers what the launches read of a step.
+// entryOf collects what launches read of the entry while they are planned.
 type entryOf struct {
 	rotations  []Rotation
 	tempers    []Temper
@@ -101,7 +100,7 @@ func (e *entryOf) angles(a *ir.RoPEArgs, divisor ir.Ref) int {
 	return len(e.rotations) - 1
 }
 
-// number is the place of one thing among others, which it joins if it is new.
+// number is the index of x among others. It is appended if it is not there.
 func number[T comparable](all *[]T, x T) int {
 	i := slices.Index(*all, x)
 	if i < 0 {
@@ -111,7 +110,7 @@ func number[T comparable](all *[]T, x T) int {
 	return i
 }
 
-// lay gives all of it its offset.
+// lay computes the offsets.
 func (e *entryOf) lay(p *ir.Program, of *Plan) (x Entry) {
 	rows, wanted := of.Capacity(false), of.Capacity(true)
 	x.Rotations, x.Factors, x.Numberings, x.LooksAhead = e.rotations, e.tempers, e.numberings, e.looksAhead

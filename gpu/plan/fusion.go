@@ -28,13 +28,14 @@ type Fusion struct {
 	gated   map[*ir.Node]*Stack    // by GLU: gate and up
 	within  map[*ir.Node]bool      // it is computed by another's kernel
 	sums    map[*ir.Node]*ir.Node  // by Linear or Experts: the Add that its kernel computes
-	norms   map[ir.Value]*ir.Node  // what a product, and nothing else, takes: it normalises its input itself
+	norms   map[ir.Value]*ir.Node  // by value that only products read: they compute the norm themselves
 	attends map[*ir.Node]*attended // by Attend
 	inside  map[*ir.Node]bool      // a norm that attention computes where sequences have one row each
 	targets map[ir.Value]target    // values that must lie beside others
 }
 
-// Stack is matrices that lie in memory as one, with their biases: one after the other, or a pair in turn.
+// Stack is matrices that lie in memory as one matrix, with their biases: one after the other, or, of a pair, tile by
+// tile in turn.
 type Stack struct {
 	Refs   []ir.Ref
 	Biases []ir.Ref
@@ -115,7 +116,7 @@ func (f *Fusion) note(n *ir.Node) {
 	}
 }
 
-// between returns the node that alone reads what alone n leaves, or nil.
+// between returns the only node that reads a value, or nil if there are several, or if the value is kept.
 func (f *Fusion) between(v ir.Value) *ir.Node {
 	if f.kept[v] || len(f.readers[v]) != 1 {
 		return nil
@@ -132,7 +133,7 @@ func (f *Fusion) linear(v ir.Value) *ir.Node {
 	return n
 }
 
-// alike says whether two matrices may lie together: they multiply the same, and have their biases or none.
+// alike says whether two matrices may lie together: they have the same input and type, and both have a bias or neither.
 func (f *Fusion) alike(a, b *ir.Node) bool {
 	return a != nil && b != nil && a != b && a.In[0] == b.In[0] && f.p.Types[a.W] == f.p.Types[b.W] &&
 		(a.B == ir.NoRef) == (b.B == ir.NoRef)
@@ -164,7 +165,7 @@ func (f *Fusion) gate(n *ir.Node) {
 	f.within[g], f.within[u] = true, true
 }
 
-// add lets a product, or experts, add what it is added to.
+// add lets a product, or experts, compute the Add that reads their result, if nothing else reads it.
 func (f *Fusion) add(n *ir.Node) {
 	for i, v := range n.In {
 		l := f.writer[v]
@@ -200,7 +201,7 @@ func ofRows(n *ir.Node, width int) bool {
 func (f *Fusion) attend(n *ir.Node) {
 	a := n.Attend
 	heads := headsOf(a, f.kv)
-	if !f.kernels.Fused(&heads) || len(n.In) == 1 { // of what another one stored there is nothing to rotate
+	if !f.kernels.Fused(&heads) || len(n.In) == 1 { // another Attend stored keys and values
 		return
 	}
 	x := &attended{heads: heads, divisor: ir.NoRef}
@@ -246,8 +247,8 @@ func (f *Fusion) byRow(n *ir.Node, r ir.Ref) bool {
 	return r != ir.NoRef && f.p.Weights[r].Rows*f.p.Weights[r].Cols != n.Norm.Group
 }
 
-// beside gives a value its place in a row, and what it is computed from the same one, as far as that can be. It returns
-// the product that all of it comes from.
+// beside gives a value its place in a row. Norms that lead to it work in place, so their inputs get the same place, as
+// far as nothing else reads them. It returns the product that all of this comes from, or nil.
 func (f *Fusion) beside(v ir.Value, t target) *ir.Node {
 	f.targets[v] = t
 	for n := f.writer[v]; ; n = f.writer[v] {

@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir/live"
 )
 
-// Choice is where a route leaves its choice.
+// Choice is the buffers in which a route leaves its choice of experts.
 type Choice struct {
 	Used         int // experts of a row
 	ids, weights *live.Buffer
@@ -16,7 +16,7 @@ type Choice struct {
 // Offsets are where in the scratch memory ids and weights of a choice begin, four bytes each.
 func (c *Choice) Offsets() (ids, weights int) { return c.ids.Offset, c.weights.Offset }
 
-// routed is a choice of experts.
+// routed is the launch of a Route.
 type routed struct {
 	k kernel.Route
 	a place
@@ -24,7 +24,8 @@ type routed struct {
 	c *Choice
 }
 
-// route plans a choice: a list for products, and the row of weights that the program knows.
+// route plans a Route: it leaves lists of the chosen experts and their weights for products, and the node's value, a
+// row with the weights of all experts.
 func (l *planner) route(n *ir.Node) {
 	r := &routed{a: l.place(n.In[0]), c: l.choice(n.Out, n.Route.Used)}
 	r.y = l.put(n)
@@ -48,14 +49,14 @@ func (l *planner) choice(weights ir.Value, used int) *Choice {
 	return c
 }
 
-// chosen is the list of a choice that was made elsewhere.
+// chosen is the launch that lists a choice which another device made.
 type chosen struct {
 	k kernel.Chosen
 	a place
 	c *Choice
 }
 
-// listed is the choice that an Experts goes by: where its route is not computed here, it is listed from the weights.
+// listed is the choice that an Experts goes by. If its route is not computed here, a launch lists it from the weights.
 func (l *planner) listed(n *ir.Node) *Choice {
 	if c := l.choices[n.In[1]]; c != nil {
 		return c
@@ -72,14 +73,14 @@ func (c *chosen) emit(x *stream) {
 	x.launch(&k)
 }
 
-// mixed is an Experts with its choice.
+// mixed is an Experts with its choice of experts.
 type mixed struct {
 	n              *ir.Node
 	choice         *Choice
-	lists          *live.Buffer         // Group's
-	pairs, experts int                  // at most; in all
+	lists          *live.Buffer         // entries of kernel.Group
+	pairs, experts int                  // pairs at most; all experts of the layer
 	size           int                  // of entries where rows are many
-	weighed        map[live.Form]*input // what gate and up take of pairs, if experts take rows weighed
+	weighed        map[live.Form]*input // by form, what gate and up take, if Before
 }
 
 // mixture plans the chosen experts of all rows, and their sum.
@@ -125,7 +126,8 @@ func (x *stream) ids(c *Choice) uint64 {
 	return x.blob(c.ids)
 }
 
-// gathered is the size of entries: small ones would idle in kernels for many columns.
+// gathered is how many pairs an entry has: few where there are few pairs, since kernels for many columns would compute
+// mostly empty ones.
 func (m *mixed) gathered(x *stream) int {
 	if pairs := x.n * m.n.Experts.Used; pairs < 4*m.experts || x.n <= kernel.FewColumns {
 		return kernel.MaxColumns
@@ -144,7 +146,7 @@ func (m *mixed) of(x *stream, share int) *kernel.Choice {
 		Grouped: size, Share: share}
 }
 
-// weighed is the rows of pairs where experts take them weighed.
+// weighed is the launch that multiplies a row by the weights of its experts, one result for each pair.
 type weighed struct {
 	*mixed
 	a     place
@@ -152,7 +154,8 @@ type weighed struct {
 	width int
 }
 
-// weigh plans the rows of pairs where experts take them weighed, in the forms that their matrices take.
+// weigh plans the rows of pairs of experts that take rows multiplied by their weights, in the forms that gate and up
+// take.
 func (l *planner) weigh(m *mixed) {
 	width := l.program.Widths[m.n.In[0]]
 	w := &weighed{m, l.place(m.n.In[0]), l.blob(m.pairs * 4 * kernel.PaddedWidth(width)), width}
@@ -172,7 +175,7 @@ func (w *weighed) emit(x *stream) {
 		Rows: x.n * used})
 }
 
-// expand plans gate and up of all pairs, and returns where what down takes of them lies.
+// expand plans gate and up of all pairs, and returns the buffer of their result, in the form that down takes.
 func (l *planner) expand(m *mixed) *live.Buffer {
 	weights, e := l.target.Weights, m.n.Experts
 	gate, down := weights.Experts(e.Gate), weights.Experts(e.Down)
@@ -197,7 +200,7 @@ func (l *planner) expand(m *mixed) *live.Buffer {
 	return l.ready(hidden, gate.Rows, m.pairs, e.Used, !down.Float)
 }
 
-// gatedPairs is the activation of gate and up that are no pair.
+// gatedPairs is the launch that activates gate and up where they are two matrices, not a pair.
 type gatedPairs struct {
 	*mixed
 	hidden, up *live.Buffer
@@ -210,7 +213,7 @@ func (g *gatedPairs) emit(x *stream) {
 		AStride: wide, BStride: wide, YStride: wide, Width: g.width, Rows: x.n * g.n.Experts.Used})
 }
 
-// expanded is the products of a matrix with what goes into the experts.
+// expanded is the launch that multiplies what goes into the experts by one of their matrices.
 type expanded struct {
 	*mixed
 	k     kernel.MatVec
@@ -237,7 +240,7 @@ func (e *expanded) emit(x *stream) {
 	x.launch(&k)
 }
 
-// reduced is down of all pairs, and their sum where it is part of it.
+// reduced is the launch of down for all pairs and, if summed, of the sum over each row's pairs.
 type reduced struct {
 	*mixed
 	down     kernel.MatVec
@@ -249,8 +252,8 @@ type reduced struct {
 	residual *place
 }
 
-// reduce plans down and the sum of rows, for one row by one kernel, with what it is added to. The bits are the same.
-// Of experts that come in parts, the sum waits for all of them.
+// reduce plans down and the sum over each row's pairs. In a step of one row, one kernel does both and adds the
+// residual, with the same bits. Where experts come in parts, the sum is a launch of its own after the last part.
 func (l *planner) reduce(m *mixed, hidden *live.Buffer) {
 	w := l.target.Weights.Experts(m.n.Experts.Down)
 	r := &reduced{mixed: m, hidden: hidden, out: l.blob(m.pairs * 4 * kernel.PaddedWidth(w.Rows)), summed: !l.parted}
@@ -295,7 +298,7 @@ func (r *reduced) emit(x *stream) {
 	x.launch(c)
 }
 
-// combine is the sum of each row's pairs.
+// combine returns the launch that sums each row's pairs.
 func (r *reduced) combine(x *stream) *kernel.Combine {
 	c := r.sum
 	c.X, c.Weights, c.Y, c.YStride = x.blob(r.out), x.blob(r.choice.weights), x.where(r.y), stride(r.y.b)
@@ -309,12 +312,12 @@ func (r *reduced) combine(x *stream) *kernel.Combine {
 	return &c
 }
 
-// combined is the sum of pairs that came in parts.
+// combined is the launch of the sum of pairs that came in parts.
 type combined struct{ *reduced }
 
 func (c *combined) emit(x *stream) { x.launch(c.combine(x)) }
 
-// readied is the results of gate and up, in the form that down takes.
+// readied is the launch that converts rows of pairs to the form that the next product takes.
 type readied struct {
 	from, to *live.Buffer
 	width    int
@@ -322,7 +325,7 @@ type readied struct {
 	bytes    bool
 }
 
-// ready brings what gate and up left to the form that down takes.
+// ready plans the conversion of rows of pairs to the form that the next product takes, where they are not in it.
 func (l *planner) ready(hidden *live.Buffer, width, pairs, used int, bytes bool) *live.Buffer {
 	if !bytes && width%kernel.TileCols == 0 {
 		return hidden

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir/live"
 )
 
-// node plans what a node computes, with what is part of it.
+// node plans the launches of a node, and of the nodes that are part of its kernel.
 func (l *planner) node(n *ir.Node) error {
 	switch n.Op {
 	case ir.Embed:
@@ -61,7 +61,7 @@ func (l *planner) node(n *ir.Node) error {
 
 func of(all ...*live.Buffer) []*live.Buffer { return all }
 
-// embed is an ir.Embed.
+// embed is the launch of an ir.Embed.
 type embed struct {
 	w *kernel.Matrix
 	y place
@@ -77,9 +77,9 @@ func (e *embed) emit(x *stream) {
 		Rows: x.n})
 }
 
-// each is a formula of one value, or of two, feature by feature.
+// each is the launch of a formula of one value, or of two, feature by feature.
 type each struct {
-	k       kernel.Each // but for addresses and rows
+	k       kernel.Each // complete but for addresses and rows
 	a, b, y place       // b.b nil: there is none
 }
 
@@ -104,7 +104,7 @@ func (e *each) emit(x *stream) {
 	x.launch(&k)
 }
 
-// glu plans a GLU whose products are not part of it, or with them.
+// glu plans a GLU: with its two products as a pair, or alone.
 func (l *planner) glu(n *ir.Node) {
 	if s := l.gated[n]; s != nil {
 		l.pair(n, s)
@@ -117,13 +117,14 @@ func (l *planner) glu(n *ir.Node) {
 	l.each(n, e)
 }
 
-// gather takes the wanted rows.
+// gather is the launch that copies the wanted rows.
 type gather struct {
 	a, y  place
 	width int
 }
 
-// gather plans an ir.Rows. All rows are looked at before: what is wrong in one stays so until here.
+// gather plans an ir.Rows, and before it a look for NaN in all rows, of which most end here. A NaN that an earlier node
+// made is still in its row.
 func (l *planner) gather(n *ir.Node) {
 	a, width := l.place(n.In[0]), l.program.Widths[n.Out]
 	l.wanted = false
@@ -139,7 +140,7 @@ func (g *gather) emit(x *stream) {
 		Count: x.count(0)})
 }
 
-// finite looks for NaN.
+// finite is the launch that looks for NaN.
 type finite struct {
 	a     place
 	width int
@@ -147,7 +148,7 @@ type finite struct {
 
 func (f *finite) emit(x *stream) { x.finite(x.where(f.a), stride(f.a.b), f.width) }
 
-// groupNorm is a norm that no product makes itself.
+// groupNorm is the launch of a norm that is not part of a product.
 type groupNorm struct {
 	k      kernel.GroupNorm
 	a, y   place
@@ -178,8 +179,8 @@ func (g *groupNorm) emit(x *stream) {
 	x.launch(&k)
 }
 
-// rowNorm is a norm that products would make themselves if no other node, of another part of the program perhaps, read
-// it: by the same arithmetic.
+// rowNorm is the launch of a norm of whole rows that is not part of a product, since other nodes read it, too. It uses
+// the arithmetic of norms in products: so bits do not depend on what else, perhaps on another device, reads it.
 type rowNorm struct {
 	k    kernel.Norm
 	a, y place
@@ -191,7 +192,7 @@ func (r *rowNorm) emit(x *stream) {
 	x.launch(&k)
 }
 
-// turn is a rotation that is not part of attention.
+// turn is the launch of a rotation that is not part of attention.
 type turn struct {
 	k      kernel.Turn
 	a, y   place
@@ -213,13 +214,13 @@ func (t *turn) emit(x *stream) {
 	x.launch(&k)
 }
 
-// prepared is the form in which products take a value.
+// prepared is the launch that brings a value to the form in which products take it.
 type prepared struct {
 	k  kernel.Norm
 	in *input
 }
 
-// prepare plans the form in which products take a value.
+// prepare plans how a value comes to the form in which products take it.
 func (l *planner) prepare(v live.Prepared) error {
 	if l.inputs[v] != nil {
 		return nil // whoever computed the value left it in this form

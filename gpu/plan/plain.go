@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// plain is an op that has no kernel, on a device that plays its loop.
+// plain is the launch of an op that has no kernel: the device computes it by its reference loop.
 type plain struct {
 	k  kernel.Plain
 	in []place

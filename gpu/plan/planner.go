@@ -18,16 +18,17 @@ var ErrNoKernel = fmt.Errorf("no kernel: %w", errors.ErrUnsupported)
 type Weights interface {
 	// Matrix is the matrix that a weight is part of; nil for vectors.
 	Matrix(r ir.Ref) *kernel.Matrix
-	// Pieces lists the matrices of one that moves in pieces, and the group of the first; nil: it is one.
+	// Pieces lists the pieces of a matrix that moves in pieces, each a matrix, and the group of the first; nil: the
+	// matrix is one piece.
 	Pieces(r ir.Ref) (pieces []*kernel.Matrix, group int)
 	// Lookup is the matrix that rows are looked up in.
 	Lookup(r ir.Ref) *kernel.Matrix
-	// Experts is like the matrix of each expert, with the address of the table of theirs; nil for a weight that is part of
-	// another's pair.
+	// Experts describes the matrix of each expert: they are alike, and its Address is a table of theirs. It is nil for
+	// a weight that is part of another's pair.
 	Experts(r ir.Ref) *kernel.Matrix
 	// Vector is the address of a weight's float32 values; 0 for ir.NoRef.
 	Vector(r ir.Ref) uint64
-	// Moves says whether a weight's groups share slots.
+	// Moves says whether the groups of a weight move: they share slots with others.
 	Moves(r ir.Ref) bool
 }
 
@@ -55,9 +56,9 @@ func (t *Target) computes(segment int) bool {
 // Plan is the launches of a program's segments. It does not change.
 type Plan struct {
 	Scratch int   // bytes of the memory of values
-	Entry   Entry // what the host tells of a step
-	// Routes are, by segment, the choices that decide which experts are needed, where these move. RouteOf is, by segment
-	// of such experts, the segment of its route; Absent for others.
+	Entry   Entry // layout of what the host writes about a step
+	// Routes are, by segment, the choices that decide which experts are needed, where experts move. RouteOf is, for a
+	// segment of such experts, the segment of its route; Absent for other segments.
 	Routes  []*Choice
 	RouteOf []int
 
@@ -72,14 +73,14 @@ type Plan struct {
 // Absent stands for no segment, and for no group.
 const Absent = -1
 
-// Forms of what products take. Blobs are no rows: what a kernel leaves for another one, Width bytes in all.
+// Forms of buffers that products take. A blob has no rows: it is Width bytes that a kernel leaves for another one.
 const (
-	inFloats live.Form = iota + 1 // float32, zero up to whole 256
+	inFloats live.Form = iota + 1 // rows of float32, zero from their width to the next multiple of 256
 	inBytes
 	asBlob
 )
 
-// place is where a value lies: from a float32 on in each row of a buffer.
+// place is where a value lies: from the float32 numbered from on, in each row of a buffer.
 type place struct {
 	b    *live.Buffer
 	from int
@@ -103,25 +104,26 @@ func bytesOf(b *live.Buffer, rows int) int {
 type launch struct {
 	segment       int
 	wanted        bool           // rows are the wanted ones
-	reads, writes []*live.Buffer // that have to be there meanwhile
+	reads, writes []*live.Buffer // buffers whose contents the launch needs, and those that it makes
 	kernels       emitter
 
-	piece  int  // of a matrix that moves in pieces: 1 + the group of the piece
-	parted bool // it is there for each part of a segment of experts that move
+	piece  int  // 0, or, of a product with a piece of a matrix: 1 + the piece's group
+	parted bool // it runs for each part of a segment of experts that move
 }
 
 // emitter adds the kernels of a launch to a stream.
 type emitter interface{ emit(x *stream) }
 
-// input is the rows that products take: prepared, or normalised by the products themselves.
+// input is the rows that products take: prepared by a launch of its own, or normalised by the products themselves.
 type input struct {
 	b        *live.Buffer
 	norm     *ir.Node // nil: none
-	x        place    // of the norm
+	x        place    // the value that is normalised, or converted
 	products []taker
 }
 
-// taker is a matrix, or the experts' of one shape, of which a row takes several.
+// taker is a matrix that multiplies an input. A row takes it once, or, of experts' matrices of one shape, several
+// times.
 type taker struct {
 	w     *kernel.Matrix
 	times int
@@ -141,7 +143,7 @@ type planner struct {
 
 	segment int
 	wanted  bool
-	piece   int // of launches that are planned
+	piece   int // see launch; so is parted
 	parted  bool
 }
 
@@ -215,7 +217,8 @@ func (l *planner) placeBuffers() {
 	})
 }
 
-// takeIn gives values that may come from elsewhere a place, from the segment that reads them on.
+// takeIn gives a place to values that a segment reads and that no segment before it computed: another device may hand
+// them in. They lie there from the segment's first launch on.
 func (l *planner) takeIn(s int) {
 	for _, v := range l.program.Only([]int{s}).Taken() {
 		if _, ok := l.of[v]; !ok {
@@ -226,7 +229,7 @@ func (l *planner) takeIn(s int) {
 	}
 }
 
-// handOn keeps what a segment hands on until its end.
+// handOn keeps the values that a segment hands on in their places until its last launch.
 func (l *planner) handOn(s, first int) {
 	last := len(l.launches) - 1
 	for _, v := range l.program.Handed(s) {
@@ -288,7 +291,7 @@ func (l *planner) free(v ir.Value, n *ir.Node) bool {
 	return !slices.ContainsFunc(l.readers[v], func(r *ir.Node) bool { return r != n && !l.over(r) })
 }
 
-// over says whether a node has been computed; a norm that products compute has when they have.
+// over says whether a node needs its inputs no more. A norm that products compute is over when all of them are.
 func (l *planner) over(n *ir.Node) bool {
 	if l.norms[n.Out] == n {
 		return !slices.ContainsFunc(l.readers[n.Out], func(r *ir.Node) bool { return !l.done[r] })

@@ -6,7 +6,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir/live"
 )
 
-// mostNormed is the most workgroups that normalise their input each for themselves: a norm of 4096 costs a µs.
+// mostNormed is the most workgroups that may normalise the same input, each for itself: it costs each of them about a
+// µs for 4096 values.
 const mostNormed = 512
 
 // inline says whether products normalise their input themselves in this stream. The bits are the same.
@@ -33,7 +34,7 @@ func (x *stream) give(v *kernel.MatVec, in *input) {
 	v.X, v.XStride = x.blob(in.b), kernel.PaddedWidth(v.W.Cols)
 }
 
-// reads lists the buffers that a product reads, in one of these ways.
+// reads lists the buffers that a product may read: the prepared input, and what it would normalise itself.
 func (in *input) reads() []*live.Buffer {
 	if in.norm != nil {
 		return of(in.b, in.x.b)
@@ -41,20 +42,21 @@ func (in *input) reads() []*live.Buffer {
 	return of(in.b)
 }
 
-// taken notes that a matrix multiplies an input; times is the experts of a row that do.
+// taken returns the input of a node in the form that a matrix takes, and notes that it does; times: how often a row
+// takes it.
 func (l *planner) taken(n *ir.Node, w *kernel.Matrix, times int) *input {
 	in := l.inputs[live.Prepared{Value: n.In[0], Form: formOf(w)}]
 	in.products = append(in.products, taker{w, times})
 	return in
 }
 
-// product is a mat-vec of all rows.
+// product is the launch of a product of a matrix with all rows.
 type product struct {
-	k        kernel.MatVec // but for addresses and columns
+	k        kernel.MatVec // complete but for addresses and columns
 	in       *input
 	y        place
 	residual *place       // nil: none
-	half     *live.Buffer // of rows in half precision; nil: none
+	half     *live.Buffer // memory for rows in half precision; nil: none
 }
 
 func (l *planner) product(in *input, k kernel.MatVec, y place, residual *place) {
@@ -135,7 +137,8 @@ func (l *planner) putSum(n *ir.Node) (y place, residual *place) {
 	return y, &r
 }
 
-// putAlone is put of a result that is not part of a sum, though it could be.
+// putAlone is put for a result that is stored by itself: the Add that could have been part of the kernel gets a launch
+// of its own.
 func (l *planner) putAlone(n *ir.Node) place {
 	if add := l.sums[n]; add != nil {
 		l.within[add] = false
@@ -158,7 +161,8 @@ func (l *planner) multiplyPieces(n *ir.Node, pieces []*kernel.Matrix, group int)
 	l.piece = 0
 }
 
-// pair plans gate, up and what becomes of them: in the form that the next product takes, if nothing else reads it.
+// pair plans gate, up and their activation as one product, whose result is in the form that the next product takes, if
+// only products read it.
 func (l *planner) pair(n *ir.Node, s *Stack) {
 	weights := l.target.Weights
 	k := kernel.MatVec{W: weights.Matrix(s.Refs[0]), Glue: kernel.SwiGLU, Act: n.Act,
@@ -173,7 +177,8 @@ func (l *planner) pair(n *ir.Node, s *Stack) {
 	l.product(in, k, l.put(n), nil)
 }
 
-// leaves is a buffer for a result as quantised bytes, if only products of such rows read it.
+// leaves is a buffer for a result as quantised bytes, if only products of such rows read it, else nil. whole says that
+// a kernel can quantise the result.
 func (l *planner) leaves(n *ir.Node, whole bool) *live.Buffer {
 	if l.kept[n.Out] || !whole || len(l.readers[n.Out]) == 0 {
 		return nil
@@ -188,7 +193,7 @@ func (l *planner) leaves(n *ir.Node, whole bool) *live.Buffer {
 	return b
 }
 
-// headLinear is a product by heads.
+// headLinear is the launch of a HeadLinear.
 type headLinear struct {
 	k    kernel.HeadLinear
 	a, y place
@@ -207,13 +212,14 @@ func (h *headLinear) emit(x *stream) {
 	x.launch(&k)
 }
 
-// headCopy is features of heads that are copied.
+// headCopy is the launch that copies features of heads.
 type headCopy struct {
 	k    kernel.HeadCopy
 	a, y place
 }
 
-// headParts plans a HeadSlice, or a HeadJoin: features from From on, or those of one value behind those of the other.
+// headParts plans a HeadSlice, which takes features from From on of each head, or a HeadJoin, which puts those of one
+// value behind those of the other.
 func (l *planner) headParts(n *ir.Node) {
 	y, at := l.put(n), 0
 	head := func(v ir.Value) int { return l.program.Widths[v] / n.Heads }

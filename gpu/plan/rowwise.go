@@ -5,12 +5,12 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// with is an Each of a value and of what is no value.
+// with is the launch of an Each whose second operand is no value of the program: weights, or factors in the entry.
 type with struct {
 	k       kernel.Each
 	a, y    place
-	vector  uint64 // of weights; 0: the other operand is in the entry
-	tempers int    // else the number of a temper
+	vector  uint64 // address of weights; 0: the operand is in the entry
+	tempers int    // then the number of a Temper
 }
 
 func (l *planner) with(n *ir.Node, w with) {
@@ -35,7 +35,7 @@ func (l *planner) temper(n *ir.Node) {
 		y: l.put(n, n.In[0]), tempers: i})
 }
 
-// affine plans an Affine: one row, without a stride, is there for all.
+// affine plans an Affine. Its weights are read without a stride: all rows take the same.
 func (l *planner) affine(n *ir.Node) {
 	a := l.place(n.In[0])
 	y := l.put(n, n.In[0])
@@ -50,7 +50,7 @@ func (l *planner) affine(n *ir.Node) {
 	}
 }
 
-// lookedUp is a sum with rows of a table, which are taken by number.
+// lookedUp is the launch that adds rows of a table, chosen by number.
 type lookedUp struct {
 	a, y    place
 	table   uint64
@@ -58,7 +58,7 @@ type lookedUp struct {
 	numbers int
 }
 
-// lookUp plans a Position or TokenType: the host tells the numbers of the rows that are added.
+// lookUp plans a Position or TokenType. The host writes the numbers of the table's rows.
 func (l *planner) lookUp(n *ir.Node) {
 	var want Numbering
 	if n.Op == ir.TokenType {
@@ -75,7 +75,7 @@ func (u *lookedUp) emit(x *stream) {
 		Count: x.count(0)})
 }
 
-// convolution is a CausalConv.
+// convolution is the launch of a CausalConv.
 type convolution struct {
 	k     kernel.Conv
 	a, y  place
@@ -97,7 +97,7 @@ func (c *convolution) emit(x *stream) {
 	x.launch(&k)
 }
 
-// neighbours is an Around.
+// neighbours is the launch of an Around.
 type neighbours struct {
 	k    kernel.Around
 	a, y place
@@ -117,7 +117,7 @@ func (r *neighbours) emit(x *stream) {
 	x.launch(&k)
 }
 
-// scan is an SSMScan or a DeltaRule.
+// scan is the launch of an SSMScan or a DeltaRule.
 type scan struct {
 	k     kernel.Scan
 	in    []place
@@ -149,7 +149,7 @@ func (s *scan) emit(x *stream) {
 	x.launch(&k)
 }
 
-// recurrent is whose rows a kernel has that goes on from states.
+// recurrent sets which spans of rows a kernel has that continues states, and the block tables by which it finds these.
 func (x *stream) recurrent(r *kernel.Recurrent, class int) {
 	r.Spans, r.N, r.Tables = x.entry(x.Entry.Spans[class]), x.shape.Spans, x.at.Tables
 }

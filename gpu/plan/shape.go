@@ -4,18 +4,18 @@ package plan
 type Shape struct {
 	From, To     int  // segments, from the first to the last
 	Rows, Wanted int  // as RowClass rounds them; 0 wanted: none
-	Spans        int  // likewise, where the program keeps states; else 0
-	Prompt       bool // rows are of prompts, which the model computes apart
+	Spans        int  // spans, rounded likewise, where the program keeps states; else 0
+	Prompt       bool // rows are of prompts, of a program that Table.Apart says yes to
 	Alone        bool // no two rows are of one sequence
 	Deep         bool // a row's position is beyond Deepest
 	Logits       bool // the host reads them
-	Draws        bool // tokens are drawn here
-	Samples      bool // not only the likeliest
+	Draws        bool // tokens are drawn on the device
+	Samples      bool // some tokens are sampled, not the likeliest ones
 
-	// Of a segment whose groups move.
+	// For a segment whose groups move, else zero.
 	Portion     Portion
-	Group, Slot int // whose matrices it reads, where
-	Part        int // of experts
+	Group, Slot int // the group whose matrices it reads, and the slot where they lie
+	Part        int // number of a part of experts
 }
 
 // Portion says which launches of its segments a stream has.
@@ -25,11 +25,11 @@ type Portion uint8
 const (
 	Whole  Portion = iota
 	Before         // before the first group
-	Among          // with some groups
+	Among          // with one group, or one part
 	After
 )
 
-// Deepest is the last position with the fewest splits of attention.
+// Deepest is the last position at which kernel.MostSplits is at its least.
 const Deepest = 2046
 
 func (s *Shape) depth() int {

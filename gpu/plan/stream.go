@@ -18,7 +18,7 @@ type Places struct {
 	Drawn, Best   uint64 // tokens drawn by the step before, by wanted row; memory for drawing
 	Entry, Tables uint64 // of the step: Entry's block, and block tables
 	Result        uint64
-	// where the tables of a part's experts begin; 0: the stream has no part of experts
+	// where the tables of the addresses of a part's experts begin; 0: the stream has no part of experts
 	Experts uint64
 	Listed  uint64                              // ids of the pairs of a part
 	Matrix  func(*kernel.Matrix) *kernel.Matrix // where a matrix that may move lies now; nil: where it says
@@ -62,7 +62,7 @@ func (x *stream) expand(l *launch) {
 	}
 }
 
-// rowsOf has launches be of all rows, or of the wanted ones.
+// rowsOf sets whether the launches that follow have all rows, or the wanted ones.
 func (x *stream) rowsOf(wanted bool) {
 	x.wanted, x.n = wanted, x.shape.Rows
 	if wanted {
@@ -70,7 +70,7 @@ func (x *stream) rowsOf(wanted bool) {
 	}
 }
 
-// launch adds one.
+// launch adds a kernel's launch, with a barrier before it if it needs one.
 func (x *stream) launch(k kernel.Launch) {
 	x.uses.Reset()
 	k.Uses(&x.uses)
@@ -110,10 +110,10 @@ func (x *stream) row(b *live.Buffer, r int) uint64 {
 	return at + uint64(bytesOf(b, r))
 }
 
-// entry is the address of what the host tells at an offset.
+// entry is the address at an offset of the step's entry.
 func (x *stream) entry(offset int) uint64 { return x.at.Entry + uint64(offset) }
 
-// count is the address of how many rows there are from row r on, a multiple of MaxColumns.
+// count is the address of the number of rows in use from row r on, a multiple of MaxColumns.
 func (x *stream) count(r int) uint64 {
 	i := 0
 	if x.wanted {
@@ -122,7 +122,7 @@ func (x *stream) count(r int) uint64 {
 	return x.entry(x.Entry.Left[i]) + uint64(4*(r/kernel.MaxColumns))
 }
 
-// matrix is one where it lies now.
+// matrix is a matrix at the address where it lies now.
 func (x *stream) matrix(w *kernel.Matrix) *kernel.Matrix {
 	if x.at.Matrix == nil {
 		return w
