@@ -1,9 +1,9 @@
 // Package backend is the contract between the actors and a device that computes.
 //
-// A device says what it is (Traits) and compiles some segments of a bound program for itself, as a Config of four parts
-// has it; layout, fusion and scratch are its own business. The model's steps are Run segment by segment. One goroutine
-// at a time drives a compiled model (the device actor); only Upload may run beside it, for weights that no step in
-// flight reads, and one call of Blocks at a time. internal/backendtest holds every device against the oracle cpu/ref.
+// A device describes itself (Traits) and compiles some segments of a bound program, as a Config asks; memory layout,
+// fusion of kernels and scratch memory are its own business. The compiled Model runs steps segment by segment. One
+// goroutine at a time (the device actor) drives it; only Upload may run beside that, for weights that no step in flight
+// reads, and one call of Blocks at a time. internal/backendtest compares every device with the oracle cpu/ref.
 package backend
 
 import (
@@ -16,38 +16,38 @@ import (
 // computed until it is loaded again.
 var ErrWeights = errors.New("a page of the weights cannot be read")
 
-// ErrLost is wrapped by the error of a step of a device that is gone: it was reset, or hung. All that its models do
-// fails from then on. When they are closed and a program is compiled again, the device is opened anew.
+// ErrLost is wrapped by the error of a step whose device is gone: it was reset, or hangs. Everything that models on the
+// device do fails from then on. Once they are closed, the next Compile opens the device anew.
 var ErrLost = errors.New("the device is lost")
 
-// ErrHung is wrapped by such an error where the device did not say so itself, but nothing ended for too long: it may be
-// what it computed that never ends.
+// ErrHung is wrapped, too, where the device reported nothing but its work did not end in time: it may be work that
+// never ends.
 var ErrHung = errors.New("it hangs")
 
 // Traits are what a device says of itself to those who plan for it and drive it: of its steps, of the weights that it
 // computes from, and of its arithmetic.
 type Traits struct {
 	Flight  int // steps that may be in flight, run and not finished; at least 1
-	Threads int // of the program's that compute, within Model.Run; 0: the device computes beside the program
-	// Draws is among how many of the likeliest tokens, Draw.TopK, it draws one itself, as Step.Draws asks. 1: it takes
-	// the likeliest, where Temp is 0. 0: it draws none. All other tokens are the host's to draw.
+	Threads int // of the process that compute within Model.Run; 0: the device computes beside the program
+	// Draws is the largest Draw.TopK with which the device draws tokens itself, as Step.Draws asks. 1: it draws only
+	// the likeliest token, at Temp 0. 0: it draws none. The host draws all other tokens.
 	Draws int
-	Clock bool  // it says itself, by its own clock, when segments ran: see Ran
-	Meter Meter // finds what it can do; nil: it cannot be measured
+	Clock bool  // its own clock measures when segments ran: see Ran
+	Meter Meter // measures its speed; nil: it cannot be measured
 
 	Memory Reach
-	Free   int64 // bytes of its own memory that nothing takes yet; 0: it computes in the program's
+	Free   int64 // free bytes of its own memory; 0: it computes in the program's memory
 	Shares bool  // groups of matrices can share a slot, one after the other: see Layout.Slots
-	// Bytes is what a group takes of its own memory, at most; nil: what it has in the file, padded.
+	// Bytes returns how many bytes of its own memory a group takes at most; nil: those in the file, padded.
 	Bytes func(p *ir.Bound, g *ir.Group) int64
-	// Devices are those that it is composed of, for the segments that Layout.Devices deals to them: first the host, which
-	// computes in the program's memory. What is not dealt is computed by the last one, whose traits these are. nil: it is
-	// one.
+	// Devices are the traits of the devices that a composition consists of, to which Layout.Devices assigns segments:
+	// first the host, which computes in the program's memory. The last one, whose traits these are, computes what is
+	// not assigned. nil: this is a single device.
 	Devices []Traits
 	Name    string // of one of Devices
 
-	// Apart says that a model multiplies rows of prompts in another way than rows of answers, which has other bits: a
-	// step has rows of one kind, and Step.Prompt says of which. nil: it never does.
+	// Apart says whether a device multiplies rows of prompts in another way than rows of answers, with other bits: a
+	// step of the model then has rows of one kind only, which Step.Prompt names. nil: no model does.
 	Apart  func(p *ir.Bound) bool
 	Halves bool // attention over caches of halves rounds queries and weights to halves, too
 }
@@ -56,18 +56,19 @@ type Traits struct {
 type Meter interface {
 	// Rates are what plans go by.
 	Rates() (Rates, error)
-	// Ceilings are what bounds the device, in each of some passes: how many bytes a second it reads from its own memory,
-	// and how many operations it multiplies and adds, of halves or of whole numbers. One without a Clock has none.
+	// Ceilings are the device's limits, measured in several passes: bytes a second that it reads from its own memory,
+	// and operations (multiplications and additions) a second, of halves or of whole numbers. A device without a Clock
+	// has none.
 	Ceilings(halves bool) (read, multiply []float64, err error)
 }
 
-// Rates are what a device was measured to do. 0: it was not.
+// Rates are the measured speeds of a device. 0: not measured.
 type Rates struct {
 	Bus    float64 // bytes a second copied from page-locked memory of the host, as weights are that stream
 	Memory float64 // bytes a second that kernels read of its own
-	Copy   float64 // seconds of a copy among others, beside its bytes
-	Launch float64 // seconds of a kernel that waits for the one before it, beside its work
-	Turn   float64 // seconds from a submit until the host has seen its end, beside its work
+	Copy   float64 // fixed seconds of a copy among others, besides those that its bytes take
+	Launch float64 // fixed seconds of a kernel that waits for the one before it, besides its work
+	Turn   float64 // fixed seconds from a submit until the host has seen its end, besides its work
 }
 
 // Reach is how a device's memory is reached.
@@ -80,7 +81,7 @@ const (
 	OwnMemory
 )
 
-// Of are the traits of who computes a segment.
+// Of returns the traits of the device that computes a segment.
 func (t *Traits) Of(c *Layout, segment int) *Traits {
 	if c.Devices == nil {
 		return t
@@ -88,7 +89,8 @@ func (t *Traits) Of(c *Layout, segment int) *Traits {
 	return &t.Devices[c.Devices[segment]]
 }
 
-// Memory is what a compiled model occupies, in bytes. Host is of the program's memory, where the others are not.
+// Memory is how many bytes a compiled model occupies. Host counts those in the program's memory where Weights, KV and
+// Scratch are in the device's own.
 type Memory struct {
 	Weights, KV, Scratch, Host int64
 	Devices                    []Memory // of each device that a composition is of; nil: it is of one
@@ -101,8 +103,8 @@ func (m *Memory) Own() int64 { return m.Weights + m.KV + m.Scratch }
 type Device interface {
 	Name() string
 	Traits() Traits
-	// Compile lays out memory for some segments of the program. Weights are then uploaded, unless they are in place;
-	// a segment needs its own when it is run.
+	// Compile lays out memory for some segments of the program. Weights are then uploaded, unless they are in place; a
+	// segment's weights have to be there when it is run.
 	// An unsupported type or shape is reported for all weights at once.
 	Compile(p *ir.Bound, c Config) (Model, error)
 	// Close ends the device's workers. Its models were closed before. Closing it again does nothing.
@@ -111,23 +113,23 @@ type Device interface {
 
 // Model is compiled segments of a program with their weights, KV cache, scratch memory and a ring of steps.
 //
-// A step is filled, Run for its segments in program order, and finished, wherever it got to. Steps are run one after
-// another, whole; the next one may run while some are in flight, as many as the ring is long.
+// A step is filled, Run for its segments in program order, and finished, even if some were not run. Steps are run one
+// after another, each whole; the next one may be run while others are in flight, up to the length of the ring.
 //
-// Groups are named by their index in ir.Bound.On of the segments that are computed. One that shares slots is there from
-// Place until another group is placed in the slot. What reads it holds a lease: a whole segment until its step has
-// ended, a part until Work.Done. Nothing is placed in a slot that is leased, nor written to its memory: that is the
-// caller's to see to, who alone knows what is in flight.
+// A group is named by its index in the list that ir.Bound.On gives for the model's segments. A group that shares a slot
+// is there from Place until another group is placed in the slot. Work that reads a group holds a lease on it: a whole
+// segment until its step has ended, a part until Work.Done. The caller must not place a group in a leased slot, nor
+// write to its memory: only the caller knows what is in flight.
 type Model interface {
 	Blocks
 
-	// Slot is the memory of a slot that groups share, where the device computes from the file's layout. It begins at a
+	// Slot is the memory of a shared slot, on a device that computes from weights in the file's layout. It begins at a
 	// multiple of Sector and has SlotBytes for the largest of its groups. nil: the device takes groups by Upload alone.
 	Slot(slot int) []byte
-	// Place makes a shared slot the group's: what was there is gone. data is, by weight of the group, its rows as in the
-	// file, in Slot(slot), each in bytes of its own; from now on the device may change them. Without such memory data is
-	// nil. Of a group that is kept a copy comes, and the group counts as there: what reads it waits on the device. Any
-	// other's rows are uploaded next, and it is there when all of them are.
+	// Place assigns a shared slot to a group; the slot's content is lost. data has, by weight of the group, its rows as
+	// in the file, each in bytes of its own in Slot(slot); from now on the device may change them. Where Slot is nil,
+	// data is nil. A group of Layout.Kept is then copied from the device's copy and counts as there at once: what reads
+	// it waits on the device. The rows of any other group are uploaded next, and it is there when all of them are.
 	Place(group, slot int, data [][]byte) error
 	// Upload copies rows [row, row+n) of w from data, in the file's layout and type. row is a multiple of
 	// RowGrain; so is n, except for the last piece of a weight. data is not kept. Safe for
@@ -138,20 +140,20 @@ type Model interface {
 	// Steps is the ring. Its steps, and the memory of their logits, are the model's until it is closed.
 	Steps() []*Step
 	// Run executes a segment for the rows of s, or begins to: it does not wait for a device that works beside the
-	// program. A step that Step.Check refuses is an error, a group that is not there is, and so is NaN or infinity that
-	// reaches a product; such errors come from here or from Finish, and the next step is not harmed by either. So is work
-	// that Step.Follows refuses. After an error the step can only be finished.
+	// program. Errors are a step that Step.Check refuses, work that Step.Follows refuses, a group that is not there,
+	// and NaN or infinity that reaches a product. They come from here or from Finish, and do not harm the next step.
+	// After an error the step can only be finished.
 	Run(w Work, s *Step) error
-	// Foresees is the route that Work.Foreseen speaks of after a segment, the next one. It is not ok where none can be
-	// foreseen; see Blind.
+	// Foresees returns the route whose experts Work.Foreseen foretells after a segment: the next route. ok is false
+	// where none can be foreseen; see Blind.
 	Foresees(segment int) (route int, ok bool)
-	// Finish ends a step, whether or not all its segments were run. done is called once, when nothing of it is running
-	// any more and what it computed is there: by any goroutine, and maybe before Finish returns. Its error strikes the
-	// steps that were run after this one, too.
+	// Finish ends a step, whether or not all its segments were run. done is called once, when nothing of the step is
+	// running any more and its results are there: by any goroutine, and maybe before Finish returns. Its error fails
+	// the steps that were run after this one, too.
 	Finish(s *Step, done func(error))
-	// In sets a value that a segment takes from one that is computed elsewhere, or an input of rows of the program, just
-	// before it is run: row after row. Out copies a value that a segment hands on, or an output that it computed, just
-	// after it was run, and waits for it.
+	// In sets, just before a segment is run, a value that it takes from a segment computed elsewhere, or an input of
+	// rows of the program: row after row. Out copies, just after a segment was run, a value that it hands on or an
+	// output that it computed, and waits for it.
 	In(v ir.Value, s *Step, rows []float32) error
 	Out(v ir.Value, s *Step, rows []float32) error
 
@@ -160,32 +162,34 @@ type Model interface {
 	Close() error
 }
 
-// Work is a segment of a step, whole or a part of it, and who hears what of it. Parts follow one another and have the
-// bits of the whole, however it is cut and in whatever order; over them each of the segment's groups of matrices is
-// named once. Experts are needed that rows chose, others may be named; of an end no group is if no row is wanted. A
-// segment that is neither in experts nor in pieces has one such group at most, and one part.
+// Work is a segment of a step, or a part of it, with callbacks. The parts of a segment are run one after another and
+// give the bits of the whole, however it is cut and in whatever order. Together they name once each group of matrices
+// that is needed: experts that rows chose (others may be named, too), and none in an end if no row is wanted. A segment
+// that is divided neither into experts nor into pieces has one such group at most, and one part.
 type Work struct {
 	Segment int
-	Whole   bool  // all groups that are needed are there; Groups and Last say nothing
-	Groups  []int // that are there
+	Whole   bool  // all groups that are needed are there; Groups and Last are not read
+	Groups  []int // that this part computes with; they are there
 	Last    bool  // no part follows: what the segment does after its products comes with this one
 
-	// Done hears that the groups are leased no more: once, even after an error, by any goroutine. Each may be nil.
+	// Done is called when nothing reads the groups any more: once, even after an error, by any goroutine. Each callback
+	// may be nil.
 	Done func()
-	// Chosen hears, of the end of a route, which experts the rows go to: for each row as many as it may use, ascending,
-	// -1 where there are fewer. Once, unless Run fails, maybe before it returns, and by any goroutine. experts is valid
-	// until Chosen returns.
+	// Chosen is called for a route, with the experts that its rows go to: for each row as many as it may use,
+	// ascending, -1 where there are fewer. It is called once, unless Run fails, maybe before Run returns, and by any
+	// goroutine. experts is valid until Chosen returns.
 	Chosen func(experts []int32)
-	// Foreseen hears at the end of a segment, before Run returns, what the next route's norm and router make of the
-	// residual stream as it is then: at the end of a route, as it took it in. margins are those of all rows,
-	// [rows][experts], see Margins, and valid until Foreseen returns. The route's own result does not depend on it.
+	// Foreseen is called at the end of a segment, before Run returns, with the Margins that the next route's norm and
+	// router give for the residual stream as it is then; at the end of a route, for the stream as that took it in.
+	// margins are those of all rows, [rows][experts], and valid until Foreseen returns. The next route's own result
+	// does not depend on them.
 	Foreseen func(margins []int8)
 }
 
 // Ends says whether a segment is complete with this work.
 func (w *Work) Ends() bool { return w.Whole || w.Last }
 
-// Release tells that nothing reads the groups any more.
+// Release calls Done, if it is set: nothing reads the groups any more.
 func (w *Work) Release() {
 	if w.Done != nil {
 		w.Done()
@@ -215,26 +219,27 @@ type Step struct {
 
 // Draw says how a device picks the token of a row. Equal draws from equal logits pick the same token on one device.
 type Draw struct {
-	Host bool // not at all: the row's logits are sampled by the host
+	Host bool // the device does not draw: the host samples the row's logits
 
 	Temp     float32 // 0: the likeliest token, the lower id of equals
 	TopK     int32   // 0: all
 	TopP     float32 // 1: all
 	MinP     float32 // 0: all
 	Seed     uint64  // of the sequence's random numbers
-	Position uint64  // tokens before the one that is drawn: which of those numbers
+	Position uint64  // tokens before the drawn one: the index of its random numbers
 }
 
-// DrawOf stands in Tokens for what draw i of the step enqueued just before gave. Where that step failed or was given up
-// there may be no such draw: what the row computes then is thrown away, and the device only has to survive it.
+// DrawOf returns what stands in Tokens for the token of draw i of the step enqueued just before. If that step failed or
+// was given up, there may be no such token: what the row computes then is thrown away, and the device only has to
+// survive it.
 func DrawOf(i int) int32 { return int32(-1 - i) }
 
 // Span is the rows of one sequence in a step: Rows rows from row Row on, at positions Pos, Pos+1, …
-// Positions 0…Pos−1 are in the cache, as far as the class of a cache sees them. Each table reaches over Pos+Rows
+// Positions 0…Pos−1 are in the cache, as far back as the cache's class sees. Each table reaches over Pos+Rows
 // positions. Two spans never write the same block.
 //
-// The tokens of the last Proposed rows are guesses. The sequence's next span begins at the first of them or, where it
-// has no states, behind those that it turned out to have. Proposed rows leave states as the row before them left them.
+// The tokens of the last Proposed rows are guesses. The sequence's next span begins at the first guess or, if the model
+// has no states, behind the guesses that turned out right. Rows of guesses do not change states.
 type Span struct {
 	Row, Rows int
 	Proposed  int // of Rows, the last ones: not all

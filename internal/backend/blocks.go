@@ -2,11 +2,12 @@ package backend
 
 import "fmt"
 
-// Blocks are the blocks of a model's caches as bytes, so that they move between tiers: K and V, or states, of all
-// layers of a class that are computed here. The bytes are laid out as the device likes, and mean something only to
-// models that are compiled alike.
+// Blocks reads and writes the blocks of a model's caches as bytes, so that they can move between tiers. A block is K
+// and V, or states, of all layers of a class that are computed here. The layout of its bytes is the device's own, and
+// valid only for models that are compiled alike.
 //
-// No step in flight writes a block that is read, or touches one that is written. All wait until it is done.
+// No step in flight may write a block that is read, or touch one that is written. All methods return when the copy is
+// done.
 type Blocks interface {
 	// BlockBytes is the size of a block of a class; 0: there is none.
 	BlockBytes(class int) int
@@ -17,13 +18,13 @@ type Blocks interface {
 	CopyBlock(class int, to, from int32) error
 }
 
-// Area is memory in which each block of a class has an equal part: those of one layer.
+// Area is the memory of one layer's blocks of a class: Each bytes for every block.
 type Area struct {
 	Memory []byte
 	Each   int
 }
 
-// Areas are the areas of each cache class. They are Blocks, for devices that compute in the program's memory.
+// Areas are the areas of each cache class. They implement Blocks for devices that compute in the program's memory.
 type Areas [][]Area
 
 // BlockBytes implements Blocks.
@@ -73,7 +74,7 @@ func (a Areas) CopyBlock(class int, to, from int32) error {
 	return nil
 }
 
-// part is what a block has of an area.
+// part returns the bytes of a block in the area.
 func (x Area) part(block int32) []byte { return x.Memory[int(block)*x.Each:][:x.Each] }
 
 func (a Areas) check(class, bytes int, blocks ...int32) error {
@@ -93,8 +94,8 @@ func (a Areas) check(class, bytes int, blocks ...int32) error {
 	return nil
 }
 
-// Joined are Blocks of several models that compute a program together: a block is what each has of it, one after the
-// other.
+// Joined are the Blocks of several models that compute a program together: a block is the bytes that it has in each of
+// them, one after the other.
 type Joined []Blocks
 
 // BlockBytes implements Blocks.

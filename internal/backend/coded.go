@@ -6,8 +6,9 @@ import (
 	"github.com/sluice-ai/sluice/internal/kvcode"
 )
 
-// Coded keeps rows rotated, in codes of a few bits: 64 rows of packed codes, then 64 rows of half scales. It is a
-// sealed form, so that the newest positions stay as they are; a row's codes are a function of that row alone.
+// Coded is a form that keeps rows rotated, in codes of a few bits: a block is 64 rows of packed codes, then 64 rows of
+// scales in half precision. It is used as a sealed form, so that the newest positions keep their precision; a row's
+// codes depend on that row alone.
 type Coded struct{ kvcode.Code }
 
 // Bytes implements Form.
@@ -15,17 +16,17 @@ func (f Coded) Bytes(features int) int {
 	return BlockSize * (f.PackedBytes(features) + 2*f.Scales(features))
 }
 
-// codedFeatures is up to how many features a row is coded without an allocation.
+// codedFeatures is the largest number of features for which a row is coded without an allocation.
 const codedFeatures = 1024
 
-// codedRow is memory for a row.
+// codedRow is scratch memory to code one row.
 type codedRow struct {
 	row    [codedFeatures]float32
 	codes  [codedFeatures]byte
 	scales [codedFeatures / kvcode.Part]uint16
 }
 
-// take is the memory for so many features with so many scales.
+// take returns scratch memory for a row of so many features and scales.
 func (m *codedRow) take(features, scales int) (row []float32, codes []byte, kept []uint16) {
 	if features > codedFeatures {
 		return make([]float32, features), make([]byte, features), make([]uint16, scales)

@@ -9,15 +9,15 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// Config is the four parts that a model is compiled for. A device reads those that it has to do with.
+// Config says what a model is compiled for, in four parts. A device reads the parts that concern it.
 type Config struct {
 	Layout
 	Limits
 	Weights Weights // nil: Uploaded
 	Observer
 
-	// Counted says that the model is asked for its Memory and closed, and nothing else. A device of OwnMemory takes none
-	// for it: other models may have all there is.
+	// Counted says that the model will be asked for its Memory and closed, and nothing else. A device of OwnMemory
+	// allocates none of its own for it: other models may occupy all there is.
 	Counted bool
 }
 
@@ -25,17 +25,18 @@ type Config struct {
 type Layout struct {
 	Segments []int // ascending; nil: all
 
-	// Devices says who of Traits.Devices computes what of a whole program, by segment; nil: one computes all. Where
-	// several do, rows are not drawn by steps in flight: no token is DrawOf one.
+	// Devices gives, for each segment of a whole program, the index in Traits.Devices of the device that computes it;
+	// nil: one computes all. With several devices no token may be DrawOf a draw of a step in flight.
 	Devices []int
 
-	// Slots are places that hold one group at a time: by slot, which of the groups that ir.Bound.On lists for Segments may
-	// be placed in it. A slot for one group is its own: it is uploaded there, and stays. Groups of matrices may share
-	// slots. Vectors have slots of their own; tables have, too, or are read in Uploaded.Tables by a device that shares
-	// slots. nil: each group has a slot of its own.
+	// Slots are places that hold one group at a time. Each lists the groups, by their index in what ir.Bound.On lists
+	// for Segments, that may be placed in it. A group alone in its slot is uploaded there once, and stays. Groups of
+	// matrices may share slots. Vectors have slots of their own; so have tables, unless a device that shares slots
+	// reads them in Uploaded.Tables. nil: each group has a slot of its own.
 	Slots [][]int
-	// Kept are groups of Slots that share, ascending, of which a device of OwnMemory keeps a copy in the program's
-	// memory, as it computes from them. They are uploaded once, and whenever one is placed it comes from there.
+	// Kept are those groups, ascending, among the ones that share slots, of which a device of OwnMemory keeps a copy in
+	// the program's memory, in the layout that it computes from. They are uploaded once, and Place copies them from
+	// there.
 	Kept []int
 }
 
@@ -49,61 +50,61 @@ type Limits struct {
 	Flight    int   // steps in flight, at most what the device's traits allow; 0: 1
 }
 
-// Weights are InPlace or Uploaded. Memory of either may be the mapping of a file: a fault there is the error of a step.
+// Weights are InPlace or Uploaded. Either may lie in a mapped file: a page that cannot be read is the error of a step.
 type Weights interface{ weights() }
 
-// InPlace is every weight by Ref, in the file's layout and type, for a device of HostMemory. Nothing is uploaded: what
-// the device does not copy it reads there until the model is closed. Slots have no use. Where a
-// program is dealt to several devices it is for those of HostMemory.
+// InPlace holds every weight by Ref, in the file's layout and type, for a device of HostMemory. Nothing is uploaded:
+// what the device does not copy it reads there until the model is closed. Slots are not used. If a program is divided
+// over several devices, it serves those of HostMemory.
 type InPlace [][]byte
 
-// Uploaded weights come by Model.Upload and Model.Place.
+// Uploaded says that weights come by Model.Upload and Model.Place.
 type Uploaded struct {
-	// Tables is by Ref, in the file's layout and type, what has no slot of its own and is read row by row all the same:
-	// embeddings, also those whose pieces are placed to be multiplied.
+	// Tables holds by Ref, in the file's layout and type, the weights that have no slot of their own and are read row
+	// by row: embeddings, also those whose pieces are placed to be multiplied.
 	Tables [][]byte
-	// Slabs is memory that most of what is uploaded lies in; nil: none. It stays until the model is closed, so that a
-	// device of OwnMemory may have its hardware read there what the program would have to copy first.
+	// Slabs is the memory that most of the uploaded data lies in; nil: none. It stays until the model is closed, so the
+	// hardware of a device of OwnMemory may read it directly, where the program would otherwise copy it first.
 	Slabs []byte
 }
 
 func (InPlace) weights()  {}
 func (Uploaded) weights() {}
 
-// InPlace is the weights in place; nil: they are uploaded.
+// InPlace returns the weights in place; nil: they are uploaded.
 func (c *Config) InPlace() InPlace {
 	w, _ := c.Weights.(InPlace)
 	return w
 }
 
-// Uploaded is of uploaded weights what there is beside them.
+// Uploaded returns the data beside uploaded weights; it is empty if they are in place.
 func (c *Config) Uploaded() Uploaded {
 	w, _ := c.Weights.(Uploaded)
 	return w
 }
 
-// Observer hears what a model does. What is nil nobody asks for, and it costs nothing.
+// Observer holds the callbacks of who observes a model. One that is nil costs nothing.
 type Observer struct {
-	// Ran hears what a device did beside the program: copies of groups that share slots, and what it computed. By any
-	// goroutine; of what a step computed by one, in order, before the step's end is told.
+	// Ran is called with what a device did beside the program: copies of groups to shared slots, and computations. Any
+	// goroutine may call it; for a step's computations it is one, in order, before the step's end is reported.
 	Ran func(Ran)
 	// Detail says whether a device with a Clock has to time each segment of a step, whatever that costs.
 	Detail func() bool
-	// Inputs adds up what goes into products.
+	// Inputs sums the squares of what goes into products.
 	Inputs *Inputs
 }
 
-// Ran is a stretch of a device's work: a group that was copied to a slot, or a segment, or a part of one, that was
-// computed. A device with a Clock tells of all segments, by its own clock: when the whole began and ended, and between
-// these, where to note the time takes time, it may divide that as an earlier step of the kind was divided; see
-// Observer.Detail. Any other one tells of those that compute with groups, as the host sees it, some tens of
-// microseconds late.
+// Ran is a stretch of a device's work: the copy of a group to a slot, or the computation of a segment or of a part of
+// it. A device with a Clock reports all segments, by that clock: the beginning and end of the whole are measured; where
+// noting the times between takes time, it may divide the whole as an earlier step of the kind was divided; see
+// Observer.Detail. Any other device reports the segments that compute with groups that share slots, as the host sees
+// it, some tens of microseconds late.
 type Ran struct {
 	Step    *Step // nil: of none that is known
 	Segment int   // that was computed
 	Group   int   // that was copied, or that was computed with; -1: none that shares slots
 	Copied  bool
-	Landed  time.Time // when what it had to wait for had been copied; zero: it waited for no copy
+	Landed  time.Time // when the last copy that it had to wait for had ended; zero: it waited for none
 
 	Asked, Began, Ended time.Time
 }
@@ -124,7 +125,7 @@ func (c *Limits) Spans() int {
 	return c.MaxRows
 }
 
-// Check finds what no device of these traits can compile p for.
+// Check returns an error if no device of these traits can compile p.
 func (c *Config) Check(p *ir.Bound, t Traits) error {
 	if err := c.KV.checkFor(p.Program); err != nil {
 		return err
@@ -150,7 +151,8 @@ func (c *Config) Check(p *ir.Bound, t Traits) error {
 	return errors.Join(c.checkDevices(p, t), c.checkSlots(p, t))
 }
 
-// checkDevices wants a whole program dealt to devices that there are, and segments that attend to one cache together.
+// checkDevices checks that a whole program is divided over devices that exist, and that segments that attend to one
+// cache are on one device.
 func (c *Layout) checkDevices(p *ir.Bound, t Traits) error {
 	devices := make([]int, len(p.Segments)) // here, or at none
 	for s := range devices {

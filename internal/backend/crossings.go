@@ -13,7 +13,7 @@ type Crossing struct {
 	To    int // the first segment of the other device that reads it
 }
 
-// Crossings lists the values that cross where segments are computed on these devices, by segment: each once for every
+// Crossings lists the values that cross between devices, given the device of each segment: each value once for every
 // device that takes it, in the order in which they are taken. Inputs of rows come to every device that takes them.
 func Crossings(p *ir.Bound, devices []int) (all []Crossing) {
 	type visit struct {
@@ -37,8 +37,8 @@ func Crossings(p *ir.Bound, devices []int) (all []Crossing) {
 	return all
 }
 
-// Torn finds a segment that attends to a cache which another device fills, where segments are computed on these
-// devices; one below 0 computes nothing.
+// Torn finds a segment that attends to a cache which another device fills, given the device of each segment; a segment
+// whose device is below 0 is not computed.
 func Torn(p *ir.Program, devices []int) (segment int, torn bool) {
 	filled := make([]int, len(p.KV)) // by cache: where
 	for c := range filled {

@@ -5,12 +5,12 @@ import (
 	"math/bits"
 )
 
-// Weights of draws are whole numbers: sums of them are exact in any order, and a device needs no floats to have the
-// same ones, for they follow from the bits of logits.
+// Weights of draws are whole numbers: their sums are exact in any order, and a device computes the same weights without
+// floating point, from the bits of logits.
 const (
 	// WeightOne is the weight of the likeliest token.
 	WeightOne = 1 << 42
-	// MaxDrawn is among how many tokens can be drawn: their weights add up to less than 2⁶⁴.
+	// MaxDrawn is the largest number of tokens to draw from: their weights add up to less than 2⁶⁴.
 	MaxDrawn = 1<<22 - 1
 	// AllShare is a share of all, that nothing reaches before the end.
 	AllShare = math.MaxUint32
@@ -45,9 +45,9 @@ func NewWeigher(best float32, s DrawScale) Weigher {
 	return w
 }
 
-// units returns a number in units of 2^-Shift, towards 0: a power of two, so nothing is rounded. From 2⁵⁵ on, where the
-// neighbours of a float32 are at least 2³² units apart, only the order is kept, and that distance: nothing so far below
-// the likeliest has a weight.
+// units returns a logit in units of 2^-Shift, rounded towards 0; the factor is a power of two, so the product itself is
+// exact. From 2⁵⁵ on, where the neighbours of a float32 are at least 2³² units apart, only the order is kept, and that
+// distance: a logit so far below the likeliest has no weight.
 func (w *Weigher) units(x float32) int64 {
 	if u := float64(x) * w.scale; math.Abs(u) < 1<<55 {
 		return int64(u)
@@ -59,14 +59,14 @@ func (w *Weigher) units(x float32) int64 {
 	return u
 }
 
-// Surprise returns how much less likely than the best a logit is, which is not above it: a power of two, in units of
-// 2⁻⁵⁶, to about 2⁻²⁴. It does not fall as logits do.
+// Surprise returns log₂ of how many times less likely than the best a logit is, which is not above it, in units of
+// 2⁻⁵⁶, to about 2⁻²⁴. A lower logit never has a lower surprise.
 func (w *Weigher) Surprise(logit float32) uint64 {
 	return min(uint64(w.best)-uint64(w.units(logit)), math.MaxUint32) * w.factor
 }
 
-// WeightOf returns 2^-surprise as a weight, rounded down: 0 above 42 bits. The error is below 2⁻²⁹ of it, and 1. It
-// does not rise with the surprise.
+// WeightOf returns 2^-surprise as a weight, rounded down: 0 above 42 bits. The error is below 2⁻²⁹ of the weight, plus
+// 1. A greater surprise never has a greater weight.
 func WeightOf(surprise uint64) uint64 {
 	if surprise >= 43<<56 {
 		return 0
@@ -116,7 +116,7 @@ func SurpriseOf(p float32) uint64 {
 		return math.MaxUint64
 	}
 	part, exp := math.Frexp(float64(min(p, 1)))
-	x := uint64(part*(1<<53)) << 11 // in units of 2⁻⁶³ from 1 to 2, of which each squaring tells a bit
+	x := uint64(part*(1<<53)) << 11 // from 1 to 2, in units of 2⁻⁶³: each squaring gives one bit of the logarithm
 	log := uint64(0)
 	for range 32 {
 		log <<= 1

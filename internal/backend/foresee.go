@@ -2,21 +2,21 @@ package backend
 
 import "math"
 
-// Blind answers for the models of a device that foresees no route.
+// Blind implements Foresees for the models of a device that foresees no route.
 type Blind struct{}
 
 // Foresees implements Model.
 func (Blind) Foresees(int) (route int, ok bool) { return 0, false }
 
-// MarginUnit is how many margins are a standard deviation of what a row is chosen by. MarginFloor is the least one:
-// what is so far below the cut is as unlikely as can be told.
+// MarginUnit is the margin of one standard deviation of a row's keys, the values by which its experts are chosen.
+// MarginFloor is the lowest margin: an expert so far below the cut is as unlikely as can be told.
 const (
 	MarginUnit  = 16
 	MarginFloor = -24
 )
 
-// Margins says how far each of a row's experts is above the cut by what its router chooses by: halfway between the last
-// of used keys that is chosen and the first that is not. margins has the length of keys.
+// Margins computes how far the key of each of a row's experts is above the cut: the middle between the last key that is
+// chosen, used of them being chosen, and the first that is not. margins has the length of keys.
 func Margins(margins []int8, keys []float32, used int) {
 	var mean, square float64
 	for _, k := range keys {

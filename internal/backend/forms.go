@@ -51,16 +51,16 @@ func (Half) Get(rows []float32, block []byte, features, at int) {
 	}
 }
 
-// KVScaled is how many features of K have one scale in q8: a few large ones are common in K, and would take the bits of
-// the others.
+// KVScaled is how many features of K share a scale in q8. A few large features are common in K: with one scale for a
+// whole row they would take precision from all others.
 const KVScaled = 32
 
-// KVTiny is the least largest value of features with one scale that are not all taken for zero.
+// KVTiny is a threshold: features that share a scale are all kept as zero if the largest of them is below it.
 const KVTiny = 0x1p-100
 
-// Scaled keeps int8 with a float32 scale of every Each features of a row, or of all where that is 0: 64 rows of bytes,
-// then 64 rows of scales. x is kept as round(x·s) with s = 127/amax, and read as that times 1/s, in float32, ties to
-// even. Where amax is below KVTiny all is zero.
+// Scaled keeps features as int8, with a float32 scale for every Each features of a row, or for all where that is 0: 64
+// rows of bytes, then 64 rows of scales. x is kept as round(x·s) with s = 127/amax, and read as that times 1/s, in
+// float32, ties to even. Where amax is below KVTiny all is zero.
 type Scaled struct{ Each int }
 
 // Scales is how many scales a row has.
@@ -74,8 +74,8 @@ func (f Scaled) Scales(features int) int {
 // Bytes implements Form.
 func (f Scaled) Bytes(features int) int { return BlockSize * (features + 4*f.Scales(features)) }
 
-// each calls visit for all features with one scale of so many values of rows: those [from, to) of the values, and where
-// the scale lies.
+// each calls visit for all features that share a scale, of so many values of rows from row `at` of the block on: they
+// are values [from, to), and scale is the offset of their scale in the block.
 func (f Scaled) each(features, at, values int, visit func(from, to, scale int)) {
 	step := features
 	if f.Each > 0 {

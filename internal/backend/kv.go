@@ -13,14 +13,14 @@ const BlockSize = 64
 // BlocksFor is the number of blocks that hold so many positions.
 func BlocksFor(positions int) int { return (positions + BlockSize - 1) / BlockSize }
 
-// WindowBlocks is how many blocks of a cache class with a window one sequence alone needs to go on for ever, if it asks
-// for so many positions beyond what is computed, and tells of what is computed once a block: what the next row sees
-// comes to that, and parts of blocks at both ends.
+// WindowBlocks is how many blocks of a cache class with a window one sequence needs at most, however long it grows, if
+// it asks for `ahead` positions beyond what is computed and reports progress once a block: they hold what the next row
+// sees, and partial blocks at both ends.
 func WindowBlocks(window, ahead int) int { return BlocksFor(window+ahead) + 3 }
 
-// Window is how much a sequence keeps of a cache class, as ir.Class has it: 0 is all. Of states it is the block that
-// the next row changes and the one before, for what a step that failed left in the newer one is of no use: the sequence
-// goes on from the end of the older one.
+// Window is how many positions a sequence keeps of a cache class, as ir.Class.Window counts them: 0 is all. For states
+// they reach over the block that the next row changes and the one before: if a step fails, the state in the newer block
+// is of no use, and the sequence goes on from the end of the older one.
 func Window(c ir.Class) int {
 	if c.State {
 		return BlockSize + 1
@@ -36,8 +36,8 @@ type Format struct {
 }
 
 // Side is the form of K, or of V. Rows are stored in open blocks. If Sealed is set, a block is sealed as soon as its 64
-// rows are there: a row reads the block that it is in itself from Open, and all earlier ones from Sealed. So what a
-// row sees is a function of its position, whatever step it comes in, and a row that is stored again is sealed again.
+// rows are there: a row reads its own block from Open, and all earlier ones from Sealed. So what a row
+// sees is a function of its position, whatever step it comes in, and a row that is stored again is sealed again.
 type Side struct {
 	Open   Form
 	Sealed Form // nil: blocks stay as they are
@@ -51,14 +51,14 @@ func (s Side) Kept() Form {
 	return s.Open
 }
 
-// Form is how the 64 rows that a block has for one KV head lie in memory, with a plain implementation: a device whose
-// kernels lay them out otherwise keeps values that are equal to these to the bit. Forms are compared by ==.
+// Form is how the 64 rows of one KV head lie in a block, with a plain implementation. A device whose kernels use
+// another layout keeps values that are equal to these to the bit. Forms are compared by ==.
 type Form interface {
 	// Bytes is the size of 64 rows of so many features.
 	Bytes(features int) int
-	// Put keeps rows from one of the block on. In a sealed block it is called once, with all 64.
+	// Put stores rows from row `at` of the block on. In a sealed block it is called once, with all 64.
 	Put(block []byte, features, at int, rows []float32)
-	// Get reads rows from one of the block on.
+	// Get reads rows from row `at` of the block on.
 	Get(rows []float32, block []byte, features, at int)
 }
 
@@ -78,7 +78,7 @@ func (f Format) BlockBytes(l ir.KVLayer) int {
 	return l.KVHeads * (f.K.Kept().Bytes(l.KDim) + f.V.Kept().Bytes(l.VDim))
 }
 
-// RecentBytes is the size of a block of one layer that rows are stored in until it is sealed.
+// RecentBytes is the size of an open block of one layer, in which rows are stored until it is sealed.
 func (f Format) RecentBytes(l ir.KVLayer) int {
 	return l.KVHeads * (f.K.Open.Bytes(l.KDim) + f.V.Open.Bytes(l.VDim))
 }
@@ -120,7 +120,7 @@ func (kv KV) Sealing(p *ir.Program) *ir.Program {
 	return &sealing
 }
 
-// checkFor wants a program made for what the formats seal.
+// checkFor checks the formats, and that the classes of p are those that Sealing makes for them.
 func (kv KV) checkFor(p *ir.Program) error {
 	if err := kv.Check(); err != nil {
 		return err

@@ -2,8 +2,8 @@ package backend
 
 import "github.com/sluice-ai/sluice/internal/ir"
 
-// KVShare is what full blocks keep of K, or of V, of all layers of a program: without what a device may add for its
-// layout, and without the blocks that rows are stored in until they are sealed.
+// KVShare is the memory and the number of values that full blocks keep of K, or of V, for all layers of a program:
+// without what a device may add for its layout, and without the blocks that rows are stored in until they are sealed.
 type KVShare struct {
 	Bytes  float64 // of a position
 	Values int     // of a position
@@ -17,7 +17,7 @@ func (s KVShare) Bits() float64 {
 	return 8 * s.Bytes / float64(s.Values)
 }
 
-// Shares are those of K and of V of a program.
+// Shares returns what is kept of K and of V of a program.
 func (kv KV) Shares(p *ir.Program) (k, v KVShare) {
 	for _, l := range p.KV {
 		f := kv.Of(p.Classes[l.Class])

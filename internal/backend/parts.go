@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// Parts is what a device remembers of the segment that it is given part by part.
+// Parts tracks the segment whose parts a device is given, one by one.
 type Parts struct {
 	Groups   []ir.Group // of the segments that are computed
 	Matrices [][]int    // by segment: its groups of matrices
@@ -59,7 +59,7 @@ func (x *Parts) Take(w *Work) (first bool, err error) {
 	return first, nil
 }
 
-// Complete is an error if a group that is needed was in no part. It ends the segment.
+// Complete ends the segment, and is an error if a needed group was in no part.
 func (x *Parts) Complete(needed func(g *ir.Group) bool) error {
 	s := x.segment
 	x.segment = -1
@@ -71,7 +71,7 @@ func (x *Parts) Complete(needed func(g *ir.Group) bool) error {
 	return nil
 }
 
-// Open is an error if a segment is given in parts and its last one has not come.
+// Open is an error if a segment is begun and its last part has not come.
 func (x *Parts) Open() error {
 	if x.segment < 0 {
 		return nil

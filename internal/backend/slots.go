@@ -7,11 +7,12 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// Sector is what offsets in files and addresses in memory must agree modulo, for a drive to read straight into a slot.
+// Sector is the alignment of direct reads: for a drive to read straight into a slot, the offset in the file and the
+// address in memory must be equal modulo Sector.
 const Sector = 4096
 
-// ExtentBytes is the room in a slot for so many bytes of a file, wherever they begin there: a drive reads whole
-// sectors. They lie as far behind the beginning of a sector in the slot as in the file.
+// ExtentBytes is the room in a slot for n bytes of a file, wherever they begin there. A drive reads whole sectors, so
+// the bytes lie as far behind the beginning of a sector in the slot as in the file.
 func ExtentBytes(n int64) int64 { return (n + 2*Sector - 2) / Sector * Sector }
 
 // SlotBytes is the memory of a slot for a group: the extents of its weights, one behind the other.
@@ -35,7 +36,7 @@ func (t *Traits) RoomFor(p *ir.Bound, g *ir.Group, shares bool) int64 {
 	return g.Bytes
 }
 
-// Whole answers for the models of a device that does not share slots.
+// Whole implements the methods of shared slots for the models of a device that has none.
 type Whole struct{}
 
 var errWhole = errors.New("on this device each group keeps its own slot, and segments are computed whole")
@@ -43,7 +44,7 @@ var errWhole = errors.New("on this device each group keeps its own slot, and seg
 func (Whole) Slot(int) []byte                { return nil }
 func (Whole) Place(int, int, [][]byte) error { return errWhole }
 
-// Takes is an error of work that is no whole segment of which nobody hears what it chose.
+// Takes ends the leases of work, and is an error for a part of a segment and for work whose Chosen is set.
 func (Whole) Takes(w *Work) error {
 	w.Release()
 	if !w.Whole || w.Chosen != nil {
@@ -114,7 +115,7 @@ func (c *Config) checkSlots(p *ir.Bound, t Traits) error {
 	return c.checkTables(p, segments, groups, own)
 }
 
-// checkTables wants the rows of every table that is not whole in slots of its own.
+// checkTables checks that each table with rows in shared slots is given in Uploaded.Tables, whole.
 func (c *Config) checkTables(p *ir.Bound, segments []int, groups []ir.Group, own []int) error {
 	away, tables := make([]bool, len(p.Weights)), c.Uploaded().Tables
 	for g := range groups {

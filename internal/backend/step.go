@@ -15,7 +15,7 @@ func (s *Step) Rows() int {
 	return last.Row + last.Rows
 }
 
-// Height is how many rows of a value there are.
+// Height is the number of rows that a value has in the step.
 func (s *Step) Height(p *ir.Program, v ir.Value) int {
 	if p.Axis(v) == ir.WantedRows {
 		return len(s.Wanted)
@@ -23,7 +23,7 @@ func (s *Step) Height(p *ir.Program, v ir.Value) int {
 	return s.Rows()
 }
 
-// Place is where the span's row i is on its axes.
+// Place is the position of the span's row i on each axis.
 func (p *Span) Place(i int) ir.Place { return ir.PlaceOf(p.Places, p.Pos, i) }
 
 // Frame lists the spans as the loops of ops see them.
@@ -36,11 +36,11 @@ func (s *Step) Frame() []ir.Span {
 	return spans
 }
 
-// Due is which segment of a step is due to be run.
+// Due tracks which segment of a step is to be run next.
 type Due struct{ next int }
 
-// Follows says what is wrong with the place of work in its step, or nil: a model runs its segments in the order of the
-// program, each once, or part by part, and leaves none out. A device asks it first, and calls Restart when the step is
+// Follows returns an error if work is out of order in its step: a model runs its segments in the order of the program,
+// each once, whole or part by part, and leaves none out. A device calls it first, and calls Restart when the step is
 // finished.
 func (d *Due) Follows(c *Layout, w *Work) error {
 	if w.Segment < d.next {
@@ -121,7 +121,7 @@ func (p *Span) checkPlaces(of *ir.Program) error {
 	return nil
 }
 
-// checkTables wants all that the span's rows see, and write, in blocks that there are.
+// checkTables checks that the tables reach over all that the span's rows see and write, and name blocks that exist.
 func (p *Span) checkTables(classes []ir.Class, blocks []int) error {
 	if len(p.Tables) != len(classes) {
 		return fmt.Errorf("KV tables of %d cache classes, want %d", len(p.Tables), len(classes))

@@ -1,9 +1,9 @@
 // Package compose is a device made of several: each computes some segments of a program, with weights and caches of its
 // own and its own arithmetic. Who drives it sees one device (docs/adr/0046).
 //
-// Any of them may compute within Run or beside the program. A value that one hands to another goes through the
-// program's memory, just after the segment that writes it: whoever runs the step waits for it there. So a step
-// goes through its devices in turn, and each computes while those before it have begun the next step.
+// Any of them may compute within Run or beside the program. A value that one hands to another is copied through the
+// program's memory, just after the segment that writes it: the goroutine that runs the step waits there for the value.
+// So a step goes through its devices in turn, and each computes while those before it have begun the next step.
 package compose
 
 import (
@@ -26,7 +26,7 @@ func New(devices ...backend.Device) *Device {
 	return &Device{Device: devices[len(devices)-1], devices: devices}
 }
 
-// Traits are the last device's, as far as they do not depend on all. Steps in flight are as many as each device allows
+// Traits are the last device's, except those that depend on all. Steps in flight are as many as every device allows
 // that computes beside the program: any other one has ended a step before the next begins.
 func (d *Device) Traits() backend.Traits {
 	t := d.Device.Traits()

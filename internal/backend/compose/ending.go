@@ -8,12 +8,12 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// ending is how a step of the ring ends: when it has on all devices. What is here belongs to the model's lock.
+// ending tracks the end of a step of the ring: it ends when it has ended on all devices. The model's lock guards it.
 type ending struct {
 	step   *backend.Step
 	number uint64 // of the step, among all
 	open   bool   // it has begun, and not ended
-	left   int    // devices on which it has not
+	left   int    // devices on which it has not ended yet
 	err    error  // of these devices
 	struck error  // of an earlier step that was in flight with it
 	done   func(error)
@@ -29,7 +29,7 @@ func (m *model) newEnding(i int, s *backend.Step) *ending {
 	return e
 }
 
-// begin has a step count as one in flight.
+// begin counts a step as one in flight.
 func (m *model) begin(e *ending) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -54,8 +54,8 @@ func (m *model) Finish(s *backend.Step, done func(error)) {
 	}
 }
 
-// ended hears that a device has ended a step. When all have, that is told: first what ran, in the program's order. An
-// error strikes the steps that began meanwhile, whatever the devices make of those.
+// ended is called when a device has ended a step. After the last one it reports the end: first what ran, in the
+// program's order. An error fails the steps that began meanwhile, too, whatever the devices report for those.
 func (m *model) ended(e *ending, err error) {
 	m.mu.Lock()
 	e.err = errors.Join(e.err, err)
@@ -80,7 +80,8 @@ func (m *model) ended(e *ending, err error) {
 	done(err)
 }
 
-// ran hears what a device did. Of a step it is told when the step ends, since devices speak of one at once.
+// ran is called with what a device did. What belongs to a step is kept until the step ends, since several devices
+// report on one at once.
 func (m *model) ran(x *member, r backend.Ran) {
 	if r.Step == nil {
 		m.config.Ran(r)

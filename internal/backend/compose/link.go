@@ -19,18 +19,18 @@ type link struct {
 	rows  []float32
 }
 
-// leave copies the value, just after its segment was run: devices keep it no longer for others. It waits for one
-// that computes beside the program.
+// leave copies the value out of its device, just after its segment was run: later the device may not have it any more.
+// It waits if the device computes beside the program.
 func (x *link) leave(from *member, s *backend.Step) error {
 	return from.Out(x.value, s, x.rows[:s.Rows()*x.width])
 }
 
-// arrive brings the value, just before the first segment of a device that takes it.
+// arrive copies the value to a device, just before the device's first segment that takes it.
 func (x *link) arrive(to *member, s *backend.Step) error {
 	return to.In(x.value, s, x.rows[:s.Rows()*x.width])
 }
 
-// links are all of a program.
+// links are all links of a program.
 type links struct {
 	takes, hands [][]*link // by segment: what comes from other devices before it, and goes to them after it
 	inputs       []*link
@@ -57,15 +57,15 @@ func newLinks(p *ir.Bound, devices []int, rows int) (*links, error) {
 	return x, x.room(rows)
 }
 
-// area is memory that values have one after another.
+// area is memory that several values use one after another.
 type area struct {
 	width int
 	until int // the segment before which the last of them is taken
 	of    []*link
 }
 
-// room gives values memory for the time between devices. What was taken leaves it to those that come after. Inputs come
-// when they are wanted, and have their own.
+// room allocates the memory of values on their way between devices. An area is free for the next value once the last
+// device has taken the one in it. Inputs have areas of their own, as they may come at any time.
 func (x *links) room(rows int) (err error) {
 	areas, bytes := []*area(nil), int64(0)
 	for _, l := range x.inputs {

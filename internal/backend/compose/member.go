@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// member is a device with what it computes of a program.
+// member is a device with the segments of a program that it computes.
 type member struct {
 	backend.Model
 	device int // by number
@@ -18,7 +18,7 @@ type member struct {
 	own    bool   // the device has memory of its own
 	groups []int  // by group of the whole program: its number here; absent: it is not here
 	slots  []int  // by slot, likewise
-	uses   []bool // by weight: it is brought here
+	uses   []bool // by weight: it is uploaded here
 	part   []int  // of groups, by their numbers here
 }
 
@@ -91,8 +91,8 @@ type name struct {
 
 func nameOf(g *ir.Group) name { return name{g.Segment, g.Expert, g.Piece, g.Use} }
 
-// shared refuses what does not work: weights of several devices that share slots on one of them. The others would have
-// to be brought them, too, unless they look them up in Tables.
+// shared refuses what is not supported: a weight that several devices use, in a slot that groups share on one of them.
+// The other devices would need each placed group, too, unless they look the weight up in Tables.
 func (x *member) shared(p *ir.Bound, c *backend.Config, whole, here []ir.Group, back []int) error {
 	own := c.Own(len(whole))
 	moves := make([]bool, len(p.Weights)) // elsewhere
@@ -117,8 +117,8 @@ func (x *member) shared(p *ir.Bound, c *backend.Config, whole, here []ir.Group, 
 
 var errMoves = fmt.Errorf("its group shares slots: %w", errors.ErrUnsupported)
 
-// room numbers the slots that are here. What is here of weights that the whole program has in a group of another device
-// gets a slot of its own, or is looked up in Tables.
+// room numbers the slots that are here. A weight that is used here, but is in a group of another device in the whole
+// program, gets a slot of its own unless it is looked up in Tables.
 func (x *member) room(c backend.Config, here []ir.Group, back []int, shares bool) (slots [][]int, err error) {
 	slots = [][]int{}
 	placed := make([]bool, len(here))

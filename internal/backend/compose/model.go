@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// model is a program on several devices. Its steps are those of the device that computes the program's end, whose
-// logits they have; every other device has steps of its own for them.
+// model is a program on several devices. Its steps are those of the device that computes the program's end, where the
+// logits are; for each of them every other device has a step of its own.
 type model struct {
 	backend.Joined // blocks of all of them
 	program        *ir.Program
@@ -22,7 +22,7 @@ type model struct {
 	steps          []*backend.Step
 	links          *links
 	writers        []int       // by value: the segment that writes it
-	entered        int         // the segment that what it takes was brought to; -1: a step begins
+	entered        int         // the segment whose values were brought last; -1: a step begins
 	due            backend.Due // of all devices together: each one's own has gaps
 
 	mu     sync.Mutex
@@ -36,7 +36,7 @@ func (m *model) Steps() []*backend.Step { return m.steps }
 // index is where a step is in the ring.
 func (m *model) index(s *backend.Step) int { return slices.Index(m.steps, s) }
 
-// at says who computes a segment, in which step of theirs.
+// at returns the device that computes a segment, and that device's own step.
 func (m *model) at(segment int, s *backend.Step) (*member, *backend.Step, error) {
 	if segment < 0 || segment >= len(m.of) {
 		return nil, nil, fmt.Errorf("segment %d of %d", segment, len(m.of))
@@ -49,7 +49,7 @@ func (m *model) at(segment int, s *backend.Step) (*member, *backend.Step, error)
 	return x, x.step(i), nil
 }
 
-// enter says the same of the segment that is run, and brings it what it takes.
+// enter is at for the segment that is run next; it brings its device the values that the segment takes.
 func (m *model) enter(w *backend.Work, s *backend.Step) (*member, *backend.Step, error) {
 	segment := w.Segment
 	x, at, err := m.at(segment, s)
@@ -88,7 +88,7 @@ func (m *model) fill(s *backend.Step) {
 	}
 }
 
-// leave takes along what other devices take.
+// leave copies out the values of a segment that other devices take.
 func (m *model) leave(segment int, x *member, s *backend.Step) error {
 	for _, l := range m.links.hands[segment] {
 		if err := l.leave(x, s); err != nil {
@@ -98,7 +98,7 @@ func (m *model) leave(segment int, x *member, s *backend.Step) error {
 	return nil
 }
 
-// Run has a segment, or a part of it, computed where it is to be.
+// Run runs a segment, or a part of it, on the device that computes it.
 func (m *model) Run(w backend.Work, s *backend.Step) error {
 	x, at, err := m.enter(&w, s)
 	if err == nil && !w.Whole {
@@ -130,7 +130,7 @@ func (x *member) number(w *backend.Work) error {
 	return nil
 }
 
-// Foresees asks who computes the segment. The route has to be the same device's.
+// Foresees asks the segment's device. It is ok only if the route is on the same device.
 func (m *model) Foresees(segment int) (route int, ok bool) {
 	route, ok = m.of[segment].Foresees(segment)
 	return route, ok && m.of[route] == m.of[segment]
@@ -151,7 +151,7 @@ func (m *model) In(v ir.Value, s *backend.Step, rows []float32) error {
 	return nil
 }
 
-// Out asks who computed the value.
+// Out asks the device that computed the value.
 func (m *model) Out(v ir.Value, s *backend.Step, rows []float32) error {
 	if v < 0 || int(v) >= len(m.writers) {
 		return fmt.Errorf("value %d of %d", v, len(m.writers))
@@ -163,7 +163,8 @@ func (m *model) Out(v ir.Value, s *backend.Step, rows []float32) error {
 	return x.Out(v, at, rows)
 }
 
-// Upload brings rows to whoever multiplies by the weight, or looks it up: a tied embedding may be on several devices.
+// Upload uploads rows to every device that multiplies by the weight, or looks it up: a tied embedding may be on
+// several.
 func (m *model) Upload(w ir.Ref, row int, data []byte) error {
 	used := false
 	for _, x := range m.members {
@@ -193,7 +194,7 @@ func (m *model) RowGrain() int {
 	return n
 }
 
-// Slot is memory of the device's whose slot it is.
+// Slot is the memory of a slot, on the device that has it.
 func (m *model) Slot(slot int) []byte {
 	for _, x := range m.members {
 		if slot >= 0 && slot < len(x.slots) && x.slots[slot] != absent {
@@ -203,7 +204,7 @@ func (m *model) Slot(slot int) []byte {
 	return nil
 }
 
-// Place places a group where it is computed with.
+// Place places a group on the device that computes with it.
 func (m *model) Place(group, slot int, data [][]byte) error {
 	for _, x := range m.members {
 		if group >= 0 && group < len(x.groups) && x.groups[group] != absent &&
@@ -214,7 +215,7 @@ func (m *model) Place(group, slot int, data [][]byte) error {
 	return fmt.Errorf("group %d in slot %d: they are not of one device", group, slot)
 }
 
-// Memory counts as the program's what devices take that compute there, beside one with memory of its own.
+// Memory counts the memory of devices that compute in the program's memory as Host, if another has memory of its own.
 func (m *model) Memory() (all backend.Memory) {
 	all.Devices = make([]backend.Memory, m.devices)
 	own := slices.ContainsFunc(m.members, func(x *member) bool { return x.own })
