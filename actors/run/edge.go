@@ -10,30 +10,31 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Place is where actors of one kind stand in the tree.
+// Place is the position in the tree of the actors of one kind: their address, and the line that runs their mailboxes.
 type Place struct {
 	Kind    string
 	Address *actor.PID // nil where there are several of the kind: their edges are addressed by At
 	Line    *Line      // on which they take turns; nil: a goroutine of their own
 }
 
-// Bound says how many messages may be under way on an edge, and what keeps to it.
+// Bound is how many messages may be under way on an edge at most, and what keeps the sender to that.
 type Bound struct {
 	Credits int    `json:"credits"`
-	By      string `json:"by"` // who counts
+	By      string `json:"by"` // "counted", "protocol", or "each" and the message type of the edge that bounds it
 }
 
-// Most is a bound that the sender's work implies: it has no more to say at a time.
+// Most is a bound that follows from what the sender does: it never has more than n messages to send at a time.
 func Most(n int) Bound { return Bound{n, "protocol"} }
 
-// Each bounds an edge by another one, whose credits it uses: an answer to each message, or a message for each of its
-// credits that the sender holds.
+// Each is the bound of an edge that carries one message for each message of another edge, as answers do, or for each
+// credit that the sender holds there.
 func Each[M any](of Edge[M]) Bound { return Bound{of.edge.Credits, "each " + of.edge.Carries} }
 
-// Again allows for senders that lose their state and say everything once more while the receiver has not heard yet.
+// Again doubles a bound, for a sender that may lose its state in a restart and send everything once more before the
+// receiver has handled what was sent first.
 func (b Bound) Again() Bound { return Bound{2 * b.Credits, b.By + ", twice"} }
 
-// Declared is what is known of an edge before any message: a row of the printed table.
+// Declared is the declaration of an edge, made before any message is sent: a row of the printed table.
 type Declared struct {
 	From    string `json:"from"`
 	To      string `json:"to"`
@@ -42,7 +43,8 @@ type Declared struct {
 	Full string `json:"full"` // what the sender does without credit
 }
 
-// Graph is the edges of a tree of actors. It is complete before the first of them starts, but for graphs that join.
+// Graph is the set of edges in a tree of actors. They are declared before the first actor starts; later, only whole
+// graphs are added, by Join.
 type Graph struct {
 	system *System
 	edges  []*Declared
@@ -50,17 +52,17 @@ type Graph struct {
 
 	mu     sync.Mutex
 	joined []*Graph
-	rooms  map[string]*atomic.Int64 // of the mailboxes of actors that were started, by their kind
+	rooms  map[string]*atomic.Int64 // by kind of actor: how many messages each lane of a mailbox may hold; see Room
 }
 
-// count is what a counted edge counts.
+// count is the account of a counted edge: the credits that are taken, and how many there are.
 type count struct {
 	of    *Declared
 	held  *atomic.Int64
 	limit int
 }
 
-// Credits are those of a counted edge.
+// Credits says how many credits of a counted edge are taken, and how many there are.
 type Credits struct {
 	From, To, Carries string
 	Held, Limit       int
@@ -69,7 +71,8 @@ type Credits struct {
 // NewGraph returns a graph without edges. Without a system nothing can be sent, but everything is declared.
 func NewGraph(s *System) *Graph { return &Graph{system: s, rooms: map[string]*atomic.Int64{}} }
 
-// Join makes room for the edges of another graph to actors of this one, which may run. Its own actors start later.
+// Join adds another graph, with edges to actors of this one: the mailboxes of those actors, which may run already, get
+// room for its messages. The other graph's own actors start later.
 func (g *Graph) Join(other *Graph) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -79,15 +82,15 @@ func (g *Graph) Join(other *Graph) {
 	}
 }
 
-// Part ends what Join began: nothing is sent any more on the other graph's edges. Mailboxes keep the room that they
-// had, since its last messages may still be there: room is for the most graphs that were ever joined at once.
+// Part undoes Join: nothing is sent any more on the other graph's edges. Mailboxes keep the room that they had, since
+// its last messages may still be there; so they have room for the most graphs that were ever joined at once.
 func (g *Graph) Part(other *Graph) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.joined = slices.DeleteFunc(g.joined, func(o *Graph) bool { return o == other })
 }
 
-// Room is that of the mailboxes of actors at p: it grows when a graph joins.
+// Room returns how many messages a mailbox of an actor at p may hold. The number grows when a graph joins.
 func (g *Graph) Room(p Place) *atomic.Int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -100,7 +103,7 @@ func (g *Graph) Room(p Place) *atomic.Int64 {
 	return room
 }
 
-// Edges lists what was declared, in this order.
+// Edges lists the graph's own edges, in the order of their declaration.
 func (g *Graph) Edges() []Declared {
 	all := make([]Declared, len(g.edges))
 	for i, d := range g.edges {
@@ -109,7 +112,7 @@ func (g *Graph) Edges() []Declared {
 	return all
 }
 
-// Credits lists those of the edges that count, as they are now.
+// Credits lists the credits of the counted edges, as they are now.
 func (g *Graph) Credits() []Credits {
 	all := make([]Credits, len(g.counts))
 	for i, c := range g.counts {
@@ -149,11 +152,12 @@ type Child struct {
 	At       Place
 	Name     string                   // within its parent; by default its kind
 	Graph    *Graph                   // that has its edges; by default its parent's
-	Children actor.SupervisorStrategy // of its own children; nil: it has none, or none that it restarts
+	Children actor.SupervisorStrategy // supervises its own children; nil: it has none, or restarts none
 	Produce  func(incarnation int) actor.Actor
 }
 
-// Spawn starts children of c's actor, one after the other. Their mailboxes hold what the graph's edges bring.
+// Spawn starts children of c's actor, one after the other. Their mailboxes have room for the credits of all edges to
+// them.
 func (g *Graph) Spawn(c actor.Context, children ...Child) error {
 	for _, x := range children {
 		if x.Name == "" {
@@ -180,7 +184,7 @@ type Edge[M any] struct {
 	to     *actor.PID
 }
 
-// Connect declares an edge whose bound is kept by what its sender does; full says how.
+// Connect declares an edge that counts no credits: what its sender does keeps it within bound, and full says how.
 func Connect[M any](g *Graph, from, to Place, bound Bound, full string) Edge[M] {
 	d := &Declared{From: from.Kind, To: to.Kind, Carries: nameOf[M](), Bound: bound, Full: full}
 	g.edges = append(g.edges, d)
@@ -203,8 +207,8 @@ func (e Edge[M]) At(to *actor.PID) Edge[M] {
 	return e
 }
 
-// Counted is an edge that counts its credits: who sends takes one, and gives it back when the answer or the end of the
-// work says that there is room. Copies share the count.
+// Counted is an edge that counts its credits: the sender takes one for each message, and gives it back when the
+// answer, or the end of the work, says that the receiver has room again. Copies share the count.
 type Counted[M any] struct {
 	Edge[M]
 	held  *atomic.Int64
@@ -218,7 +222,8 @@ func Count[M any](g *Graph, from, to Place, credits int, full string) Counted[M]
 	return c
 }
 
-// Twice makes room at the receiver for all credits once more, for who sends again what it has lost; see Again.
+// Twice doubles the receiver's room, not the credits, for a sender that sends everything once more after a restart;
+// see Again.
 func (c Counted[M]) Twice() Counted[M] {
 	c.edge.Bound = c.edge.Again()
 	return c

@@ -6,15 +6,15 @@ import (
 	"github.com/sluice-ai/sluice/internal/trace"
 )
 
-// When a neighbour restarts, messages and answers may be lost with it. Rather than guess which, those who work
+// When an actor restarts, messages and answers may be lost with it. Rather than guess which, the actors that work
 // together start a new generation: one of them sends Flush to its partners, who forget what they held, and answer
-// Flushed. Mailboxes keep order, so that after the answers nothing of an older generation is under way; late messages
-// of one are dropped.
+// Flushed. Mailboxes keep order, so that after the answers nothing of an older generation is under way; messages of an
+// older generation that come later are dropped.
 
 // Flush starts generation Gen at its receiver, which calls Done when it holds nothing older.
 type Flush struct {
 	Gen   uint64
-	Of    *actor.PID // whose generation it is
+	Of    *actor.PID // the actor that starts the generation
 	party uint8
 	reply Edge[Flushed]
 }
@@ -28,22 +28,22 @@ type Flushed struct {
 // Restarted says that its sender has lost its state. During is the work W that it was at when it failed, if any.
 type Restarted[W any] struct{ During *W }
 
-// ControlCredits bounds what neighbours may say about restarts before the receiver gets to it: one for each restart
-// that supervision allows before it gives up, for each of five neighbours.
+// ControlCredits is how many messages about restarts may wait for a receiver: from each of five neighbours, one for
+// each restart that supervision allows, and one more.
 const ControlCredits = 5 * (MaxRestarts + 1)
 
-// Bounded is why such an edge is never full.
+// Bounded says, in the printed table, why an edge with ControlCredits is never full.
 const Bounded = "one a restart, and restarts are bounded"
 
-// Tell declares that an actor may say that it has restarted.
+// Tell declares the edge on which an actor says that it has restarted.
 func Tell[W any](g *Graph, from, to Place) Edge[Restarted[W]] {
 	return Connect[Restarted[W]](g, from, to, Most(ControlCredits), Bounded)
 }
 
-// Failed says that its sender cannot do its part, whatever restarts.
+// Failed says that its sender cannot work any more, and that no restart would help.
 type Failed struct{ Err error }
 
-// Fail declares that an actor may say so.
+// Fail declares the edge on which an actor sends Failed.
 func Fail(g *Graph, from, to Place) Edge[Failed] {
 	return Connect[Failed](g, from, to, Most(ControlCredits), "again only after a restart")
 }
@@ -69,7 +69,7 @@ func (*Restarted[W]) Urgent() {}
 // Late implements Late.
 func (*Restarted[W]) Late() {}
 
-// Done answers.
+// Done answers with Flushed.
 func (m *Flush) Done() { m.reply.Send(&Flushed{Gen: m.Gen, party: m.party}) }
 
 // Partners are the actors that an actor starts generations with, at most 8.

@@ -15,15 +15,16 @@ import (
 // Urgent marks messages that overtake the others: cancel, shutdown, restarts of a neighbour.
 type Urgent interface{ Urgent() }
 
-// Late marks messages that may find their receiver gone: answers to who has ended meanwhile, news for it.
+// Late marks messages whose receiver may rightly be gone when they arrive, as an answer's may: dropping them is no
+// fault.
 type Late interface{ Late() }
 
-// Refusable is implemented by messages whose sender must learn that they were not taken.
+// Refusable is implemented by messages whose sender must learn if they were not taken: then Refused is called.
 type Refusable interface{ Refused() }
 
 // mailbox is a bounded mailbox with an urgent lane. It never blocks and never drops silently: what does not fit, or
-// arrives when the actor is stopping, is counted and answered through Refusable. The credits of those who send keep it
-// from ever being full; a refusal is therefore a defect, and tests fail on it. See docs/adr/0001.
+// arrives when the actor is stopping, is counted and answered through Refusable. Credits of the senders keep it from
+// ever being full; a refusal is therefore a defect, and tests fail on it. See docs/adr/0001.
 type mailbox struct {
 	mu        sync.Mutex
 	room      *atomic.Int64 // messages that each lane holds
@@ -40,13 +41,13 @@ type mailbox struct {
 	load       *load
 }
 
-// Traced is implemented by messages whose spans have a kind, and may belong to a step or to weights. Their receiver
-// owns them when it is asked.
+// Traced is implemented by messages that say of which kind the span of their handling is, and to which step or weights
+// it belongs. Trace is called just before the message is handled, when its receiver owns it.
 type Traced interface {
 	Trace() (trace.Kind, trace.Of)
 }
 
-// load is what an actor did. It outlives restarts.
+// load is the account of what an actor did. It outlives restarts.
 type load struct {
 	track             *trace.Track // of the messages it handled
 	refused, restarts atomic.Uint64
@@ -55,8 +56,8 @@ type load struct {
 	stack             atomic.Pointer[[]byte]
 }
 
-// fell keeps where an actor was when it died of a mistake in the program, until its failure is told. Who panics on
-// purpose says by its reason what is wrong.
+// fell keeps the stack of a panic until the supervisor logs it, if the panic is a runtime error: a mistake in the
+// program. A panic on purpose says by its reason what is wrong.
 func (l *load) fell(reason any) {
 	if _, ok := reason.(runtime.Error); ok {
 		stack := debug.Stack()
@@ -69,7 +70,7 @@ type envelope struct {
 	at      time.Time
 }
 
-// newMailbox returns one that holds as many messages as there is room for, which may grow.
+// newMailbox returns a mailbox whose lanes hold room messages each; room may grow.
 func newMailbox(room *atomic.Int64, l *load) *mailbox {
 	size := int(room.Load())
 	m := &mailbox{room: room, user: newRing(size), urgent: newRing(size), load: l, scheduled: true} // until Start
@@ -82,8 +83,8 @@ func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher acto
 	m.invoker, m.dispatcher = invoker, dispatcher
 }
 
-// Start implements actor.Mailbox. An actor can be found by its name before it is started: what arrives earlier waits,
-// and nobody looks at the handlers.
+// Start implements actor.Mailbox. An actor can be found by its name before it is started: messages that arrive earlier
+// wait, and the handlers, which may not be registered yet, are not used.
 func (m *mailbox) Start() { m.dispatcher.Schedule(m.run) }
 
 // UserMessageCount implements actor.Mailbox.
@@ -146,8 +147,8 @@ func (m *mailbox) wake() bool {
 	return true
 }
 
-// refuse turns a message away. That an actor is stopping may come as a surprise to some senders, and is not
-// counted for messages that allow for it.
+// refuse turns a message away. That is counted as a fault, unless the actor is stopping and the message is marked
+// Late.
 func (m *mailbox) refuse(message any, closed bool) {
 	if _, expected := message.(Late); !closed || !expected {
 		m.load.refused.Add(1)
@@ -275,7 +276,7 @@ func (m *mailbox) close() []envelope {
 	return left
 }
 
-// ring is a queue that grows as far as it may.
+// ring is a queue in a circular buffer, which push enlarges as far as its caller allows.
 type ring struct {
 	items       []envelope
 	first, size int
@@ -285,7 +286,7 @@ func newRing(capacity int) ring { return ring{items: make([]envelope, capacity)}
 
 func (r *ring) len() int { return r.size }
 
-// push adds an item, unless there are most of them.
+// push adds an item, unless the queue holds most items already.
 func (r *ring) push(e envelope, most int) bool {
 	if r.size >= most {
 		return false

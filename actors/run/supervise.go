@@ -14,13 +14,14 @@ const (
 	// MaxRestarts is how many failures within restartWindow supervision forgives before it gives up.
 	MaxRestarts   = 8
 	maxPoisoned   = 8 * MaxRestarts // the same, of failures on a Poisonous message
-	restartWindow = time.Minute     // a quieter actor starts afresh
+	restartWindow = time.Minute     // older failures are forgotten
 	firstBackoff  = 10 * time.Millisecond
 	maxBackoff    = 2 * time.Second
 )
 
-// Poisonous marks messages that bring work of others. To die of one is more likely the fault of whose work it is than
-// the actor's: somebody finds out whose, and ends that, so such failures are counted apart, and many more are borne.
+// Poisonous marks messages that bring work of others, such as requests. An actor that panics on one most likely does
+// so because of that work, not because of a fault of its own; somebody finds out whose work it was and ends it. So
+// these failures are counted apart, and many more are forgiven.
 type Poisonous interface{ Poisonous() }
 
 // Supervisor restarts a failed child: at once the first time, then after a doubling pause with jitter. A child that
@@ -33,7 +34,7 @@ type Supervisor struct {
 	failures map[string]*failures // by child
 }
 
-// failures are the times of recent failures.
+// failures are the times of a child's recent failures: on Poisonous messages, and all others (own).
 type failures struct{ own, poisoned []time.Time }
 
 // Supervisor returns a strategy that calls gaveUp for a child that keeps failing, after stopping it.

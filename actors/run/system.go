@@ -26,10 +26,10 @@ type System struct {
 	unexpected atomic.Uint64 // messages that their receiver does not list
 
 	mu    sync.Mutex
-	loads map[string]*load // by actor id; one that is forgotten goes
+	loads map[string]*load // by actor id, until Forget
 }
 
-// spansKept is some seconds of a small model's tokens, and half a megabyte.
+// spansKept is how many spans are kept: some seconds of a small model's tokens, in half a megabyte.
 const spansKept = 8192
 
 // NewSystem returns a system without actors.
@@ -50,7 +50,7 @@ func NewSystem(log zerolog.Logger) *System {
 	return s
 }
 
-// Spans is where every message that an actor handled leaves a span, and who works beside actors may leave some too.
+// Spans returns the spans: one for each message that an actor handled, and those of threads that work beside actors.
 func (s *System) Spans() *trace.Ring { return s.spans }
 
 // Address returns the address of the actor with this path, which need not exist yet. Without a system there is none.
@@ -61,13 +61,13 @@ func (s *System) Address(path string) *actor.PID {
 	return s.proto.NewLocalPID(path)
 }
 
-// Spec says what an actor is made of.
+// Spec describes an actor that is to be started.
 type Spec struct {
 	Name     string                            // within its parent
 	Capacity int                               // messages that its mailbox holds
 	Room     *atomic.Int64                     // likewise, where that may grow; nil: Capacity
 	Line     *Line                             // on which it takes turns; nil: a goroutine whenever it has messages
-	Children actor.SupervisorStrategy          // of its children; nil: it has none, or none that it restarts
+	Children actor.SupervisorStrategy          // supervises its children; nil: it has none, or restarts none
 	Produce  func(incarnation int) actor.Actor // called for each incarnation, which counts from 0
 }
 
@@ -115,7 +115,7 @@ func (s *System) props(id string, spec *Spec) *actor.Props {
 // Stop ends an actor and waits until it and its children are gone.
 func (s *System) Stop(who *actor.PID) error { return s.proto.Root.StopFuture(who).Wait() }
 
-// Shutdown ends what protoactor runs beside the actors, all of which are stopped.
+// Shutdown ends what protoactor runs beside the actors. All actors must have been stopped before.
 func (s *System) Shutdown() { s.proto.Shutdown() }
 
 func (s *System) deadLetter(d *actor.DeadLetterEvent) {
@@ -143,10 +143,11 @@ func (*crash) Late() {}
 // Crash makes an actor panic, for tests of supervision.
 func (s *System) Crash(who *actor.PID) { s.proto.Root.Send(who, &crash{}) }
 
-// Slow makes an actor take so much longer for each message, for tests of who is blamed.
+// Slow makes an actor sleep so long before each message, for tests of what a delay is attributed to.
 func (s *System) Slow(who *actor.PID, by time.Duration) { s.load(who.Id).slow.Store(int64(by)) }
 
-// Lifecycle handles what every actor may receive. Any other message is a defect: it is counted, and tests fail.
+// Lifecycle handles messages that an actor does not list itself: those of protoactor's life cycle, and crash. Any
+// other message is a defect: it is counted, and tests fail.
 func (s *System) Lifecycle(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started, *actor.Stopping, *actor.Stopped, *actor.Restarting, *actor.Terminated:
@@ -159,7 +160,7 @@ func (s *System) Lifecycle(c actor.Context) {
 	}
 }
 
-// Faults returns how many messages were sent to actors that were gone and did not allow for it, and how many their
+// Faults returns how many messages went to actors that were gone, without being marked Late, and how many their
 // receivers do not list.
 func (s *System) Faults() (deadLetters, unexpected uint64) { return s.dead.Load(), s.unexpected.Load() }
 
@@ -196,7 +197,7 @@ type Status struct {
 	Handled, Refused uint64
 	Restarts         uint64
 	Depth, Peak      int64         // messages waiting now, and at most
-	Busy, Waited     time.Duration // handling messages; messages waiting to be handled, summed
+	Busy, Waited     time.Duration // time spent handling messages; time that messages waited before, summed
 }
 
 // Status returns what each actor has done, by id.

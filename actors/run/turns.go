@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// Turns runs the mailboxes of all actors that work in steps and hand on what comes of them, one at a time, on one
+// Turns runs the mailboxes of the actors that make steps, and of those that deliver the results, one at a time, on one
 // goroutine. With a goroutine for each, as is usual, the runtime wakes a sleeping core several times a step, which
-// costs more than all that these actors do. Whoever works for long leaves its turn meanwhile. See docs/adr/0008.
+// costs more than all that these actors do. An actor with long work leaves its turn meanwhile; see Leave. See
+// docs/adr/0008.
 type Turns struct {
-	Steps   Line // of those who make steps
-	Outlets Line // of those who hand on what came of them, to readers that hold credits
+	Steps   Line // the actors that make steps
+	Outlets Line // the actors that deliver the steps' results, to readers that hold credits
 	crowded bool // steps are computed on every core
-	keep    int  // steps whose results may wait
+	keep    int  // how many steps' results wait to be delivered together, if crowded
 
 	turn sync.Mutex // held by the goroutine that runs mailboxes
 	run  func()     // t.work, bound once: a method value would allocate at every start
@@ -27,19 +28,19 @@ type Turns struct {
 	attending bool // a goroutine, or the timer, will look at outlets while a step is computed
 	timer     *time.Timer
 
-	delivering  bool // outlets go before the next step
+	delivering  bool // outlets go before steps; BeforeStep sets it
 	delivered   time.Time
-	undelivered int // steps since then
+	undelivered int // steps since delivered
 }
 
-// Line is the dispatcher of some of the actors.
+// Line is the dispatcher of some of the actors: a queue of their mailboxes.
 type Line struct {
 	turns *Turns
 	due   []func() // mailboxes with messages, the one that waits longest first
 }
 
-// NewTurns returns turns for steps that take every core, if crowded. Then what came of up to keep steps waits for
-// company: fewer than a reader has credits for.
+// NewTurns returns turns. Crowded says that steps are computed on every core; then the results of up to keep steps
+// wait to be delivered together, fewer than a reader has credits for.
 func NewTurns(crowded bool, keep int) *Turns {
 	t := &Turns{crowded: crowded, keep: keep}
 	t.Steps.turns, t.Outlets.turns = t, t
@@ -90,7 +91,8 @@ func (t *Turns) work() {
 	}
 }
 
-// next returns nil when the goroutine has to end: nothing is due, or one that left goes on with what is.
+// next returns the mailbox that is run next. It is nil when the goroutine has to end: nothing is due, or a goroutine
+// that had left its turn wants it back, and goes on with what is due.
 func (t *Turns) next() func() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,7 +120,7 @@ func (t *Turns) Leave(work func()) {
 	work()
 }
 
-// Compute is the way to leave for who computes a step. Outlets go on meanwhile where it leaves them a core.
+// Compute is the Leave of the actor that computes a step. Outlets go on meanwhile, unless steps take every core.
 func (t *Turns) Compute(work func()) {
 	t.mu.Lock()
 	attend := !t.crowded && !t.attending && len(t.Outlets.due) > 0
@@ -157,12 +159,12 @@ func (t *Turns) comeBack() {
 	t.mu.Unlock()
 }
 
-// deliverEvery is how long what came of very short steps waits to be delivered together. To wake a core for each of
-// them, or to let its reader have ours, takes as long as all that the actors do.
+// deliverEvery is how long the results of very short steps wait to be delivered together. To wake a core for the
+// results of each step, or to yield ours to the reader, takes as long as all that the actors do in a step.
 const deliverEvery = 4 * time.Millisecond
 
-// attend runs what outlets have to do while a step is computed, and looks again after a while: a core that wakes by
-// its own timer need not be woken by the one that computes.
+// attend runs the outlets' mailboxes while a step is computed, and looks again after deliverEvery: a core that wakes
+// by its own timer need not be woken by the one that computes.
 func (t *Turns) attend() {
 	t.mu.Lock()
 	t.attending = len(t.Outlets.due) > 0
@@ -173,17 +175,17 @@ func (t *Turns) attend() {
 	}
 	t.work()
 	t.mu.Lock()
-	if len(t.Outlets.due) > 0 { // the step ended just now: before the next one, then
+	if len(t.Outlets.due) > 0 { // the step has ended and its goroutine has the turn: they go before the next step
 		t.delivering = true
 	}
 	t.mu.Unlock()
 	t.timer.Reset(deliverEvery)
 }
 
-// BeforeStep is called before a step is handed to who computes it. Outlets and their readers go first if what they
-// wait for is urgent or the step may be long. If it takes every core, they go first after a few short steps as well,
-// or would wait until the runtime takes a core away, 10 ms and more; steps are counted because waiting must not use up
-// a reader's credit.
+// BeforeStep is called before a step is handed to the actor that computes it. Outlets and their readers go first if
+// urgent: what they wait for is, or the step may be long. If steps take every core, outlets also go first after keep
+// steps, or after deliverEvery: else they would wait until the runtime preempts a core, 10 ms and more. Steps are
+// counted because waiting must not use up a reader's credits.
 func (t *Turns) BeforeStep(urgent bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,26 +10,27 @@ import (
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
-// Source is a model's file and what of it goes where. Nobody changes it.
+// Source is a model's file, its program bound to the file's tensors, and the plan of where each group goes. Nobody
+// changes it.
 type Source struct {
 	File  *gguf.File
 	Bound *ir.Bound
 	Plan  *place.Model
 }
 
-// Cargo is what can be brought to a device for one model, as it was compiled there. Nobody changes it, but for what the
-// uploader keeps here.
+// Cargo is the weights of one model on their way to a device, with the model as it was compiled there. Nobody changes
+// it, but for the account of what has come: progress, memory, ends and failed.
 type Cargo struct {
 	Source
 	model    backend.Model
 	progress *Progress
-	memory   *tenure // of the model's
-	slots    int
-	ends     []ending // by berth: of the last item that came to its end; the uploader's incarnations share it
-	failed   bool     // the device was told that some of it does not come; the prefetcher's
+	memory   *tenure  // for how long reads may write to the model's memory
+	slots    int      // of the device; berths beyond them are those of kept groups
+	ends     []ending // by berth or slot: how the last item there ended; the uploader's incarnations share it
+	failed   bool     // the prefetcher has told the device that some of it does not come
 }
 
-// NewCargo is what goes from a model's file to the device. Its progress begins anew.
+// NewCargo returns the cargo of a source for a compiled model. It resets progress.
 func NewCargo(s Source, model backend.Model, progress *Progress) *Cargo {
 	progress.begin()
 	slots := len(s.Plan.Homes)
@@ -40,7 +41,8 @@ func NewCargo(s Source, model backend.Model, progress *Progress) *Cargo {
 		ends: make([]ending, slots+len(s.Plan.Homes))}
 }
 
-// berth is where a group is brought once: its slot, or, beyond all slots, the place where the device keeps it.
+// berth is the number of the place to which a group is brought once: its slot, or, for a group that is kept in the
+// program's memory, a number beyond all slots.
 func (c *Cargo) berth(group int) int {
 	if c.home(group).Kept() {
 		return c.slots + group
@@ -48,19 +50,20 @@ func (c *Cargo) berth(group int) int {
 	return c.home(group).Slot
 }
 
-// Close returns when nothing is read or uploaded for the model any more, and nothing will be.
+// Close lets nothing more be read or uploaded for the model, and waits until what is under way has ended.
 func (c *Cargo) Close() { c.memory.close() }
 
 // home is where a group is to lie.
 func (c *Cargo) home(group int) *place.Home { return &c.Plan.Homes[group] }
 
-// ending is how an item's way ended.
+// ending says which item was the last that came to its end at a berth, and with which error; number 0: none did.
 type ending struct {
 	number uint64
 	err    error
 }
 
-// recount corrects the progress of loading: pieces of incomplete groups travel again.
+// recount sets the progress of loading to the bytes of the groups that are complete: pieces of the others travel
+// again.
 func (c *Cargo) recount() {
 	bytes := int64(0)
 	for i := range c.Plan.Homes {
@@ -87,22 +90,22 @@ type item struct {
 	number uint64 // of the slot's items, from 1; the next one follows only when this one has come to its end
 }
 
-// urgency is who waits for an item.
+// urgency says who waits for an item, the most urgent first.
 type urgency uint8
 
 const (
 	demanded urgency = iota // a step
-	ahead                   // a step that will get there
-	guessed                 // a step may
-	filling                 // some step may: the slot is free
+	ahead                   // a step that will come to it
+	guessed                 // a step may need it: its expert is likely to be chosen
+	filling                 // some step may need it: it fills a free slot
 	urgencies
-	forsaken = urgencies // nobody any more, unless it is on its way
+	forsaken = urgencies // nobody any more; it comes only if it is on its way already
 )
 
 // home is where the item's group is to lie.
 func (x item) home() *place.Home { return x.of.home(x.group) }
 
-// shared is the memory of the item's slot, if it is one that groups share and has any.
+// shared is the memory of the item's slot, if groups share that slot and the device lets reads write to it; else nil.
 func (x item) shared() []byte {
 	if x.home().Brought() {
 		return nil
@@ -110,7 +113,8 @@ func (x item) shared() []byte {
 	return x.of.model.Slot(x.slot)
 }
 
-// extent is the part of a weight that a group holds: in the file, and in a slot.
+// extent is the bytes of one weight that belong to a group: their offset in the file, their number, and their offset
+// in the slot.
 type extent struct{ from, bytes, at int64 }
 
 // extents lists where a group's weights lie, one behind the other in the slot.
@@ -129,7 +133,7 @@ func (x item) extents() []extent {
 	return all
 }
 
-// in are a group's weights where they lie in its slot.
+// in returns the bytes of each of the group's weights, as they lie in its slot, whose memory is given.
 func (x item) in(memory []byte) [][]byte {
 	all := x.extents()
 	data := make([][]byte, len(all))

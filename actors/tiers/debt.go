@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// Debt is what the drive owes: since when it was asked for something, and has given nothing. A wait for weights that
-// the device itself has yet to take in, or to make room for, is none. The uploader keeps it, for whoever waits.
+// Debt is the time for which reads of the drive have been under way without any of them ending. Time in which the
+// device has yet to take in what was read, or to make room for more, does not count. The uploader writes it; whoever
+// waits for weights reads it.
 type Debt struct {
-	since atomic.Int64 // in nanoseconds since 1970; 0: nothing is owed
-	reads int          // that have not ended; the uploader's
+	since atomic.Int64 // when the first open read was asked for, or the last one ended, in ns since 1970; 0: none is open
+	reads int          // reads that have not ended; only the uploader uses it
 }
 
-// Lasts is for how long the drive has owed something, and given nothing.
+// Lasts returns for how long reads have been under way without any of them ending; 0: none is.
 func (d *Debt) Lasts() time.Duration {
 	since := d.since.Load()
 	if since == 0 {
@@ -28,13 +29,13 @@ func (d *Debt) asked() {
 	}
 }
 
-// given counts the end of one.
+// given counts the end of a read.
 func (d *Debt) given() {
 	d.reads--
 	d.settle()
 }
 
-// settle begins anew what is still owed.
+// settle starts the time anew if reads are under way, and ends it if none are.
 func (d *Debt) settle() {
 	if d.reads == 0 {
 		d.since.Store(0)
@@ -43,7 +44,8 @@ func (d *Debt) settle() {
 	d.since.Store(now().UnixNano())
 }
 
-// forget begins anew with nothing but that older reads have to end.
+// forget begins a new generation, which has no reads yet; the time runs until settle, since older reads have to end
+// first.
 func (d *Debt) forget() {
 	d.reads = 0
 	d.since.Store(now().UnixNano())

@@ -11,12 +11,12 @@ import (
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
-// Wiring is where those stand who bring weights, and what each may send. An actor is built with its own edges and has
-// no others, but for those that come with a request to be answered.
+// Wiring is where in the tree the actors that bring weights are, and the edges on which each may send. An actor is
+// built with its own edges and has no others, but for those that come with a request to be answered.
 type Wiring struct {
 	Pool, Reader, Prefetcher, Uploader, Packer run.Place
 
-	Debt Debt // the drive's, for the device
+	Debt Debt // of the drive; the device reads it
 
 	prefetcher prefetcherEdges
 	uploader   uploaderEdges
@@ -25,16 +25,16 @@ type Wiring struct {
 	pool       poolEdges
 }
 
-// Ways are what is sent for one model between its device and those who bring weights.
+// Ways are the edges of one model: those on which its device asks for weights, and the one back to it.
 type Ways struct {
-	Bring    run.Edge[Bring]    // the device's
+	Bring    run.Edge[Bring]    // sent by the device
 	Want     run.Edge[Want]     // likewise
 	Renew    run.Edge[Renew]    // likewise
-	Returned run.Edge[Returned] // its threads'
+	Returned run.Edge[Returned] // sent by the device's own threads, to its actor
 }
 
-// Wire declares the edges between those who bring weights to the device, which is the house's, but for those that each
-// model adds.
+// Wire declares the edges among the actors that bring weights to a device of the house, but for those that each model
+// adds; see Wiring.Wire.
 func Wire(s *run.System, g *run.Graph, house, device run.Place) *Wiring {
 	at := func(kind string, under run.Place) run.Place {
 		return run.Place{Kind: kind, Address: s.Address(path(under) + "/" + kind)}
@@ -45,18 +45,19 @@ func Wire(s *run.System, g *run.Graph, house, device run.Place) *Wiring {
 	}
 	w.wireLoading(g)
 	w.wireFaults(g)
-	w.prefetcher.hear(run.NewGraph(s), w.Prefetcher, device, 1) // as every model's
+	w.prefetcher.hear(run.NewGraph(s), w.Prefetcher, device, 1) // to send on; models declare its credits
 	return w
 }
 
-// hear declares what the device hears of one model, whose groups share so many slots.
+// hear declares the edges on which the device hears of one model's weights. slots is how many slots the model's groups
+// share.
 func (f *prefetcherEdges) hear(g *run.Graph, prefetcher, device run.Place, slots int) {
 	f.loaded = run.Connect[Loaded](g, prefetcher, device, run.Most(run.ControlCredits), "once a load")
 	f.landed = run.Connect[Landed](g, prefetcher, device, run.Most(2*slots),
 		"one a slot, and one more if it was forsaken before")
 }
 
-// Wire declares, in a model's graph, the edges that it adds. Its groups share so many slots.
+// Wire declares the edges that a model adds, in the model's graph. slots is how many slots its groups share.
 func (w *Wiring) Wire(g *run.Graph, device run.Place, slots int) *Ways {
 	slots = max(slots, 1)
 	new(prefetcherEdges).hear(g, w.Prefetcher, device, slots)
@@ -76,7 +77,7 @@ func path(p run.Place) string {
 	return p.Address.Id
 }
 
-// wireLoading declares what brings the weights.
+// wireLoading declares the edges on which weights are asked for, read and copied.
 func (w *Wiring) wireLoading(g *run.Graph) {
 	f := &w.prefetcher
 	f.fetch = run.Count[fetch](g, w.Prefetcher, w.Uploader, fetches, "the next group waits").Twice()
@@ -94,7 +95,7 @@ func (w *Wiring) wireLoading(g *run.Graph) {
 	w.packer.packed = run.Connect[pack](g, w.Packer, w.Uploader, run.Each(u.pack), "an answer to each")
 }
 
-// wireFaults declares who hears of a neighbour's end.
+// wireFaults declares the edges on which actors tell each other of restarts.
 func (w *Wiring) wireFaults(g *run.Graph) {
 	tell := func(from, to run.Place) run.Edge[restarted] { return run.Tell[struct{}](g, from, to) }
 	u := &w.uploader
@@ -104,7 +105,8 @@ func (w *Wiring) wireFaults(g *run.Graph) {
 	w.packer.restarted, u.restarted = tell(w.Packer, w.Uploader), tell(w.Uploader, w.Prefetcher)
 }
 
-// Shared are the house's children that serve every device: pool and reader, which knows from sums what it read before.
+// Shared returns the house's children that serve every device: the pool, and the reader, which compares what it reads
+// with the sums of what was read before.
 func (w *Wiring) Shared(s *run.System, log zerolog.Logger, slabs *Slabs, open OpenDisk,
 	sums *uring.Sums) []run.Child {
 	disk := s.Spans().Track(w.Reader.Address.Id + "/disk")
@@ -117,8 +119,8 @@ func (w *Wiring) Shared(s *run.System, log zerolog.Logger, slabs *Slabs, open Op
 	}
 }
 
-// Loaders are the device's children that bring it all of these, in this incarnation of its. Generations are counted
-// through all of them.
+// Loaders returns the device's children that bring it the weights of all these models, for one incarnation of the
+// device. Generations are counted on through all incarnations.
 func (w *Wiring) Loaders(s *run.System, log zerolog.Logger, slabs *Slabs, generations *atomic.Uint64,
 	incarnation int, all []*Cargo) []run.Child {
 	fetcher := &prefetcher{system: s, out: w.prefetcher, incarnation: incarnation, all: all, pending: map[item]urgency{}}

@@ -6,16 +6,17 @@ import (
 	"github.com/sluice-ai/sluice/stages/place/predict"
 )
 
-// Experts that are likely to be chosen come while the drive has nothing else to do: the prefetcher sends a guess only
-// when nothing is on its way. A few wait there for their turn, since the device's actor computes and does not hear of
-// each that lands. Those that wait when their layer has chosen others are forsaken.
+// Experts that are likely to be chosen are brought while the drive has nothing else to do: the prefetcher begins a
+// guess only when nothing is on its way. A few guesses wait at the prefetcher for their turn: the device's actor, busy
+// computing, could not send the next one whenever one lands. Guesses that still wait when their layer has chosen other
+// experts are forsaken.
 
 const (
-	mostGuesses = 4 // that have not landed, of all layers
+	mostGuesses = 4 // guesses that have not landed, of all layers
 	inLayer     = 2 // of one
 )
 
-// foresight is what guesses are made from, and what has become of them.
+// foresight asks for experts that the predictor holds likely, and tells it which of them were used.
 type foresight struct {
 	*predict.Predictor
 	o      *occupancy
@@ -24,7 +25,8 @@ type foresight struct {
 	had    []bool    // scratch, by expert
 }
 
-// newForesight is that of a model's experts that share slots; nil: there are none, or the device foresees nothing.
+// newForesight returns the foresight of a model's experts that share slots; nil: there are none, or the device
+// foresees no route.
 func newForesight(o *occupancy) *foresight {
 	shelves, bound := o.cargo.Plan.Shelves, o.cargo.Bound
 	if len(shelves) == 0 || !foreseesAny(o.cargo.model, len(bound.Segments)) {
@@ -60,7 +62,7 @@ func foreseesAny(m backend.Model, segments int) bool {
 	return false
 }
 
-// chose has the predictor learn what the rows of the step chose in a layer, and forsakes what they did not.
+// chose has the predictor learn which experts the rows of the step chose in a layer, and forsakes guesses of others.
 func (f *foresight) chose(s *shared, experts []int32) {
 	had := f.had[:len(s.expert)]
 	for e, g := range s.expert {
@@ -78,7 +80,7 @@ func (f *foresight) chose(s *shared, experts []int32) {
 	f.Learn(s.layer, experts, had)
 }
 
-// guess has likely experts brought, while few are on their way.
+// guess asks for likely experts, while fewer than mostGuesses are on their way and slots can be spared.
 func (f *foresight) guess() {
 	for f.o.guesses < mostGuesses {
 		l, e, ok := f.Next(f.has)
@@ -98,7 +100,8 @@ func (f *foresight) guess() {
 
 func (f *foresight) has(l, expert int) bool { return f.o.groups[f.layers[l].expert[expert]].slot >= 0 }
 
-// spare is a slot for a guess: -1: none that could be missed. A row's experts have slots left in any case.
+// spare returns a slot of a layer for a guess; -1: none can be spared. Guesses on their way leave as many of the
+// layer's slots alone as a row chooses experts.
 func (f *foresight) spare(s *shared) int {
 	o := f.o
 	o.among = o.among[:0]

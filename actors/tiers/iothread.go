@@ -29,10 +29,10 @@ type read struct {
 	head   int
 	memory *tenure // of the model's memory and file
 	reply  run.Edge[read]
-	lane   *lane     // of the copy that it is read from, if there are any
+	lane   *lane     // the copy of the file that it is read from; nil: there is but one
 	asked  time.Time // when it was passed on to the thread
-	began  time.Time // when that passed it on to the disk
-	ended  time.Time // when it came from there
+	began  time.Time // when the thread passed it on to the disk
+	ended  time.Time // when the disk had read it
 
 	data []byte
 	err  error
@@ -47,10 +47,10 @@ type Disk interface {
 	Close() error
 }
 
-// OpenDisk opens a ring of reads, on the thread that will drive it. Most of them go to memory.
+// OpenDisk opens a ring for depth reads at once, on the thread that will drive it. Most reads go to memory: the slabs.
 type OpenDisk func(depth int, memory []byte) (Disk, error)
 
-// OpenRing is the usual one.
+// OpenRing is the OpenDisk that is used outside tests.
 func OpenRing(depth int, memory []byte) (Disk, error) { return uring.Open(depth, memory) }
 
 const (
@@ -71,7 +71,7 @@ type ioThread struct {
 	ended    chan struct{}
 	lanes    *lanes
 	pending  []*read // by the request's id
-	free     []int   // ids
+	free     []int   // those that are not in use
 	done     []uring.Completion
 	broken   error // why the ring cannot go on
 }
@@ -98,7 +98,7 @@ func (t *ioThread) stop() {
 	<-t.ended
 }
 
-// renew has what the thread holds of files and slabs let go, once nothing is under way.
+// renew has the thread close its ring once no read is under way: so it lets go of files and slabs.
 func (t *ioThread) renew() {
 	if t.stale.Swap(true) {
 		return
@@ -129,7 +129,7 @@ func (t *ioThread) run() {
 	}
 }
 
-// serve reads until nothing more will be asked for, or the ring is broken.
+// serve reads with one ring until that is to be renewed or breaks, or no more requests will come.
 func (t *ioThread) serve(ring Disk, first *read) {
 	t.broken = nil
 	t.start(ring, first)
@@ -144,8 +144,8 @@ func (t *ioThread) serve(ring Disk, first *read) {
 // busy says whether anything is under way.
 func (t *ioThread) busy() bool { return len(t.free) < len(t.pending) }
 
-// submit passes on what was asked for; without anything under way it waits. It returns false when there will be no
-// more.
+// submit passes on the requests that have come; if no read is under way, it waits for one. It returns false when the
+// ring gets no more.
 func (t *ioThread) submit(ring Disk) bool {
 	for {
 		var m *read
@@ -195,7 +195,7 @@ func (t *ioThread) start(ring Disk, m *read) {
 	lane.begin(m.bytes)
 }
 
-// collect waits for so many reads to end and answers those that did.
+// collect waits until at least so many reads have ended, and answers those that did.
 func (t *ioThread) collect(ring Disk, least int) {
 	n, err := ring.Wait(least, t.done)
 	for _, d := range t.done[:n] {

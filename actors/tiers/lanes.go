@@ -6,34 +6,35 @@ import (
 	"github.com/sluice-ai/sluice/internal/source"
 )
 
-// lanes share reads among copies of a file: each read goes where it should end first, by what a copy's drive has given
-// and by what it was asked for and has not. So drives of any speeds are kept busy, and one that got slower gets less.
-// Its owner is the thread that reads.
+// lanes distribute reads among the copies of a file: each read goes to the copy where it should end first, by the rate
+// at which that was read lately and the bytes that are under way there. So drives of any speeds are kept busy, and one
+// that got slower gets less. Only the thread that reads uses them.
 type lanes struct {
 	of map[string]*lane // by path
 }
 
-// lane is one copy of a file. What it has given and how long it took fade, so that the last few dozen reads say how
-// fast it is now. What was long ago says nothing: a lane that was slow once is tried again.
+// lane is one copy of a file, and the rate at which it is read: bytes by seconds. Both fade with each read, so that
+// the last few dozen reads count. A rate that is older than laneKnown does not: a lane that was slow once is tried
+// again.
 type lane struct {
-	opened   bool
+	opened   bool      // its first read has ended
 	underWay int       // bytes that were asked for and are not there
-	bytes    float64   // that came
-	seconds  float64   // in which it had something to do
-	seen     time.Time // since when it does, or when something came last
-	rests    time.Time // until then, after a failure
+	bytes    float64   // that came; fading
+	seconds  float64   // in which reads were under way; fading
+	seen     time.Time // when the first read under way began, or the last one ended
+	rests    time.Time // until then it is not read, after a failure
 }
 
 const (
-	laneFades = 0.97             // what is left of what a lane had given, at each read
-	laneKnown = time.Second      // after its last read, as fast as it was
-	laneRests = 10 * time.Second // and then it is tried again: what failed may have been one bad block, or a cable
+	laneFades = 0.97             // the factor by which bytes and seconds fade at each read
+	laneKnown = time.Second      // for how long after its last read a lane's rate holds
+	laneRests = 10 * time.Second // how long it is not read after a failure: that may have been one bad block, or a cable
 )
 
 func newLanes() *lanes { return &lanes{of: map[string]*lane{}} }
 
-// choose returns the copy to read from: the source itself, or one of its copies. Its lane is nil where there is none to
-// choose from.
+// choose returns the copy to read from, the source itself or one of its copies, and its lane, which is nil if there
+// are no copies.
 func (l *lanes) choose(s *source.Source, bytes int) (source.Source, *lane) {
 	if len(s.Copies) == 0 {
 		return *s, nil
@@ -69,7 +70,7 @@ func (l *lanes) at(path string) *lane {
 	return x
 }
 
-// rate is in bytes a second; 0 if nothing says so.
+// rate is in bytes a second; 0: it is not known.
 func (x *lane) rate() float64 {
 	if x.seconds == 0 || x.underWay == 0 && now().Sub(x.seen) > laneKnown {
 		return 0

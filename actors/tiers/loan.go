@@ -6,14 +6,16 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// Loan is groups that the device reads for a part of a segment. Nothing comes to their slots until it is settled.
+// Loan is the lease of the groups that the device reads for one part of a segment. Nothing comes to their slots until
+// it is settled.
 type Loan struct {
 	Groups []int
 	meet   atomic.Uint32 // where the device's actor and whoever calls done find out which of them comes second
 	done   func()        // bound once
 }
 
-// newLoan is one of which back hears if the device's actor has asked before, by Returned, whether it is over.
+// newLoan returns a loan. It calls back when the device is done with it, if the device's actor has asked before
+// whether it is (Returned) and was told no.
 func newLoan(back func(*Loan)) *Loan {
 	l := new(Loan)
 	l.done = func() {
@@ -24,11 +26,12 @@ func newLoan(back func(*Loan)) *Loan {
 	return l
 }
 
-// Part is the device's work on a loan.
+// Part is the device's work with a loan: a part of a segment.
 func (l *Loan) Part(segment int, last bool) backend.Work {
 	l.meet.Store(0)
 	return backend.Work{Segment: segment, Groups: l.Groups, Last: last, Done: l.done}
 }
 
-// Returned says, once the device has its work, whether it is done with it.
+// Returned says whether the device is done with the loan already. It is asked once, after the device was given its
+// work.
 func (l *Loan) Returned() bool { return l.meet.Swap(1) == 1 }

@@ -9,52 +9,54 @@ import (
 	"github.com/sluice-ai/sluice/stages/place/expertcache"
 )
 
-// occupancy says which slot is whose, and what is on its way: the state that all decide by, and its few changes.
+// occupancy holds which group has which slot, and what is on its way: the state by which Residency, ring, stock and
+// foresight decide, with the few operations that change it.
 type occupancy struct {
 	cargo   *Cargo
-	want    func(*Want)
+	want    func(*Want) // sends a request to the prefetcher
 	groups  []holding
 	slots   []slotState
 	segment []shared            // by segment
 	policy  *expertcache.Policy // of experts
-	among   []int32             // that may leave
-	guesses int                 // that have not landed
-	fills   int                 // likewise, of what fills slots
+	among   []int32             // scratch: experts that may leave their slots
+	guesses int                 // guesses that have not landed
+	fills   int                 // likewise, of groups that fill free slots
 	traffic *Traffic
 }
 
-// holding is a group of weights.
+// holding is the state of a group of weights.
 type holding struct {
-	slot    int // -1: none
-	there   bool
-	place   int  // in the ring's order; -1: it is no part of it
-	guessed bool // its slot is a guess's, and no step has used it
+	slot    int  // -1: none
+	there   bool // all its bytes are in the slot
+	place   int  // index in the ring's order; -1: not in the ring
+	guessed bool // it was brought on a guess, and no step has used it
 }
 
-// slotState is where a group is, or will be.
+// slotState is the state of a slot: which group it holds, or waits for.
 type slotState struct {
-	group  int // -1: none
-	leases int
-	number uint64 // of its items
-	memory bool   // it has some that is read into
-	asked  urgency
+	group  int     // -1: none
+	leases int     // loans that have it
+	number uint64  // of the last item that was asked for
+	memory bool    // it has memory that reads write to
+	asked  urgency // of that item
 }
 
-// shared is what a segment multiplies by.
+// shared is the groups of a segment's weights, and what they share if they have no slots of their own.
 type shared struct {
-	groups  []int // dense ones, in order
-	expert  []int // by expert: the group
-	streams bool  // some of them share slots
-	route   int   // the segment that chooses among experts
-	chooses bool  // this one does, among those of another
-	used    int   // most of them that a row chooses
-	shelf   []int // slots that they share
-	layer   int   // the policy's
-	chosen  []bool
-	touched []int32
+	groups  []int   // those of dense weights, in order
+	expert  []int   // by expert: the group
+	streams bool    // some of them share slots
+	route   int     // the segment that chooses among experts
+	chooses bool    // this segment chooses, among experts of another
+	used    int     // most experts that a row chooses
+	shelf   []int   // slots that the experts share
+	layer   int     // its index in the policy
+	chosen  []bool  // by expert: the step has chosen it
+	touched []int32 // the experts that the step has chosen
 }
 
-// newOccupancy has each group in a slot of its own where the plan gives it one.
+// newOccupancy returns the state before anything travels: groups have slots of their own where the plan gives them
+// one.
 func newOccupancy(c *Cargo, want func(*Want)) *occupancy {
 	p, bound := c.Plan, c.Bound
 	o := &occupancy{cargo: c, want: want, traffic: new(Traffic), groups: make([]holding, len(c.Plan.Homes)),
@@ -124,10 +126,10 @@ func (o *occupancy) remember(slots []int) {
 	}
 }
 
-// expert is whose group it is.
+// expert is the expert whose weights a group is; ir.Dense: none.
 func (o *occupancy) expert(g int) int { return o.cargo.home(g).Group.Expert }
 
-// bring makes a slot a group's, whose bytes are still to come.
+// bring gives a slot to a group, and asks for its bytes.
 func (o *occupancy) bring(g, at int, u urgency) {
 	s := &o.slots[at]
 	o.clear(at)
@@ -139,7 +141,7 @@ func (o *occupancy) bring(g, at int, u urgency) {
 	if !s.memory {
 		o.place(g, at, nil)
 	}
-	if o.cargo.home(g).Kept() { // the device copies it, and what reads it waits there
+	if o.cargo.home(g).Kept() { // the device copies it, and itself waits for the copy where it reads it
 		o.groups[g].there = true
 		return
 	}
@@ -147,7 +149,7 @@ func (o *occupancy) bring(g, at int, u urgency) {
 	o.want(&Want{item{o.cargo, g, at, s.number}, u})
 }
 
-// count keeps account of what is on its way though nobody waits for it.
+// count adds n to the number of guesses, or of fills, that are on their way.
 func (o *occupancy) count(u urgency, n int) {
 	switch u {
 	case guessed:
@@ -157,14 +159,14 @@ func (o *occupancy) count(u urgency, n int) {
 	}
 }
 
-// urge says that a step waits for what is on its way to a slot.
+// urge tells the prefetcher that a step waits for what is on its way to a slot, unless it was told.
 func (o *occupancy) urge(at int) {
 	if o.slots[at].asked != demanded {
 		o.say(at, demanded)
 	}
 }
 
-// say tells how urgent now is what is on its way to a slot.
+// say tells the prefetcher the new urgency of what is on its way to a slot.
 func (o *occupancy) say(at int, u urgency) {
 	s := &o.slots[at]
 	o.count(s.asked, -1)
@@ -185,14 +187,15 @@ func (o *occupancy) clear(at int) {
 	}
 }
 
-// place tells the device whose a slot is. That it refuses is a defect.
+// place tells the device which group a slot holds from now on. An error is a defect of the program.
 func (o *occupancy) place(g, at int, data [][]byte) {
 	if err := o.cargo.model.Place(g, at, data); err != nil {
 		panic(fmt.Sprintf("placing group %d in slot %d: %v", g, at, err))
 	}
 }
 
-// victim is the slot of a layer that is to be overwritten for one of the groups that a step needs; -1: it needs all.
+// victim returns a slot of a layer to overwrite with one of the groups that a step needs: an empty one, or that of an
+// expert which the policy can spare; -1: all are needed, leased or on their way.
 func (o *occupancy) victim(s *shared, needed []int) int {
 	o.among = o.among[:0]
 	for _, i := range s.shelf {
@@ -207,7 +210,7 @@ func (o *occupancy) victim(s *shared, needed []int) int {
 	return o.leaves(s)
 }
 
-// leaves is the slot of the expert that the policy can spare, of those among; -1: there are none.
+// leaves returns the slot of that expert of o.among which the policy can spare; -1: o.among is empty.
 func (o *occupancy) leaves(s *shared) int {
 	if len(o.among) == 0 {
 		return -1

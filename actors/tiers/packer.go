@@ -14,7 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/place"
 )
 
-// All that the packer accepts, from the uploader: flush, and
+// The packer accepts Flush and pack, from the uploader.
 //
 // pack asks for rows of a weight to be copied from a slab to the device. The same struct returns as the answer.
 type pack struct {
@@ -46,7 +46,7 @@ type packerEdges struct {
 	packed    run.Edge[pack]
 }
 
-// packers are how many goroutines empty slabs, if there are as many cores.
+// packers is how many goroutines copy pieces from slabs, if there are as many cores.
 const packers = 8
 
 func (p *packer) Receive(c actor.Context) {
@@ -99,7 +99,8 @@ func (w *crew) work() {
 	}
 }
 
-// upload returns a panic of the device as an error: no supervisor would see it here.
+// upload copies a piece to the device. It returns a panic of the device as an error: no supervisor would see it on
+// this goroutine.
 func upload(m *pack) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {

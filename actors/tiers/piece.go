@@ -13,7 +13,7 @@ type piece struct {
 	item
 	urgency urgency
 	ref     ir.Ref
-	row     int // through slabs
+	row     int // the first one, of a piece that goes through a slab
 	source  source.Source
 	from    int64
 	bytes   int
@@ -24,7 +24,7 @@ type piece struct {
 	way     Way
 }
 
-// arrived adds the piece to the progress of loading. What is streamed is not part of it.
+// arrived adds the piece to the progress of loading, if its group is brought once.
 func (p *piece) arrived() {
 	if p.home().Brought() {
 		p.of.progress.arrived(int64(p.bytes))
@@ -105,7 +105,7 @@ func (x item) cutStraight(memory []byte, u urgency) []*piece {
 	weights := x.home().Group.Weights
 	for i, e := range x.extents() {
 		t := x.of.tensor(weights[i])
-		begin := e.at - int64(uring.HeadOf(e.from)) // of the sector in the slot
+		begin := e.at - int64(uring.HeadOf(e.from)) // offset in the slot of the block in which the extent begins
 		for from, end := e.from, e.from+e.bytes; from < end; {
 			next := min((from+straightBytes)&^(uring.Block-1), end)
 			head := uring.HeadOf(from)

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/place"
 )
 
-// All that the pool accepts, from uploaders: flush, and
+// Messages that the pool accepts from uploaders, beside Flush.
 type (
 	// lease asks for a slab; it is answered by granted, in order of asking.
 	lease struct {
@@ -23,7 +23,7 @@ type (
 		gen  uint64
 		slab int
 	}
-	// settled says that nobody touches any more what was leased in an older generation.
+	// settled says that nobody touches slabs any more that were leased in an older generation.
 	settled struct {
 		by  string
 		gen uint64
@@ -53,7 +53,7 @@ type pool struct {
 	waiting []*lease
 }
 
-// leases are what one uploader holds.
+// leases are the slabs that one uploader holds.
 type leases struct {
 	gen     uint64
 	settled bool
@@ -63,7 +63,7 @@ type leases struct {
 // restarted says that its sender has lost its state; whoever hears it asks again.
 type restarted = run.Restarted[struct{}]
 
-// poolEdges are by uploader.
+// poolEdges are the pool's edges: one to each uploader.
 type poolEdges struct{ restarted []run.Edge[restarted] }
 
 func newPool(s *run.System, out poolEdges, incarnation int) *pool {
@@ -103,7 +103,7 @@ func (p *pool) Receive(c actor.Context) {
 	}
 }
 
-// of is what an uploader holds in its generation; nil if that is not the present one.
+// of returns the leases of an uploader in a generation; nil: its present generation is another one.
 func (p *pool) of(uploader string, gen uint64) *leases {
 	if u := p.users[uploader]; u != nil && u.gen == gen {
 		return u

@@ -10,27 +10,27 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// All that the prefetcher accepts: *restarted and *arrived (uploader), and
+// Messages that the prefetcher accepts, beside *restarted and *arrived from the uploader.
 type (
-	// Want, from the device: bring a group to a slot, then answer Landed. Said again, it becomes more urgent, or is
-	// forsaken: then it does not come if it is not on its way yet, and that is answered.
+	// Want, from the device, asks for a group to be brought to a slot; Landed answers. Sent again, it makes the item
+	// more urgent, or forsakes it: a forsaken guess that has not begun is dropped, and Landed says so.
 	Want struct {
 		item
 		urgency urgency
 	}
-	// Bring, from the device: the weights of a model that has entered are to come, after those of the others.
+	// Bring, from the device, asks for the weights of a model that has entered, after those of the others.
 	Bring struct{ All *Cargo }
 )
 
 type ( // what it says to the device
-	// Landed answers Want: the way of a group to a slot that it shares has ended.
+	// Landed answers Want: the group is in its slot, or Err says why not.
 	Landed struct {
 		item
 		Err error
 		Way Way
 	}
-	// Loaded says that all weights are there of a model that have slots of their own; or why they will not be. Of a
-	// device that was lost that is said once, whoever's weights were brought to it.
+	// Loaded says that all weights of a model are there that are brought once, or why they will not be. When the
+	// device was lost that is said once, for the model whose weights met it first.
 	Loaded struct {
 		Of          *Cargo
 		Incarnation int // of the device
@@ -43,31 +43,31 @@ func (*Want) Late()   {}
 func (*Landed) Late() {}
 func (*Loaded) Late() {}
 
-// Of is whose group has come.
+// Of is the cargo that the group belongs to.
 func (m *Landed) Of() *Cargo { return m.of }
 
-// Group is which of them.
+// Group is the group's index in it.
 func (m *Landed) Group() int { return m.group }
 
-// errForsaken ends the way of a guess that was not begun.
+// errForsaken is the error of a guess that was forsaken before it had begun to travel.
 var errForsaken = errors.New("no longer wanted")
 
-// Forsaken says that a group has not come because nobody wanted it any more.
+// Forsaken says that the group has not come because nobody wanted it any more.
 func (m *Landed) Forsaken() bool { return errors.Is(m.Err, errForsaken) }
 
-// prefetcher decides which groups of weights travel next. Those that have slots of their own go home once, in program
-// order and one model after the other, unless the model was closed meanwhile. Of those that share slots the device says
-// which is wanted where: what a step waits for goes first, then what a step will come to. Its incarnations share its
-// state: what the device was told is there must not be fetched again.
+// prefetcher decides which groups travel next. Groups that are brought once go in program order and one model after
+// the other, unless the model was closed meanwhile. For groups that share slots the device says which one it wants in
+// which slot: those that a step waits for go first, then those that a step will come to. The prefetcher's incarnations
+// share its state: what the device was told is there must not be fetched again.
 type prefetcher struct {
 	system      *run.System
 	out         prefetcherEdges
 	incarnation int // of the device that the weights are for
 	all         []*Cargo
-	next        int // home in all[0] that was not asked for
-	lost        bool
+	next        int  // index of the first home of all[0] that was not asked for
+	lost        bool // the device was lost, and has heard of it
 	queued      [urgencies][]item
-	pending     map[item]urgency // that was asked for, and has not arrived
+	pending     map[item]urgency // items that the uploader was asked for and that have not arrived
 }
 
 type prefetcherEdges struct {
@@ -148,7 +148,7 @@ func (p *prefetcher) arrived(m *arrived) {
 	}
 }
 
-// isLoaded says whether all is there that is brought once.
+// isLoaded says whether all groups of a model are there that are brought once.
 func (p *prefetcher) isLoaded(c *Cargo) bool {
 	p.skip()
 	for x := range p.pending {
@@ -172,8 +172,8 @@ func (p *prefetcher) fetch() {
 	}
 }
 
-// choose is what goes next. Demands wait for nothing but credit. Of what is ahead a few groups travel at a time: the
-// first of them must not wait for the last.
+// choose returns the item to ask for next. What a step waits for needs nothing but credit. Of what steps will come to,
+// fetchAhead groups travel at a time: with more, the drive would give the first one later.
 func (p *prefetcher) choose() (x item, u urgency, ok bool) {
 	p.skip()
 	switch {
@@ -193,7 +193,7 @@ func (p *prefetcher) choose() (x item, u urgency, ok bool) {
 	return item{}, 0, false
 }
 
-// travelling is how many groups were asked for that are so urgent.
+// travelling is how many groups of an urgency were asked for and have not arrived.
 func (p *prefetcher) travelling(u urgency) (n int) {
 	for _, v := range p.pending {
 		if v == u {
@@ -212,7 +212,8 @@ func (p *prefetcher) take(x item, u urgency) {
 	p.next++
 }
 
-// skip passes groups that are not brought once, and models all of whose homes were asked for, or that were closed.
+// skip drops models that were closed from the heads of the queues, and moves next past groups that are not brought
+// once, and all past models that were closed or that have no group left to be asked for.
 func (p *prefetcher) skip() {
 	for u := range p.queued {
 		for len(p.queued[u]) > 0 && !p.queued[u][0].of.memory.open() {

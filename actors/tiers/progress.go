@@ -7,13 +7,13 @@ import (
 
 // Progress is how far the weights of a model have come, for whoever asks. The device and its uploader keep it.
 type Progress struct {
-	bytes atomic.Int64 // that have come home
+	bytes atomic.Int64 // of weights that have come home
 
-	// When it had come so far, in nanoseconds since 1970; 0: not yet.
+	// When each of Stages was reached, in nanoseconds since 1970; 0: not yet.
 	laid, asked, read, home atomic.Int64
 }
 
-// Stages are when the loading of a model had come so far. What has not happened is zero.
+// Stages are the times at which the loading of a model reached its stages; zero: not yet.
 type Stages struct {
 	Laid  time.Time // the device is ready for weights
 	Asked time.Time // the first read was passed on
@@ -21,10 +21,10 @@ type Stages struct {
 	Home  time.Time // the last weights were where they stay
 }
 
-// Bytes are those that have come home.
+// Bytes is how many bytes of weights have come home.
 func (p *Progress) Bytes() int64 { return p.bytes.Load() }
 
-// Stages are those of the last load.
+// Stages returns the times of the last load.
 func (p *Progress) Stages() Stages {
 	at := func(n *atomic.Int64) time.Time {
 		if n := n.Load(); n != 0 {
@@ -35,7 +35,7 @@ func (p *Progress) Stages() Stages {
 	return Stages{Laid: at(&p.laid), Asked: at(&p.asked), Read: at(&p.read), Home: at(&p.home)}
 }
 
-// begin forgets an older load.
+// begin forgets an older load: the device is ready for weights now.
 func (p *Progress) begin() {
 	p.bytes.Store(0)
 	p.laid.Store(now().UnixNano())
@@ -44,7 +44,7 @@ func (p *Progress) begin() {
 	}
 }
 
-// came counts what a read brought.
+// came notes the times of a read that has ended.
 func (p *Progress) came(asked, ended time.Time) {
 	p.asked.CompareAndSwap(0, asked.UnixNano())
 	p.read.Store(max(p.read.Load(), ended.UnixNano()))

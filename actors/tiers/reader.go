@@ -9,10 +9,10 @@ import (
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
-// All that the reader accepts, from uploaders: flush and *read, which its thread carries out, and
+// The reader accepts Flush and *read from uploaders, whose reads its thread carries out, and Renew.
 
-// Renew, from a device: a model has left, or slabs are others. The reader is to hold no file that is not read, and to
-// know the slabs.
+// Renew, from a device, says that a model has left, or that the slabs are other ones: the reader closes the files that
+// it holds, and learns which memory the slabs are.
 type Renew struct{}
 
 func (*Renew) Late() {}
@@ -32,7 +32,7 @@ type reader struct {
 	io          *ioThread
 }
 
-// readerEdges are by uploader.
+// readerEdges are the reader's edges: one to each uploader.
 type readerEdges struct{ restarted []run.Edge[restarted] }
 
 func (r *reader) Receive(c actor.Context) {

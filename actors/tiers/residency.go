@@ -6,30 +6,31 @@ import (
 	"time"
 )
 
-// Residency is where the groups of a model are that share slots: which slot is whose, what is on its way, and what a
-// step holds. It belongs to the device's actor, which alone knows what is being read: so nothing is overwritten that
-// a step reads, and nothing is read before all of it is there. What comes instead of what is decided here; when it
-// travels, by the prefetcher.
+// Residency keeps track of the groups of a model that share slots: which group has which slot, what is on its way, and
+// what a step has on loan. It belongs to the device's actor, which alone knows what is being read: so no slot is
+// overwritten that a step reads, and none is read before all its bytes are there. Which group replaces which is
+// decided here; when it travels, by the prefetcher.
 //
 // Dense groups go round a ring. Experts stay in the slots of their layer until another one is needed more.
 type Residency struct {
 	*occupancy
 	back  func(*Returned)
 	ring  ring
-	loans []*Loan    // that nobody has
+	loans []*Loan    // settled ones, to be used again
 	ahead *foresight // of experts; nil: nothing is guessed
 	stock stock
-	late  bool // what is on its way was waited for in vain
+	late  bool // a step has given up waiting for what is on its way
 }
 
-// NewResidency returns one that says with want what is to be brought, and with back what the device returns late.
+// NewResidency returns a residency that asks for groups by want. The device's threads call back for a loan that is
+// over only after its actor has asked (Loan.Returned).
 func NewResidency(c *Cargo, want func(*Want), back func(*Returned)) *Residency {
 	o := newOccupancy(c, want)
 	return &Residency{occupancy: o, back: back, ring: newRing(o, &c.Plan.Ring), ahead: newForesight(o),
 		stock: stock{o: o, shelves: c.Plan.Shelves}}
 }
 
-// CountTo has the residency count what it does there.
+// CountTo sets the counters to which the residency adds.
 func (r *Residency) CountTo(t *Traffic) { r.traffic = t }
 
 // Dense are the groups of a segment that all rows need, in order.
@@ -52,10 +53,11 @@ func (r *Residency) Begin(tokens []int32) {
 	}
 }
 
-// Foresees says whether margins of a route are of use.
+// Foresees says whether margins of a route, as Foreseen takes them, are of use.
 func (r *Residency) Foresees(route int) bool { return r.ahead != nil && r.ahead.routes[route] >= 0 }
 
-// Foreseen says what a route makes of the stream that the layer before its own takes in, or, late, leaves.
+// Foreseen takes what the router of a route makes of the residual stream at the input of the layer before its own or,
+// if late, at that layer's output: the margins of the rows, [rows][experts]. It guesses experts by them.
 func (r *Residency) Foreseen(route int, late bool, margins []int8) {
 	r.ahead.Scores(r.ahead.routes[route], late, margins)
 	r.ahead.guess()
@@ -84,7 +86,8 @@ func (r *Residency) Choose(segment int, need []int, experts []int32) []int {
 	return need
 }
 
-// Demand has those of groups that are not there brought, as far as slots are free of what the step still needs.
+// Demand asks for those of groups that are not there, as far as there are slots which the step does not need
+// otherwise.
 func (r *Residency) Demand(segment int, groups []int) {
 	s := &r.segment[segment]
 	for _, g := range groups {
@@ -105,9 +108,9 @@ func (r *Residency) Demand(segment int, groups []int) {
 	}
 }
 
-// Landed hears of the end of an item's way.
+// Landed takes in that an item has come to its end.
 func (r *Residency) Landed(m *Landed) {
-	r.late = r.late && m.Forsaken() // the drive had no part in that
+	r.late = r.late && m.Forsaken() // that says nothing about the drive
 	s := &r.slots[m.slot]
 	switch {
 	case s.number != m.number || s.group != m.group || r.groups[m.group].there:
@@ -123,7 +126,7 @@ func (r *Residency) Landed(m *Landed) {
 		r.count(s.asked, -1)
 		s.asked = ahead
 	case s.asked == forsaken && m.Err == nil:
-		r.ahead.Wrong() // it was being read
+		r.ahead.Wrong() // a guess that came although it was forsaken: it was being read
 	}
 	switch {
 	case m.Err != nil:
@@ -137,17 +140,17 @@ func (r *Residency) Landed(m *Landed) {
 	r.stock.fill()
 }
 
-// Late says that groups were waited for so long in vain.
+// Late notes that a step has given up waiting for groups after so long, and returns the error that says so.
 func (r *Residency) Late(groups []int, waited time.Duration) error {
 	r.late = true
 	ref := r.cargo.home(groups[0]).Group.Weights[0]
 	return r.cargo.failure(ref, fmt.Errorf("the drive has given nothing of it for %v: check it", waited))
 }
 
-// Overdue says that somebody waited in vain, and that nothing has come since.
+// Overdue says that a step has given up waiting for groups, and that nothing has come since.
 func (r *Residency) Overdue() bool { return r.late }
 
-// Returned, from the device's own threads to its actor: they do not read any more what they had on loan.
+// Returned, from the device's own threads to its actor, says that they no longer read the groups of a loan.
 type Returned struct {
 	Of   *Residency
 	Loan *Loan

@@ -2,13 +2,13 @@ package tiers
 
 import "github.com/sluice-ai/sluice/stages/place"
 
-// ring is the slots that dense groups go round: one that was read is for the next group in the program's order that has
-// none, and after the last group of a step comes the first one of the next.
+// ring is the slots that dense groups use in turn: a slot that was read goes to the next group in the program's order
+// that has none. After the last group of a step comes the first one of the next step.
 type ring struct {
 	o     *occupancy
 	order []int // groups
 	slots []int
-	next  int // in order: from where on groups are looked for that have no slot
+	next  int // index in order from which a group without a slot is looked for
 }
 
 func newRing(o *occupancy, p *place.Ring) ring {
@@ -43,8 +43,8 @@ func (r *ring) fill() {
 	}
 }
 
-// rewind turns the ring to a group that a step needs out of turn: one before it was given up, or could not be read.
-// Those that are not among the next ones leave their slots.
+// rewind turns the ring to a group that a step needs out of turn, because an earlier step was given up or the group
+// could not be read. Groups that are not among the next ones, as many as there are slots, leave their slots.
 func (r *ring) rewind(to int) {
 	n, window := len(r.order), len(r.slots)
 	for _, at := range r.slots {

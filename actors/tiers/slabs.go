@@ -10,15 +10,15 @@ import (
 )
 
 // Slabs are the staging buffers through which the weights of all models travel: place.Slabs of one size, numbered from
-// 0. They grow when a model enters that needs larger ones. What travels in one meanwhile arrives, and devices may read
-// the older memory until Close; since sizes double at least, all of it together is less than twice the last. Any
-// goroutine may use them.
+// 0. They grow when a model enters that needs larger ones. The older ones stay until Close, since reads into them may
+// be under way and devices may read them; as sizes at least double, all together take less than twice the bytes of the
+// last. Any goroutine may use them.
 type Slabs struct {
 	mu  sync.Mutex
 	all []*pin.Arena // the last one is used
 }
 
-// Fit has slabs hold so many bytes each. Reads round outwards to the disk's blocks.
+// Fit makes slabs large enough for so many bytes each, and for reads that round outwards to the disk's blocks.
 func (s *Slabs) Fit(bytes int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *Slabs) size() int {
 	return len(s.all[len(s.all)-1].Slab(0))
 }
 
-// Slab is one of them.
+// Slab returns slab i.
 func (s *Slabs) Slab(i int) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,7 +2,7 @@ package tiers
 
 import "github.com/sluice-ai/sluice/internal/trace"
 
-// What the spans of messages are called, by what they are about.
+// The methods Trace implement run.Traced: all these messages are about weights.
 
 func (*fetch) Trace() (trace.Kind, trace.Of)   { return trace.Weights, trace.Nothing() }
 func (*arrived) Trace() (trace.Kind, trace.Of) { return trace.Weights, trace.Nothing() }

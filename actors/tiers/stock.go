@@ -2,15 +2,16 @@ package tiers
 
 import "github.com/sluice-ai/sluice/stages/place"
 
-// stock fills the slots of experts that are free, while the drive has nothing else to do: so a model that was just
-// loaded is soon as fast as it will be. What comes is what is on disk, in the order of the file; what waits in memory
-// is there soon enough, and gives up its slot. As many slots as a row uses are left to what steps ask for.
+// stock fills the free slots of experts while the drive has nothing else to do, so that a model that was just loaded
+// is soon as fast as it will be. It brings experts that lie on disk, in the order of the file; those that are kept in
+// the program's memory are copied soon enough when they are needed, and give up their slots. As many slots as a row
+// uses are left to what steps ask for.
 type stock struct {
 	o       *occupancy
 	shelves []place.Shelf
-	next    int  // shelf
-	expert  int  // of it
-	begun   bool // all is there that is brought once
+	next    int  // index of the shelf that is filled
+	expert  int  // index in that shelf
+	begun   bool // all groups are there that are brought once
 	over    bool // nothing is left to do
 }
 
@@ -47,8 +48,8 @@ func (s *stock) choose() (g, at int) {
 	return 0, 0
 }
 
-// free is a slot that is for whoever comes: one that is empty, or else that of an expert which waits in memory too and
-// which no step is at; -1: there are only those that steps need.
+// free returns a slot of a shelf that can be filled: an empty one, or else that of an expert which is kept in the
+// program's memory too and which no step uses; -1: there are no more such slots than a row uses.
 func (s *stock) free(shelf *place.Shelf) int {
 	o, n, at := s.o, 0, -1
 	of := &o.segment[shelf.Segment]
@@ -72,7 +73,8 @@ func (s *stock) free(shelf *place.Shelf) int {
 	return o.leaves(of)
 }
 
-// end gives up where something did not come: the next one would not, either.
+// end hears that a group did not come. Unless it was forsaken, nothing is filled any more: the next group would not
+// come, either.
 func (s *stock) end(m *Landed) {
 	s.over = s.over || !m.Forsaken()
 	s.fill()

@@ -2,8 +2,8 @@ package tiers
 
 import "sync"
 
-// tenure is how long reads may write to a model's memory: until it is closed, before the memory goes. Of memory that
-// stays it is nil.
+// tenure says whether reads may write to a model's memory: they may until close, which is called before the memory is
+// freed. It is nil for memory that stays.
 type tenure struct {
 	mu     sync.Mutex
 	closed bool
@@ -33,14 +33,14 @@ func (t *tenure) open() bool {
 	return !t.closed
 }
 
-// leave ends one.
+// leave ends a read.
 func (t *tenure) leave() {
 	if t != nil {
 		t.reads.Done()
 	}
 }
 
-// close returns when none is under way, and none will be.
+// close lets no read begin any more, and waits until those under way have ended.
 func (t *tenure) close() {
 	t.mu.Lock()
 	t.closed = true

@@ -11,11 +11,11 @@ type Traffic struct {
 	filling                atomic.Bool
 }
 
-// Moved is what Traffic had counted at some time.
+// Moved is what Traffic had counted when it was loaded.
 type Moved struct {
-	Found, Missed                  uint64 // uses of experts by whether they had slots
+	Found, Missed                  uint64 // uses of experts that had a slot, and of those that had none
 	Guesses, Right                 uint64 // experts that were brought on a guess, and how many of them were used
-	StepBytes, AheadBytes, Guessed uint64 // that landed: what a step waited for, what one comes to, guesses
+	StepBytes, AheadBytes, Guessed uint64 // bytes that landed: what steps waited for, what they come to, guesses
 	Filling                        bool   // free slots are being filled
 }
 
@@ -25,7 +25,7 @@ func (t *Traffic) Load() Moved {
 		t.needed.Load(), t.early.Load(), t.guessed.Load(), t.filling.Load()}
 }
 
-// landed counts a group that has come, by who asked for it when it did.
+// landed counts a group that has come, by how urgent it was at that time.
 func (t *Traffic) landed(bytes int64, u urgency) {
 	switch u {
 	case demanded:
@@ -37,7 +37,7 @@ func (t *Traffic) landed(bytes int64, u urgency) {
 	}
 }
 
-// chose counts uses of experts.
+// chose counts a use of an expert that has a slot, or has none.
 func (t *Traffic) chose(has bool) {
 	if has {
 		t.found.Add(1)

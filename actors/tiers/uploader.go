@@ -11,10 +11,11 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 )
 
-// All that the uploader accepts: granted (pool), *read (reader, done), *pack (packer, done), flushed and restarted (all
-// three), and
+// Messages that the uploader accepts, beside granted (pool), *read (reader, done), *pack (packer, done), and flushed
+// and restarted from all three.
 type (
-	// fetch, from the prefetcher: bring a group of weights to its slot, then answer arrived. It may be repeated.
+	// fetch, from the prefetcher, asks for a group of weights to be brought to its slot; arrived answers. It may be
+	// repeated.
 	fetch struct {
 		item
 		urgency urgency
@@ -25,7 +26,7 @@ type (
 		err error
 		way Way
 	}
-	// again, from itself after a pause: what the disk failed to read is to be read once more.
+	// again, from the uploader to itself after a pause, asks for what the disk failed to read to be read once more.
 	again struct {
 		gen   uint64
 		piece *piece
@@ -36,8 +37,9 @@ func (*fetch) Late()   {}
 func (*arrived) Late() {}
 func (*again) Late()   {}
 
-// A read that fails is tried again after a pause, which doubles, before its group is given up. A device that comes back
-// and needs what it had asks for about a minute: the model cannot go on without, and has been read before.
+// A read that fails is tried again after a pause, which doubles, before its group is given up. For weights that a
+// device had before it was restarted, that goes on for about a minute: the model cannot go on without them, and they
+// could be read before.
 const (
 	readTries   = 4
 	reloadTries = 64
@@ -45,9 +47,10 @@ const (
 	mostPause   = time.Second
 )
 
-// uploader moves weights. To a slot whose memory it is given it has the reader read them straight away. For others it
-// leases a slab, has the reader fill it and the packer copy it to the device, and goes on with the slab or gives it
-// back. What was under way when one of them restarts is asked for again.
+// uploader brings weights to their slots. If a slot has memory that reads may write to, it has the reader read into
+// that. For other slots it leases a slab, has the reader fill it and the packer copy it to the device, and then uses
+// the slab for the next piece or gives it back. What was under way when one of these actors restarts is asked for
+// again.
 // Wide: it is all that one actor knows.
 type uploader struct {
 	system      *run.System
@@ -55,20 +58,20 @@ type uploader struct {
 	out         uploaderEdges
 	name        string // by which pool and reader know it
 	slabs       *Slabs
-	generations *atomic.Uint64 // of uploaders
+	generations *atomic.Uint64 // counted through all incarnations
 	known       []*Cargo       // whose progress this incarnation has set right
-	reloads     bool           // the device had them before
+	reloads     bool           // the device was restarted: it had its models' weights before
 	incarnation int
 	gen         uint64
 	unflushed   run.Waiting
-	packed      pieces // that travel through slabs, and were not asked for
-	straight    pieces // into slots, likewise
-	moving      map[*piece]bool
+	packed      pieces          // pieces that go through slabs, and wait to be read
+	straight    pieces          // likewise, pieces that are read into slots
+	moving      map[*piece]bool // pieces that are under way
 	coming      map[item]*arrival
-	debt        *Debt // the drive's
+	debt        *Debt // of the drive
 }
 
-// arrival is a group that comes in pieces.
+// arrival is the state of a group whose pieces are on their way.
 type arrival struct {
 	missing int // pieces that have not arrived
 	err     error
@@ -150,8 +153,8 @@ func (u *uploader) flushed(m *run.Flushed) {
 	}
 }
 
-// take queues a group's pieces, unless that was done before. What has come to its end never travels again, whatever
-// restarts: a step may be reading it, or the slot may be another group's by now.
+// take queues a group's pieces, unless that was done before. An item that has come to its end never travels again,
+// whatever restarts: a step may be reading it, or the slot may be another group's by now.
 func (u *uploader) take(m *fetch) {
 	x := m.item
 	if end := x.of.ends[x.slot]; end.number >= x.number {
@@ -196,7 +199,7 @@ func (u *uploader) queue(p *piece) {
 	}
 }
 
-// begin asks for as many slabs as there is work for, and has the reader read into slots as much as it takes.
+// begin asks for as many slabs as there is work for, and for as many reads into slots as there is credit for.
 func (u *uploader) begin() {
 	if u.unflushed != 0 {
 		return
@@ -211,7 +214,7 @@ func (u *uploader) begin() {
 	}
 }
 
-// slabsInUse are those that pieces travel in; others are leased and not granted.
+// slabsInUse is how many slabs pieces travel in; the other leases were not granted yet.
 func (u *uploader) slabsInUse() (n int) {
 	for p := range u.moving {
 		if !p.straight() {
@@ -248,7 +251,7 @@ func (u *uploader) read(p *piece) {
 	u.out.read.Send(m)
 }
 
-// arrived hears of the end of a read. One that failed has a few more tries.
+// arrived takes in that a read has ended. One that failed has a few more tries.
 func (u *uploader) arrived(m *read) {
 	u.debt.given()
 	p := m.piece
@@ -278,7 +281,8 @@ func (u *uploader) tries(p *piece) int {
 	return readTries
 }
 
-// end is the end of a piece's way. When all of its group have come to theirs, the group has arrived, or not.
+// end takes in that a piece has come to its end, and goes on with the next one. When all pieces of a group have, the
+// prefetcher hears that the group has arrived, or why not.
 func (u *uploader) end(p *piece, err error) {
 	delete(u.moving, p)
 	a := u.coming[p.item]

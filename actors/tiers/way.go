@@ -6,15 +6,15 @@ import (
 	"github.com/sluice-ai/sluice/internal/trace"
 )
 
-// Way is how far the last piece of a group had come when, on its way to a device.
+// Way is the times at which the last piece of a group reached the stages of its way to a device.
 type Way struct {
-	queued time.Time // the uploader knows of it
-	sent   time.Time // and has the reader read it
-	read   time.Time // the disk has given it
-	slab   bool      // between these it waited for memory of the pool's, not for a place at the reader
+	queued time.Time // when the uploader knew of it
+	sent   time.Time // when the uploader asked the reader for it
+	read   time.Time // when the disk had read it
+	slab   bool      // from queued to sent it waited for a slab; if false, for credit at the reader
 }
 
-// Explain says what the open wait for the group was for until it landed.
+// Explain splits the open wait for the group by what it was for, until the group landed.
 func (w *Way) Explain(idle *trace.Wait, landed time.Time) {
 	idle.Until(w.queued, trace.Uploader)
 	if w.slab {
