@@ -22,7 +22,7 @@ type Bound struct {
 	*Program
 	Types   []quant.Type // by Ref
 	Tensors []int        // by Ref: index into the file's tensor list
-	Piece   int64        // bytes of a group of rows, about: see On; 0: PieceBytes
+	Piece   int64        // about how many bytes a group of rows has: see On; 0: PieceBytes
 }
 
 // BindError lists all that keeps a program from running on a file's tensors, sorted by tensor name.
@@ -40,8 +40,8 @@ func (e *BindError) Error() string {
 	return text
 }
 
-// Bind finds the weights of p among a file's tensors. All that is missing, misshapen, of an unknown type or
-// surplus is reported at once, as a *BindError.
+// Bind finds the weights of p among a file's tensors. Tensors that are missing, surplus, of a wrong shape or of an
+// unknown type are all reported at once, as a *BindError.
 func Bind(p *Program, tensors []Tensor) (*Bound, error) {
 	b := binder{
 		Bound:  Bound{Program: p, Types: make([]quant.Type, len(p.Weights)), Tensors: make([]int, len(p.Weights))},
@@ -137,7 +137,7 @@ func (w *Weight) Shape() []int {
 	return []int{w.Cols, w.Rows}
 }
 
-// matches compares with a file's shape; either may end in dimensions of 1.
+// matches compares w's shape with a file's; dimensions of 1 at the end of either do not count.
 func (w *Weight) matches(shape []int) bool {
 	return len(shape) > 0 && slices.Equal(spare(shape), spare(w.Shape()))
 }

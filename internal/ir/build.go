@@ -10,9 +10,9 @@ import (
 // file, without ".weight" and, inside a layer, without "blk.N."; each one is recorded with the shape it must
 // have, and Bind compares. Nothing is checked here: Program runs Check on the whole.
 //
-// Embed opens the embed segment, Layer a mix, FFN the feed-forward part of the same layer, Rows the head, Pool a
-// pool. Experts makes a route of the feed-forward part so far, and opens the experts. A segment without nodes is
-// left out, and with it what a layer does not have. A program that is no text takes an Input, and has blocks.
+// Embed opens the embed segment, Layer a layer's mix segment, FFN its feed-forward segment, Rows the head, Pool a pool.
+// Experts turns the feed-forward segment so far into a route segment, and opens the experts' segment. A segment without
+// nodes is left out: a layer may lack one. A program that is no text has an Input and blocks.
 type Builder struct {
 	p    Program
 	has  func(name string) bool
@@ -36,11 +36,11 @@ func (b *Builder) Program(context int) (*Program, error) {
 	return &b.p, nil
 }
 
-// Has says whether the file holds a tensor; name is relative to the layer and complete, as "attn_q.bias".
+// Has says whether the file holds a tensor; name is relative to the layer, and has its ending, as "attn_q.bias".
 func (b *Builder) Has(name string) bool { return b.has != nil && b.has(b.at+name) }
 
-// Ignore declares tensors that a file may hold without the program using them, by their full names, or all whose names
-// begin with what ends in a dot.
+// Ignore declares tensors that a file may hold though the program does not use them, by full names; a name that ends in
+// a dot stands for all names that begin with it.
 func (b *Builder) Ignore(names ...string) { b.p.Ignore = append(b.p.Ignore, names...) }
 
 // Layer opens the mix segment of layer l.
@@ -55,10 +55,10 @@ func (b *Builder) FFN() { b.open(SegFFN, b.segment().Layer) }
 // IgnoreLayer declares that the file may hold a layer l that the program has no use for.
 func (b *Builder) IgnoreLayer(l int) { b.Ignore("blk." + strconv.Itoa(l) + ".") }
 
-// Rows opens the head: from here on rows are those whose logits are wanted.
+// Rows opens the head: from here on, rows are those whose logits are wanted.
 func (b *Builder) Rows(x Value) Value { return b.wanted(SegHead, x) }
 
-// Pool opens a pool: from here on rows are those whose vectors are wanted, such as the last of each text.
+// Pool opens a pool: from here on, rows are those whose vectors are wanted, such as the last of each text.
 func (b *Builder) Pool(x Value) Value { return b.wanted(SegPool, x) }
 
 func (b *Builder) wanted(kind SegmentKind, x Value) Value {
@@ -75,13 +75,13 @@ func (b *Builder) Head(x Value, output, embedding string) Value {
 	return b.Logits(b.Linear(x, output, b.p.Vocab))
 }
 
-// Pooling says what becomes of the vectors.
+// Pooling sets how rows become vectors.
 func (b *Builder) Pooling(kind Pooling) { b.p.Pooling = kind }
 
-// Logits ends the program with x, for heads that do something to the product.
+// Logits ends the program with x, for heads that compute something after the product.
 func (b *Builder) Logits(x Value) Value { return b.end("logits", x) }
 
-// Vectors ends a program that pools with x.
+// Vectors ends a pooling program with x.
 func (b *Builder) Vectors(x Value) Value { return b.end("vectors", x) }
 
 // end makes x the first output, in place of an earlier end.
@@ -97,7 +97,7 @@ func (b *Builder) Output(name string, x Value) Value {
 	return x
 }
 
-// Input is rows of so many floats that every step brings. grid says that they are pictures, line by line.
+// Input declares rows of width floats that every step brings. grid says that they are pictures, line by line.
 func (b *Builder) Input(name string, width int, grid bool) Value {
 	v := Value(len(b.p.Widths))
 	b.p.Widths = append(b.p.Widths, width)
@@ -162,7 +162,7 @@ func (b *Builder) segment() *Segment {
 	return &b.next
 }
 
-// carry lists what segments hand on.
+// carry sets what each segment carries.
 func (b *Builder) carry() {
 	for i, values := range b.p.carried() {
 		b.p.Segments[i].Carries = values
@@ -189,7 +189,7 @@ func (b *Builder) intern(name string, rows, cols int, use Use) Ref {
 	return r
 }
 
-// state gives a node a state of its own.
+// state gives a node a state of its own, of so many float32, and returns its number.
 func (b *Builder) state(values int) int {
 	b.p.States = append(b.p.States, StateLayer{Values: values, Class: b.class(Class{State: true})})
 	return len(b.p.States) - 1

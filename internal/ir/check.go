@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Check says what is wrong with a program, all of it, or nil. It is run after recording and by devices' tests
-// after rewriting; a fault here is a bug of ours, except where a file's numbers contradict each other.
+// Check returns all faults of a program, or nil. It runs after recording, and in devices' tests after rewriting; a
+// fault is a bug of ours, unless numbers in a file contradict each other.
 func Check(p *Program) error {
 	c := &checker{
 		p: p, carried: p.carried(), filled: make([]bool, len(p.KV)), writer: make([]int, len(p.Widths)),
@@ -50,7 +50,7 @@ type checker struct {
 	carried [][]Value // what segments have to carry
 	filled  []bool    // by cache: a node appends to it
 	writer  []int     // segment that wrote a Value
-	op      []Op      // that did
+	op      []Op      // op that wrote it
 	used    []bool    // by Ref
 	faults  []error
 }
@@ -130,7 +130,8 @@ func (c *checker) cache(n *Node) error {
 	return nil
 }
 
-// mixture checks that segments of experts are those, and have nothing that could be computed before them.
+// mixture checks that routes and experts are in segments of their kind, and experts' segments compute nothing that
+// could be computed before.
 func (c *checker) mixture(s, i int, n *Node) error {
 	here := func(v Value) bool { return c.writer[v] == s }
 	switch kind := c.p.Segments[s].Kind; {
@@ -146,8 +147,8 @@ func (c *checker) mixture(s, i int, n *Node) error {
 	return nil
 }
 
-// reads checks that a value was written before: in this segment, or else that the one before carries it. In the last
-// segment only rows read what was carried.
+// reads checks that a value was written before: in this segment, or in an earlier one and carried by the one before. In
+// the last segment only a Rows node reads what was carried.
 func (c *checker) reads(s int, v, out Value) error {
 	if v < 0 || int(v) >= len(c.writer) || c.writer[v] == unwritten || v == out {
 		return fmt.Errorf("reads value %d before it is written", v)
@@ -164,7 +165,7 @@ func (c *checker) reads(s int, v, out Value) error {
 	return nil
 }
 
-// carries checks that a segment hands on what later ones read, and its outputs, and nothing else.
+// carries checks that a segment carries what later ones read, and its outputs, and nothing else.
 func (c *checker) carries(s int) {
 	seg := &c.p.Segments[s]
 	if !slices.Equal(seg.Carries, c.carried[s]) {
@@ -177,7 +178,7 @@ func (c *checker) carries(s int) {
 	}
 }
 
-// inputs checks what a step brings: no node writes it, and some node reads it.
+// inputs checks the values that a step brings: no node writes one, and some node reads it.
 func (c *checker) inputs() {
 	for i, in := range c.p.Inputs {
 		same := func(other Input) bool { return other.Name == in.Name || other.Value == in.Value }
@@ -196,7 +197,7 @@ func (c *checker) inputs() {
 	}
 }
 
-// outputs checks that what is handed out has a name, and was written.
+// outputs checks that each output has a name of its own, and was written.
 func (c *checker) outputs() {
 	for i, out := range c.p.Outputs {
 		same := func(other Output) bool { return other.Name == out.Name }

@@ -14,7 +14,7 @@ const (
 	Blocks                  // rows of floats in and out: a tower, a picture's parts
 )
 
-// forms has a checker for each form; what holds for every program Check sees to itself.
+// forms has a check for each form; Check itself checks what holds for every program.
 var forms = [...]struct {
 	name  string
 	check func(c *checker)
@@ -30,7 +30,7 @@ func (f Form) String() string {
 	return forms[f].name
 }
 
-// Form is the program's, by its segments.
+// Form finds the program's form from its segments.
 func (p *Program) Form() Form {
 	switch n := len(p.Segments); {
 	case slices.ContainsFunc(p.Segments, func(s Segment) bool { return s.Kind == SegBlock }):
@@ -103,7 +103,7 @@ func (c *checker) order() {
 	}
 }
 
-// follows says whether s may come after another segment, whose kind is 0 if there is none.
+// follows says whether s may come after segment a, whose kind is 0 if s is the first.
 func (s *Segment) follows(a *Segment) bool {
 	whole := a.Kind != 0 && a.Kind != SegRoute && !a.Kind.Ends() // the next layer may begin, or the end
 	switch s.Kind {
@@ -121,8 +121,8 @@ func (s *Segment) follows(a *Segment) bool {
 	return false
 }
 
-// stream checks that a segment hands on the residual stream, a route exactly what the experts read instead, and besides
-// it what the embed segment wrote, and outputs.
+// stream checks that a segment carries the residual stream, or a route exactly what the experts read instead; and
+// besides only values that the embed segment wrote, and outputs.
 func (c *checker) stream(s int) {
 	seg := &c.p.Segments[s]
 	if s == len(c.p.Segments)-1 || seg.Kind == SegRoute || len(seg.Nodes) == 0 {

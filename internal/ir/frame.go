@@ -21,14 +21,14 @@ type Span struct {
 	Places         []Place // by row; nil: each row's position, on every axis
 }
 
-// Grid is the size of a picture whose rows lie line by line; zero: they are a line.
+// Grid is the size of a picture whose rows lie line by line; zero: the rows are one line.
 type Grid struct{ Height, Width int }
 
-// Place is where a row is on several axes, such as time, down and across. What turns by sections reads it: see
+// Place is a row's position on several axes, such as time, down and across. RoPE by sections reads it: see
 // RoPEArgs.Axes.
 type Place [3]int32
 
-// Place is that of the span's row i.
+// Place is the place of the span's row i.
 func (s *Span) Place(i int) Place { return PlaceOf(s.Places, s.Pos, i) }
 
 // PlaceOf is the place of row i of a span that begins at a position.
@@ -46,17 +46,17 @@ type Weights interface {
 	Decode(r Ref, i int, to []float32)
 }
 
-// Cache keeps keys and values of one layer, as its format rounds them. span is an index into Frame.Spans.
+// Cache keeps keys and values of one layer, rounded to its format. span is an index into Frame.Spans.
 type Cache interface {
 	Put(span, pos int, k, v []float32)      // of all heads
-	Key(span, row, pos, head int) []float32 // at a position, as the row at another one sees it
+	Key(span, row, pos, head int) []float32 // what is kept at pos, as the row at position row sees it
 	Value(span, row, pos, head int) []float32
 }
 
-// State keeps what one node leaves of sequences: see StateLayer.
+// State keeps the state that one node leaves of each sequence: see StateLayer.
 type State interface {
-	Before(span, pos int) []float32 // which the row at pos goes on from; zeros at the beginning
-	After(span, pos int) []float32  // where it leaves its own
+	Before(span, pos int) []float32 // the state that the row at pos goes on from; zeros at the beginning
+	After(span, pos int) []float32  // memory for the state after the row at pos
 }
 
 // Run computes a node. Values[n.Out] has its size, see Height, and is zero.
@@ -103,7 +103,7 @@ func (f *Frame) each(n *Node, formula func(x []float32) float32) {
 	}
 }
 
-// observe adds a row of what a matrix is multiplied by to the sums that were asked for.
+// observe reports a row that a matrix is multiplied by, if somebody observes.
 func (f *Frame) observe(w Ref, expert int, x []float32) {
 	if f.Observe != nil {
 		f.Observe(w, expert, x)

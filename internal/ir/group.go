@@ -1,26 +1,26 @@
 package ir
 
-// Group is the bytes that move together: what a segment has of one use, one expert of it, or some rows of a large
-// matrix. Segment, Use, Expert and Piece tell it from all others; by them it is known everywhere.
+// Group is bytes that move together: a segment's weights of one use, one expert of it, or some rows of a large matrix.
+// Segment, Use, Expert and Piece identify a group everywhere.
 type Group struct {
 	Segment int
 	// Use is how the segments that are computed read all of its weights. Groups of a Matrix are what a step streams.
-	// A Table's rows can be read where the file is mapped. A Vector is small: it is brought once, and stays.
+	// The rows of a Table can be read from the mapped file. A Vector is small: it is uploaded once, and stays.
 	Use     Use
-	Expert  int // Dense, or whose rows of Weights these are
-	Piece   int // of the only weight: its rows from Piece·Each on
+	Expert  int // Dense, or the expert whose rows of Weights these are
+	Piece   int // number of a piece of the only weight: its rows from Piece·Each on
 	Each    int // rows of a piece, at most; 0: the group has all rows
 	Weights []Ref
 	Bytes   int64
 }
 
-// Dense marks a group that is no expert's own; the small biases of experts are part of one.
+// Dense marks a group that belongs to no single expert; the small biases of all experts are in one, too.
 const Dense = -1
 
-// PieceBytes is how large a matrix may be before it moves in pieces of rows.
+// PieceBytes is the size up to which a matrix moves whole; larger ones move in pieces of rows.
 const PieceBytes = 64 << 20
 
-// pieceRows is what the rows of a piece are a multiple of: more than every device's row grain.
+// pieceRows divides the number of rows of a piece. It is larger than every device's row grain.
 const pieceRows = 64
 
 // Rows are the rows [from, to) of a weight that the group holds.
@@ -35,11 +35,11 @@ func (g *Group) Rows(w *Weight) (from, to int) {
 	return 0, w.Rows
 }
 
-// On lists the groups that a device holds which runs the given segments: first the vectors of all segments, then, in
-// program order, tables and matrices. Of a weight that several segments use, only one has a share: the first, but of
-// an embedding that is multiplied, too, the one that does.
+// On lists the groups of a device that runs the given segments: first the vectors of all segments, then, in program
+// order, tables and matrices. A weight that several segments use belongs to one of them: the first, except that an
+// embedding that is also multiplied belongs to the segment that multiplies.
 //
-// The matrix of an end moves in pieces of rows if it is large, and the only one there: each piece gives some of the
+// The matrix of an end moves in pieces of rows if it is large and the only one there: each piece gives some of the
 // outputs.
 func (b *Bound) On(segments []int) []Group {
 	multiplied := make([]bool, len(b.Weights))
@@ -57,7 +57,7 @@ func (b *Bound) On(segments []int) []Group {
 	return append(l.vectors, l.others...)
 }
 
-// lister makes groups of what is not held, and notes that it is.
+// lister makes groups of weights that are in none yet.
 type lister struct {
 	b               *Bound
 	multiplied      []bool // by Ref: by a node of the segments
@@ -65,7 +65,7 @@ type lister struct {
 	vectors, others []Group
 }
 
-// segment lists vectors, tables and matrices, then expert by expert.
+// segment lists the groups of a segment: vectors, tables and matrices, then expert by expert.
 func (l *lister) segment(s int) {
 	var vectors, tables, matrices, experts []Ref
 	for i := range l.b.Segments[s].Nodes {
@@ -119,7 +119,7 @@ func (b *Bound) dense(groups []Group, s int, use Use, weights []Ref) []Group {
 	return append(groups, g)
 }
 
-// each is how many rows a piece of a segment's matrices has; 0: they move whole.
+// each is how many rows a piece of a segment's matrix has; 0: the segment's matrices move whole.
 func (b *Bound) each(s int, matrices []Ref) int {
 	if len(matrices) != 1 || !b.Segments[s].Kind.Ends() {
 		return 0

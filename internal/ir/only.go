@@ -20,7 +20,8 @@ func (b *Bound) Only(segments []int) *Bound {
 	return &part
 }
 
-// Used says which weights, caches and states the nodes of the program name. A program that Only reduced has others.
+// Used says which weights, caches and states the nodes of the program name. In a program that Only reduced they are
+// fewer.
 func (p *Program) Used() (weights, caches, states []bool) {
 	weights, caches, states = make([]bool, len(p.Weights)), make([]bool, len(p.KV)), make([]bool, len(p.States))
 	for s := range p.Segments {
@@ -40,7 +41,7 @@ func (p *Program) Used() (weights, caches, states []bool) {
 	return weights, caches, states
 }
 
-// Taken lists the values that the nodes read and none of them writes: what segments that Only left out hand on.
+// Taken lists the values that the nodes read and none of them writes: those that segments which Only left out hand on.
 func (p *Program) Taken() []Value {
 	written := make([]bool, len(p.Widths))
 	var taken []Value

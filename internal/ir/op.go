@@ -40,11 +40,11 @@ type Node struct {
 	// In has the inputs in the order of the Op's formula; Attend: q, k, v, or q alone where an earlier Attend fills the
 	// cache; SSMScan: q, k, v, δ; DeltaRule: these and β.
 	In []Value
-	// W is the matrix; Norm: g (NoRef: all ones); RoPE: per-pair divisors of Freq; Attend: sinks; CausalConv: by channel
-	// the weights of its positions; Position, TokenType: a row for each one; scans: A by head, which is negative;
-	// Route: by expert what multiplies its weight at last.
+	// W is the matrix; Norm: g (NoRef: all ones); RoPE: divisors of Freq, one for each pair; Attend: sinks; CausalConv:
+	// the weights of the last positions, [channel][position]; Position, TokenType: a row for each position or type;
+	// scans: A, negative, one for each head; Route: the factor of each expert's weight, applied last.
 	W      Ref
-	B      Ref // Linear, Norm, Affine, CausalConv: the bias, of Affine the first row; Route, scans: to scores, to δ
+	B      Ref // Linear, Norm, Affine (its first row), CausalConv: the bias; Route, scans: added to scores, to δ
 	Act    Act
 	Factor float32 // Scale, SoftCap, Temper
 	Every  int     // Temper: positions

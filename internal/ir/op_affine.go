@@ -14,8 +14,8 @@ var affineOp = operation{
 	},
 }
 
-// Affine is W·x + B. Each name is complete, or empty for none. w has width values, or one for all features; b has the
-// width of x, in the first of so many rows.
+// Affine is W·x + B. Each name is complete, or empty for none. w has width values, or one for all features; bias is the
+// first of rows rows, each as wide as x.
 func (b *Builder) Affine(x Value, w string, width int, bias string, rows int) Value {
 	n := Node{Op: Affine, In: []Value{x}, W: NoRef, B: NoRef}
 	if w != "" {

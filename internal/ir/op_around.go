@@ -13,15 +13,15 @@ var aroundOp = operation{
 	},
 }
 
-// Around puts size × size rows side by side: those around each row of a picture. size is odd.
+// Around joins the size × size rows around each row of a picture, side by side. size is odd.
 func (b *Builder) Around(x Value, size int) Value {
 	b.p.Whole = true
 	n := Node{Op: Around, In: []Value{x}, W: NoRef, B: NoRef, Size: size}
 	return b.add(n, size*size*b.Width(x))
 }
 
-// Convolution multiplies what is around each row by the matrix name of out rows, and adds its bias if the file has one.
-// Columns are those of the rows around, line by line.
+// Convolution multiplies the size × size rows around each row by the matrix name, which has out rows, and adds its bias
+// if the file has one. The matrix's columns are in the order of those rows, line by line.
 func (b *Builder) Convolution(x Value, name string, size, out int) Value {
 	return b.Linear(b.Around(x, size), name, out)
 }
@@ -51,7 +51,7 @@ func (f *Frame) around(n *Node) {
 	}
 }
 
-// Around appends the size × size rows around row r of a span of so many: −1 beyond an edge.
+// Around appends the numbers of the size × size rows around row r, in a span of so many rows: −1 beyond an edge.
 func (g Grid) Around(rows, r, size int, to []int) []int {
 	if g == (Grid{}) {
 		g = Grid{1, rows}

@@ -14,7 +14,7 @@ var embedOp = operation{
 	},
 }
 
-// Embed opens the program: the residual stream is the rows of the vocab × width table.
+// Embed opens the program: the residual stream begins as rows of a table of vocab × width.
 func (b *Builder) Embed(name string, vocab, width int) Value {
 	b.p.Vocab, b.p.Width = vocab, width
 	b.p.Inputs = append(b.p.Inputs, Input{"tokens", NoValue})
@@ -22,7 +22,7 @@ func (b *Builder) Embed(name string, vocab, width int) Value {
 	return b.add(Node{Op: Embed, W: b.weight(name+".weight", vocab, width, Table), B: NoRef}, width)
 }
 
-// Lookup is the rows of another table of as many tokens.
+// Lookup reads rows of another table with a row for each token.
 func (b *Builder) Lookup(name string, width int) Value {
 	return b.add(Node{Op: Embed, W: b.weight(name+".weight", b.p.Vocab, width, Table), B: NoRef}, width)
 }

@@ -23,7 +23,7 @@ func (e *ExpertsArgs) Matrices() []Ref {
 	return []Ref{e.Gate, e.Up, e.Down}
 }
 
-// costOfExperts is that of the experts that a row uses.
+// costOfExperts counts the experts that a row uses.
 func costOfExperts(p *Program, n *Node) Cost {
 	used, c := float64(n.Experts.Used), Cost{}
 	for _, r := range n.Experts.Matrices() {
@@ -58,9 +58,10 @@ var expertsOp = operation{
 	},
 }
 
-// Experts is the gated feed-forward networks of ffn features that Route chose, at most used for each row, summed by
-// its weights. The names are those of the stacked matrices; each one's bias is added if the file has it. What all
-// rows share is recorded before, and so is part of the route. Gate and up of one name are one stack: see ExpertsArgs.
+// Experts is a mixture: the gated feed-forward networks, of ffn features each, that Route chose, at most used for each
+// row, summed by its weights. The names are those of the stacked matrices; each one's bias is added if the file has it.
+// Networks that all rows share are recorded before, and so belong to the route segment. If gate and up have one name,
+// they are one stack: see ExpertsArgs.
 func (b *Builder) Experts(x, weights Value, gate, up, down string, ffn, used int, act Act) Value {
 	return b.experts(x, weights, [3]string{gate, up, down}, ffn, act, ExpertsArgs{Used: used})
 }
@@ -210,7 +211,7 @@ func (f *Frame) stacked(matrix, bias Ref, e int, x []float32) []float32 {
 	return y
 }
 
-// caseExperts is x through used of so many experts of 64 features, with biases if the builder has all.
+// caseExperts sends x through used of so many experts of 64 features, with biases if the builder has all.
 func caseExperts(b *Builder, x Value, experts, used int, act Act) Value {
 	b.FFN()
 	a := RouteArgs{Scoring: SoftmaxAll, Used: used, Normalise: true, Scale: 1}
@@ -218,7 +219,7 @@ func caseExperts(b *Builder, x Value, experts, used int, act Act) Value {
 	return b.Experts(x, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", 64, used, act)
 }
 
-// caseJoined is x through 2 of 6 experts of so many features, whose gate and up are one weight.
+// caseJoined sends x through 2 of 6 experts of so many features, whose gate and up are one weight.
 func caseJoined(b *Builder, x Value, ffn int) Value {
 	b.FFN()
 	w := b.Route(b.Linear(x, "ffn_gate_inp", 6), "", RouteArgs{Scoring: SoftmaxChosen, Used: 2, Scale: 1})

@@ -77,7 +77,7 @@ func (f *Frame) glu(n *Node) {
 	})
 }
 
-// Gate is a GLU of two inputs.
+// Gate is the function of two inputs: act(x)·up, or Clamped.
 func (a Act) Gate(x, up float64) float64 {
 	if a == Clamped {
 		x = math.Min(x, 7)

@@ -17,8 +17,8 @@ var headLinearOp = operation{
 	},
 }
 
-// HeadLinear multiplies each of so many parts of a row by a matrix of its own, of out rows; they are stacked under one
-// name.
+// HeadLinear multiplies each of so many parts (heads) of a row by a matrix of its own, with out rows; the matrices are
+// stacked under one name.
 func (b *Builder) HeadLinear(x Value, name string, heads, out int) Value {
 	w := b.weight(name+".weight", heads*out, b.Width(x)/max(heads, 1), Matrix)
 	b.p.Weights[w].Heads = heads

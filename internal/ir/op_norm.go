@@ -41,7 +41,7 @@ func (b *Builder) RMSNorm(x Value, name string, eps float32) Value {
 	return b.norm(x, name, NormArgs{Eps: eps, Group: b.Width(x)})
 }
 
-// RMSNormBy is RMSNorm by a weight of this complete name.
+// RMSNormBy is RMSNorm whose weight has this complete name.
 func (b *Builder) RMSNormBy(x Value, name string, eps float32) Value {
 	n := b.Width(x)
 	return b.pointwise(Node{Op: Norm, In: []Value{x}, W: b.vector(name, n), B: NoRef, Norm: NormArgs{Eps: eps, Group: n}})
@@ -57,14 +57,15 @@ func (b *Builder) BareHeadNorm(x Value, head int, eps float32) Value {
 	return b.pointwise(Node{Op: Norm, In: []Value{x}, W: NoRef, B: NoRef, Norm: NormArgs{Eps: eps, Group: head}})
 }
 
-// EachHeadLayerNorm is LayerNorm of each head of head features, each with weights of its own, and no bias.
+// EachHeadLayerNorm is LayerNorm of each head of head features. Each head has its own weights, without a bias.
 func (b *Builder) EachHeadLayerNorm(x Value, name string, head int, eps float32) Value {
 	w := b.weight(name+".weight", b.Width(x)/head, head, Vector)
 	a := NormArgs{Layer: true, Eps: eps, Group: head}
 	return b.pointwise(Node{Op: Norm, In: []Value{x}, W: w, B: NoRef, Norm: a})
 }
 
-// GroupNorm is an RMS norm of each of so many groups of features, with a weight for every feature, by groups.
+// GroupNorm is an RMS norm of each of so many groups of features; the weight has a value for every feature,
+// [groups][features].
 func (b *Builder) GroupNorm(x Value, name string, groups int, eps float32) Value {
 	each := b.Width(x) / max(groups, 1)
 	w := b.weight(name+".weight", groups, each, Vector)
@@ -89,7 +90,7 @@ func (b *Builder) norm(x Value, name string, a NormArgs) Value {
 	return b.pointwise(Node{Op: Norm, In: []Value{x}, W: b.vector(name+".weight", a.Group), B: NoRef, Norm: a})
 }
 
-// L2Norm is x/√(Σx²+ε) of each head: an RMS norm of ε/n, divided by √n.
+// L2Norm is x/√(Σx²+ε) of each head, computed as an RMS norm with ε/n, divided by √n.
 func (b *Builder) L2Norm(x Value, head int, eps float32) Value {
 	n := float64(head)
 	return b.Scale(b.BareHeadNorm(x, head, float32(float64(eps)/n)), float32(1/math.Sqrt(n)))
@@ -151,7 +152,8 @@ func (a *NormArgs) Apply(y, x, g, b []float32) {
 	}
 }
 
-// normVector is a norm's weight or bias by feature: one of a group's size is repeated for every group.
+// normVector is a norm's weight or bias with a value for every feature: one of a group's size is repeated for each
+// group.
 func (f *Frame) normVector(r Ref, width, group int, otherwise float32) []float32 {
 	one := f.vector(NoRef, group, otherwise)
 	if r != NoRef {

@@ -11,7 +11,7 @@ var positionOp = operation{
 	},
 }
 
-// Position adds the vectors of learned positions, of which there are so many.
+// Position adds learned position vectors, of which there are so many.
 func (b *Builder) Position(x Value, name string, positions int) Value {
 	b.p.Positions = positions
 	w := b.weight(name+".weight", positions, b.Width(x), Vector)

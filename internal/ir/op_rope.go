@@ -14,7 +14,7 @@ type RoPEArgs struct {
 	Interleaved          bool
 	Freq                 []float64 // Dims/2 values, radians per position
 	Mscale               float32
-	Axes                 []uint8 // by pair: the axis of a row's Place that turns it; nil: all by the first
+	Axes                 []uint8 // by pair: the axis of a row's Place that turns it; nil: the first axis turns all
 }
 
 // Angle is how far pair i of a row at a place turns, before divisors.

@@ -15,9 +15,9 @@ const (
 	SoftmaxAll    Scoring = iota + 1 // over all experts
 	SoftmaxChosen                    // over the chosen ones; logits decide which these are
 	SigmoidEach                      // 1/(1+e⁻ˣ), each on its own
-	// SparseMixer chooses one expert after the other. Of those that are left, the best one's weight is its part in a
-	// softmax over all whose logits are as good: (best−x)/max(|x|, best) ≤ Near. Source: arXiv:2310.00811, as computed
-	// by transformers, modeling_phimoe.py, which is not what is trained: nothing is random.
+	// SparseMixer chooses one expert after the other, the best of those left. Its weight is its share of a softmax over
+	// all left whose logits are about as good: (best−x)/max(|x|, best) ≤ Near. Source: arXiv:2310.00811, as
+	// transformers computes it (modeling_phimoe.py), without the randomness of training.
 	SparseMixer
 )
 
@@ -31,12 +31,13 @@ func (s Scoring) String() string {
 	return names[s]
 }
 
-// Near is how near two logits are between which SparseMixer would choose by chance in training.
+// Near is the relative distance of logits up to which SparseMixer would choose by chance in training.
 const Near = 0.02
 
-// RouteArgs configures Route. The Used experts of the highest scores plus bias are chosen, of equal ones those of lower
-// numbers; the weights are their scores without bias. With Groups, experts fall into so many groups of neighbours, and
-// only those of the GroupsUsed best take part: a group is as good as its GroupBest best experts together.
+// RouteArgs configures Route. The Used experts with the highest scores plus bias are chosen, among equals the lower
+// numbers; their weights are their scores without bias. With Groups, the experts are divided into so many groups of
+// neighbours, and only those of the GroupsUsed best groups take part: a group's score is the sum of its GroupBest best
+// experts.
 type RouteArgs struct {
 	Scoring            Scoring
 	Used               int
@@ -93,7 +94,7 @@ var routeOp = operation{
 	},
 }
 
-// Route chooses experts by their logits. bias is the name of what only the choice sees, or empty.
+// Route chooses experts by their logits. bias is the name of a vector that only the choice adds to scores, or empty.
 func (b *Builder) Route(logits Value, bias string, a RouteArgs) Value {
 	n := Node{Op: Route, In: []Value{logits}, W: NoRef, B: NoRef, Route: &a}
 	if bias != "" {
@@ -102,7 +103,7 @@ func (b *Builder) Route(logits Value, bias string, a RouteArgs) Value {
 	return b.add(n, b.Width(logits))
 }
 
-// RouteScaled is Route whose weights are multiplied by a vector, of the complete name, at last.
+// RouteScaled is Route whose weights are multiplied at last by a vector, given by its complete name.
 func (b *Builder) RouteScaled(logits Value, scale string, a RouteArgs) Value {
 	w := b.vector(scale, b.Width(logits))
 	return b.add(Node{Op: Route, In: []Value{logits}, W: w, B: NoRef, Route: &a}, b.Width(logits))
@@ -151,7 +152,7 @@ func (f *Frame) route(n *Node) {
 // Choose lists the experts of a row by its logits, and their weights.
 func (a *RouteArgs) Choose(logits, bias []float32) (chosen []int, weights []float64) {
 	all := make([]int, len(logits))
-	scores := make([]float64, len(logits)) // by which experts are chosen, and which weigh them
+	scores := make([]float64, len(logits)) // softmax, sigmoid or logits: experts are chosen by them, and weighed
 	for e, x := range logits {
 		all[e], scores[e] = e, float64(x)
 		if a.Scoring == SigmoidEach {
@@ -181,7 +182,7 @@ func (a *RouteArgs) Choose(logits, bias []float32) (chosen []int, weights []floa
 	return chosen, weights
 }
 
-// mix chooses one expert after another, and weighs each among those that are about as good.
+// mix implements SparseMixer: it chooses one expert after another, and weighs each among those about as good.
 func (a *RouteArgs) mix(logits []float64) (chosen []int, weights []float64) {
 	for range a.Used {
 		top, sum := best(logits, 1)[0], 0.0

@@ -13,10 +13,10 @@ type ScanArgs struct {
 	Heads, Groups, KDim, VDim int
 	Tiled                     bool
 	Scale                     float32
-	D                         Ref // SSMScan: what passes by the state, by head; NoRef: nothing does
+	D                         Ref // SSMScan: the factor of v that is added to y, bypassing the state, by head; NoRef: 0
 }
 
-// Group is what head h reads q and k of.
+// Group is the group whose q and k head h reads.
 func (a *ScanArgs) Group(h int) int {
 	if a.Tiled {
 		return h % a.Groups
@@ -33,7 +33,7 @@ func (a *ScanArgs) String() string {
 	return s
 }
 
-// costOfScan: the state decays, takes in a row and is read, each of its values three times.
+// costOfScan counts each value of the state three times: it decays, takes in a row and is read.
 func costOfScan(_ *Program, n *Node) Cost {
 	return Cost{Scanned: 3 * float64(n.Scan.Heads*n.Scan.KDim*n.Scan.VDim)}
 }
@@ -68,8 +68,8 @@ var deltaRuleOp = operation{
 	},
 }
 
-// SSMScan is Mamba-2's. decay, shift and skip are the full names of A, of what is added to δ, and of D; skip may be
-// empty. A and D lie across in files: a row for each head.
+// SSMScan is the scan of Mamba-2. decay, shift and skip are the full names of A, of what is added to δ, and of D; skip
+// may be empty. Files have A and D as columns: a row for each head.
 func (b *Builder) SSMScan(q, k, v, delta Value, decay, shift, skip string, a ScanArgs) Value {
 	a.D = NoRef
 	if skip != "" {
@@ -79,7 +79,7 @@ func (b *Builder) SSMScan(q, k, v, delta Value, decay, shift, skip string, a Sca
 	return b.scan(Node{Op: SSMScan, In: []Value{q, k, v, delta}, W: w, Scan: &a}, shift)
 }
 
-// DeltaRule is that of gated delta networks.
+// DeltaRule is the update of gated delta networks.
 func (b *Builder) DeltaRule(q, k, v, delta, beta Value, decay, shift string, a ScanArgs) Value {
 	a.D = NoRef
 	w := b.vector(decay, a.Heads)
@@ -119,7 +119,7 @@ func fitsScan(p *Program, n *Node) error {
 	return fitsState(p, n, a.Heads*a.KDim*a.VDim)
 }
 
-// scan keeps the matrix of each head, by rows of VDim.
+// scan keeps the matrix of each head as KDim rows of VDim.
 func (f *Frame) scan(n *Node) {
 	a, state := n.Scan, f.States[n.State]
 	decay, shift := f.table(n.W), f.table(n.B)
@@ -140,7 +140,7 @@ func (f *Frame) scan(n *Node) {
 	}
 }
 
-// Scanned is what a scan takes in in one row. Beta is nil but for a DeltaRule.
+// Scanned is a scan's inputs in one row. Beta is nil but for a DeltaRule.
 type Scanned struct{ Q, K, V, Delta, Beta []float32 }
 
 // Next brings the states of all heads to the position of x and reads them. decay, shift and skip have a value for each
@@ -169,7 +169,7 @@ func (a *ScanArgs) Next(y, state []float32, x *Scanned, decay, shift, skip []flo
 	}
 }
 
-// known is what a head's matrix holds already for a key, in column c.
+// known is what a head's matrix already holds for a key, in column c: S′ᵀk.
 func (a *ScanArgs) known(matrix, k []float32, keep float64, c int) (sum float64) {
 	for i := range k {
 		sum += keep * float64(matrix[i*a.VDim+c]) * float64(k[i])
@@ -180,7 +180,7 @@ func (a *ScanArgs) known(matrix, k []float32, keep float64, c int) (sum float64)
 // Softplus is ln(1+eˣ).
 func Softplus(x float64) float64 { return math.Max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 
-// CaseScan is a scan whose inputs are parts of x, and gates of it.
+// CaseScan is a scan whose inputs are parts of x, some through a gate.
 func CaseScan(b *Builder, x Value, delta bool, a ScanArgs) Value {
 	n := b.Width(x)
 	keys := a.Groups * a.KDim

@@ -15,7 +15,8 @@ var tokenTypeOp = operation{
 	},
 }
 
-// TokenTypes adds the vector of each row's part of its text: so many rows of the complete name.
+// TokenTypes adds to each row the vector of the part of its text that it is in: a tensor of the complete name, with
+// types rows. Token sep ends a part.
 func (b *Builder) TokenTypes(x Value, name string, types int, sep int32) Value {
 	b.p.Whole = true
 	w := b.weight(name, types, b.Width(x), Vector)

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// operation is all that there is to know of an op. Each one's stands in a file of its own, op_NAME.go, between the
-// methods that record the op, what a legal node is, and the plain loop that says what it means.
+// operation describes an op completely. Each op has a file, op_NAME.go, with its operation, the methods that record it,
+// the check of its nodes, and the plain loop that defines it.
 type operation struct {
 	name   string
 	inputs [2]int // fewest, most
@@ -17,14 +17,14 @@ type operation struct {
 	more   func(n *Node) []operand         // weights besides W and B; nil: none
 	fits   func(p *Program, n *Node) error // what must hold between widths and arguments
 	args   func(n *Node) string            // arguments, in dumps of programs; nil: it has none
-	cost   func(p *Program, n *Node) Cost  // what takes long; nil: nothing but its result's values
+	cost   func(p *Program, n *Node) Cost  // what takes long; nil: only the values of its result
 	loop   func(f *Frame, n *Node)         // what it computes: see Frame.Run
 	byRow  bool                            // a row of the result depends on the same row of its inputs only
-	keeps  bool                            // it goes on from what it left of the sequence's rows before
+	keeps  bool                            // its result depends on a state that the sequence's earlier rows left
 	cases  []Case                          // which devices are tested by
 }
 
-// operations is the list of ops. Whoever has to know them all asks it: see Ops.
+// operations is the list of ops. Code that has to know all ops reads it: see Ops.
 var operations = []*operation{
 	Embed: &embedOp, Linear: &linearOp, Norm: &normOp, RoPE: &ropeOp, Attend: &attendOp, GLU: &gluOp, Add: &addOp,
 	Mul: &mulOp, Scale: &scaleOp, SoftCap: &softCapOp, Temper: &temperOp, Affine: &affineOp, Position: &positionOp,
@@ -33,21 +33,21 @@ var operations = []*operation{
 	Route: &routeOp, Experts: &expertsOp, Around: &aroundOp,
 }
 
-// Case is a use of an op that devices are tested by. Build records it of x, which is n features wide, a multiple of 64;
-// so is what it returns. It may open segments of layer 0.
+// Case is a use of an op that devices are tested by. Build records it with input x, which is n features wide, a
+// multiple of 64; its result is as wide. It may open segments of layer 0.
 type Case struct {
 	Name  string
 	Build func(b *Builder, x Value, n int) Value
 }
 
-// Cost is what a node computes: multiplications with additions, and numbers that it reads or writes in passing. What it
-// reads of weights and writes as its result is not in it.
+// Cost is what a node computes: multiplications with additions, and numbers that it reads or writes in passing. It does
+// not count reading weights and writing the result.
 type Cost struct {
-	Products float64 // with weights, for a row
-	Scanned  float64 // of a state, for a row
-	Seen     float64 // for a row and a position that it sees
-	Values   float64 // in passing, for a row
-	Looks    float64 // in passing, for a row and a position that it sees
+	Products float64 // with weights, per row
+	Scanned  float64 // values of a state, per row
+	Seen     float64 // per row and position that the row sees
+	Values   float64 // numbers in passing, per row
+	Looks    float64 // numbers in passing, per row and position that the row sees
 }
 
 // CostOf returns what a node costs.
@@ -58,7 +58,7 @@ func (p *Program) CostOf(n *Node) Cost {
 	return Cost{}
 }
 
-// costOfMatrix is that of a product with W, for which the input is turned into bytes.
+// costOfMatrix is the cost of a product with W, whose input is first turned into bytes.
 func costOfMatrix(p *Program, n *Node) Cost {
 	return Cost{Products: p.valuesOf(n.W), Values: float64(p.Widths[n.In[0]])}
 }
@@ -81,10 +81,10 @@ func Ops() []Op {
 // Cases lists uses of the op: one at least.
 func (op Op) Cases() []Case { return operations[op].cases }
 
-// ByRow says whether a row of the result depends on the same row of the inputs only.
+// ByRow says whether each row of the result depends only on the same row of the inputs.
 func (op Op) ByRow() bool { return operations[op].byRow }
 
-// KeepsState says whether the op goes on from what it left of the sequence's rows before: see Program.States.
+// KeepsState says whether the op goes on from a state that the sequence's earlier rows left: see Program.States.
 func (op Op) KeepsState() bool { return operations[op].keeps }
 
 // String is the op's name in dumps of programs.
@@ -95,7 +95,7 @@ func (op Op) String() string {
 	return operations[op].name
 }
 
-// need says whether a node has a weight in one of its places.
+// need says whether a node must, may or must not have a weight in one of its places.
 type need uint8
 
 const (
@@ -104,14 +104,14 @@ const (
 	required
 )
 
-// operand is a weight that a node has, or could have.
+// operand is a place of a node for a weight.
 type operand struct {
 	w    Ref
 	need need
 	use  Use
 }
 
-// operands lists those of a node.
+// operands lists the places for weights of a node.
 func (n *Node) operands() []operand {
 	o := operations[n.Op]
 	all := []operand{{n.W, o.w, o.use}, {n.B, o.b, Vector}}
@@ -141,7 +141,7 @@ func (n *Node) Matrices() (refs []Ref) {
 	return refs
 }
 
-// whole checks that a node has the arguments of its op.
+// whole checks that a node has exactly the arguments of its op.
 func (n *Node) whole() error {
 	for _, a := range []struct {
 		of   []Op
@@ -157,7 +157,7 @@ func (n *Node) whole() error {
 	return nil
 }
 
-// sameWidths holds for ops that work feature by feature.
+// sameWidths checks that all inputs are as wide as the output, for ops that work feature by feature.
 func sameWidths(p *Program, n *Node) error {
 	for _, v := range n.In {
 		if p.Widths[v] != p.Widths[n.Out] {
@@ -178,7 +178,7 @@ func vector(p *Program, r Ref, n int) error {
 	return nil
 }
 
-// fitsState checks what a node keeps: so many values, which are its own.
+// fitsState checks that the state of a node has so many values.
 func fitsState(p *Program, n *Node, values int) error {
 	if n.State < 0 || n.State >= len(p.States) {
 		return fmt.Errorf("state %d of %d", n.State, len(p.States))

@@ -18,14 +18,14 @@ type Input struct {
 	Value Value // NoValue: ids
 }
 
-// Output is a value that is handed out by its name. Of what the last segment computes for the wanted rows the first is
-// the end's own, logits or vectors, which every step leaves in its memory; others are asked for.
+// Output is a value that can be read by its name. If the program has an end, the first output is the end's, logits or
+// vectors, which every step leaves in its memory; other outputs are copied on demand.
 type Output struct {
 	Name  string
 	Value Value
 }
 
-// Axis is what the rows of a value are.
+// Axis says which rows a value has.
 type Axis uint8
 
 const (
@@ -57,8 +57,8 @@ type Weight struct {
 	Name       string // the tensor's name in the file, e.g. "blk.0.attn_q.weight"
 	Rows, Cols int
 	Use        Use
-	Experts    int // Rows is those of so many matrices of the same shape, one after another; 0: of one
-	Heads      int // the same, of matrices that are used together
+	Experts    int // Rows counts those of so many stacked matrices of the same shape; 0: of one
+	Heads      int // the same, of matrices that are all used together, one for each head
 }
 
 // SegmentKind is the role of a segment.
@@ -87,10 +87,11 @@ type Segment struct {
 	Kind  SegmentKind
 	Layer int // −1 for embed, head and pool; of a block its number
 	Nodes []Node
-	// Carries is all that later segments read, and the outputs among its own values, in ascending order. Of a text that is
-	// the residual stream, which the last node wrote, and what of the embed segment's own values a later one reads. A
-	// route carries instead of the stream exactly what its experts read: the stream as it took it in, the normed input,
-	// the weights, what all rows share. What an end leaves in the step's memory is not carried.
+	// Carries is all values that later segments read, and the outputs among the segment's own, in ascending order. In a
+	// text program that is the residual stream, which the last node wrote, and those of the embed segment's values that
+	// a later segment reads. A route carries instead of the stream exactly what its experts read: the stream as the
+	// route took it in, the normed input, the weights, and the results that all rows share. What an end leaves in the
+	// step's memory is not carried.
 	Carries []Value
 }
 
@@ -116,16 +117,16 @@ func (s *Segment) writes(v Value) bool {
 	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Out == v })
 }
 
-// Class is a cache class: layers whose state lives equally long. They share a block table, whose blocks they each have
-// memory for.
+// Class is a cache class: layers whose state lives equally long. They share a block table; each layer has its own
+// memory for the table's blocks.
 type Class struct {
 	Window  int  // positions that a row can see at most, itself included; 0 = all
-	Chunked bool // it sees those that are in its own chunk of Window positions, the first of which begins at 0
-	State   bool // no positions: a row goes on from the state that the one before it left; Window and Chunked are zero
+	Chunked bool // a row sees only its own chunk of Window positions; the first chunk begins at 0
+	State   bool // no positions: a row goes on from the state that the row before left; Window and Chunked are zero
 }
 
-// First is the first position that a row at pos sees, or whose state it goes on from; what lies before the row of a
-// sequence that is computed next is of no use to it any more.
+// First is the first position that a row at pos sees, or whose state it goes on from. Once pos is the next row of a
+// sequence, the sequence needs nothing before First.
 func (c Class) First(pos int) int {
 	switch {
 	case c.State:
@@ -156,22 +157,22 @@ func (c Class) Last(pos int) int {
 type KVLayer struct {
 	KVHeads, KDim, VDim int
 	Class               int // index into Program.Classes
-	// Recent is the class of blocks that rows are stored in until they are full, and sealed into those of Class; 0: they
-	// are stored in Class itself.
+	// Recent is the class of the blocks in which rows are stored until a block is full and sealed into one of Class; 0:
+	// rows are stored in Class itself.
 	Recent int
 }
 
-// StateLayer is what one node keeps of a sequence, however long it is: so many float32. A block of its class holds the
-// state after the last of its positions that was computed; the row at a position goes on from the block of the position
-// before it, and leaves its own in the block of its position. So full blocks keep the states at their ends, and whoever
-// has the tokens up to there can go on from one.
+// StateLayer is what one node keeps of a sequence, however long it is: Values float32. A block of its class holds the
+// state after the last computed one of its positions. The row at a position goes on from the state in the block of the
+// position before it, and leaves its own in the block of its position. So full blocks keep the states at their ends,
+// and a sequence with the same tokens up to there can go on from one.
 type StateLayer struct {
 	Values int
 	Class  int // index into Program.Classes
 }
 
-// Program is a whole model: a chain of segments. All values that cross a border between them are Carries. What else a
-// program is like its Form says: see Check.
+// Program is a whole model: a chain of segments. All values that cross a border between segments are in Carries. What
+// else holds for a program depends on its Form: see Check.
 // Wide: a program is data. Its tables and facts are each read alone, by whoever walks it.
 type Program struct {
 	Arch     string
@@ -186,21 +187,22 @@ type Program struct {
 	Segments []Segment
 	Inputs   []Input
 	Outputs  []Output
-	// Ignore names tensors that a file may hold and that this program has no use for; what ends in a dot begins their
-	// names.
+	// Ignore names tensors that a file may hold though this program does not use them; an entry that ends in a dot
+	// stands for all names that begin with it.
 	Ignore []string
-	// Positions is how many there are where they are learned; 0: any number.
+	// Positions is the number of learned positions; 0: positions are not learned, and there may be any number.
 	Positions int
 	Pooling   Pooling // of a program that ends with a pool
-	// Whole texts are computed in one step each, from position 0 on: their rows see what comes after them. What such a
-	// row leaves in a cache is of no use to another text, even to one that begins alike.
+	// Whole says that texts are computed in one step each, from position 0 on: their rows see what comes after them.
+	// What such a row leaves in a cache is of no use to another text, even to one that begins alike.
 	Whole bool
 	// Grid says that the rows of each span are a picture's, and that spans say how high and wide it is.
 	Grid bool
 }
 
-// Takes lists the values that a segment may read and does not write: what the one before it carries, or the program's
-// inputs of rows. A device that did not run that one must be given them, Widths[v] features for every row of the step.
+// Takes lists the values that a segment may read and does not write: what the segment before carries, or the program's
+// inputs of rows. A device that did not run that segment must be given them, Widths[v] features for every row of the
+// step.
 func (p *Program) Takes(segment int) []Value {
 	if segment > 0 {
 		return p.Segments[segment-1].Carries
@@ -255,8 +257,8 @@ func (p *Program) Axis(v Value) Axis {
 	return AllRows
 }
 
-// carried lists what each segment has to carry: what later ones read, and neither they nor others between them write,
-// and the outputs that it writes.
+// carried lists what each segment has to carry: the values that later segments read and that neither those nor segments
+// between write, and the outputs that it writes.
 func (p *Program) carried() [][]Value {
 	carried, end := make([][]Value, len(p.Segments)), p.End()
 	for i := len(p.Segments) - 1; i >= 0; i-- {
@@ -290,7 +292,7 @@ func (p *Program) All() []int {
 	return all
 }
 
-// OutputWidth is the number of features of the End: Vocab, or that of a pool's vectors. 0: there is none.
+// OutputWidth is the number of features of the End: Vocab for logits, else the width of vectors. 0: there is no end.
 func (p *Program) OutputWidth() int {
 	if end := p.End(); end != NoValue {
 		return p.Widths[end]

@@ -10,7 +10,7 @@ import (
 //	mix 0
 //	  %1[64] = norm %0  blk.0.attn_norm.weight  rms eps=1e-05
 //
-// What a segment carries is shown where it is not the value of its last node alone.
+// What a segment carries is shown unless it is just the value of its last node.
 func (p *Program) String() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s: width %d, vocab %d, context %d\n", p.Arch, p.Width, p.Vocab, p.Context)

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Book is the positive half of a Lloyd-Max codebook of 2^bits levels for one feature, times √d, of a random unit vector
-// of d features; the negative half mirrors it. Error is the mean squared error of the vector.
+// Book is a Lloyd-Max codebook of 2^bits levels for one feature of a random unit vector of d features, times √d. Levels
+// are its positive half; the negative half mirrors it. Error is the mean squared error of the vector.
 type Book struct {
 	Levels []float64
 	Error  float64
@@ -65,20 +65,21 @@ func simpson(from, to, power float64, parts int) float64 {
 	return sum * h / 3
 }
 
-// Most is the largest level in whole units.
+// Most is the largest level, in whole units.
 const Most = 64
 
-// whole is a codebook in whole units.
+// whole is a codebook whose levels are whole numbers.
 type whole struct {
 	levels [16]int8 // all, ascending
-	unit   float64  // whole units of a Level of the Book
+	unit   float64  // whole units that are one unit of the Book's levels
 	cells  [16]float64
 }
 
 // wholes are codebooks by features and bits: they take milliseconds to compute, once.
 var wholes sync.Map // [2]int to *whole
 
-// wholeBook is a codebook in whole units: those, of all whose largest level is at most Most, that come nearest to it.
+// wholeBook is a codebook with whole levels: of those whose largest level is at most Most, the nearest to the exact
+// one.
 func wholeBook(d, bits int) *whole {
 	if found, ok := wholes.Load([2]int{d, bits}); ok {
 		return found.(*whole)

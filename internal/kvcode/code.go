@@ -6,16 +6,16 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Code is a kind of codes of a rotated row: value i is Level(code i) times the scale of its part of the row.
+// Code is a kind of codes for rotated rows: value i is Level(code i) times the scale of its part of the row.
 type Code struct {
 	Bits int  // of a code, at most 5
-	Book bool // levels are those of a codebook, with one scale a row; else they are even, with a scale for every Part
+	Book bool // levels are those of a codebook, one scale a row; else they are evenly spaced, a scale for each Part
 }
 
-// Part is how many features have one scale where levels are even.
+// Part is how many features share a scale where levels are evenly spaced.
 const Part = 32
 
-// Scales is how many scales a row of d features has. A scale is a half.
+// Scales is how many scales, in half precision, a row of d features has.
 func (c Code) Scales(d int) int {
 	if c.Book {
 		return 1
@@ -47,7 +47,7 @@ func (c Code) Encode(codes []byte, scales []uint16, row []float32) {
 	}
 }
 
-// encodeRow takes the nearest level of each value, and a scale that gives the row its length back.
+// encodeRow gives each value the nearest level, and returns a scale that restores the length of the row.
 func (c Code) encodeRow(codes []byte, row []float32) uint16 {
 	book, n := wholeBook(len(row), c.Bits), 1<<c.Bits
 	square := 0.0
@@ -71,7 +71,7 @@ func (c Code) encodeRow(codes []byte, row []float32) uint16 {
 	return quant.F32ToF16(float32(math.Sqrt(square / float64(kept))))
 }
 
-// tries are what encodePart takes off the levels that the largest value may span, one after the other.
+// tries are numbers of levels by which encodePart shrinks the range that the largest value spans, one after the other.
 var tries = [...]float32{0, 0.5, 1, 1.5, 2}
 
 // encodePart tries some scales, of both signs as the levels are not symmetrical, and keeps the one of
@@ -128,7 +128,7 @@ func nearest(y, low, high float32) float32 {
 	return float32(y+whole) - whole
 }
 
-// Decode gives values of codes back, rotated as they were.
+// Decode turns codes and scales into values, still rotated.
 func (c Code) Decode(row []float32, codes []byte, scales []uint16) {
 	level, each := c.Levels(len(row)), Part
 	if c.Book {
@@ -142,7 +142,7 @@ func (c Code) Decode(row []float32, codes []byte, scales []uint16) {
 	}
 }
 
-// Pack puts codes side by side, the first in the lowest bits, and Unpack finds them.
+// Pack stores codes side by side, the first in the lowest bits.
 func (c Code) Pack(to, codes []byte) {
 	clear(to)
 	for i, x := range codes {
@@ -154,7 +154,7 @@ func (c Code) Pack(to, codes []byte) {
 	}
 }
 
-// Unpack implements what Pack says.
+// Unpack reverses Pack.
 func (c Code) Unpack(codes, from []byte) {
 	for i := range codes {
 		at := i * c.Bits

@@ -6,20 +6,20 @@ import (
 )
 
 // Rotation is an orthogonal matrix R = H·D/√d for rows of d features: D flips fixed signs first, H is a Hadamard
-// matrix. Where d is 3 or 5 times a multiple of 4, H is a Kronecker product with Paley's matrix of 12 or 20; for others
-// that are no power of two, with a cosine transform.
+// matrix. Where d is 3 or 5 times a multiple of 4, H is a Kronecker product with Paley's matrix of size 12 or 20; for
+// other d that are no power of two, with a cosine transform.
 type Rotation struct {
 	Signs  []float32 // D
-	Power  int       // of butterflies: rows are matrices of so many columns, and Across is for these
+	Power  int       // size of a butterfly: a row is a matrix of so many columns, and Across multiplies those
 	Scale  float32   // 1/√d
-	outer  int       // rows of these matrices
+	outer  int       // rows of this matrix
 	factor []float32 // if outer is not 1
 }
 
-// rotations are those in use, by the number of features.
+// rotations holds the rotations in use, by number of features.
 var rotations sync.Map // int to *Rotation
 
-// RotationOf is that for rows of so many features.
+// RotationOf returns the rotation of rows of so many features.
 func RotationOf(d int) *Rotation {
 	if found, ok := rotations.Load(d); ok {
 		return found.(*Rotation)
@@ -85,7 +85,7 @@ func Butterflies(x []float32) {
 	}
 }
 
-// flips is the diagonal of D: a hash of the feature's number.
+// flips says whether D flips the sign of feature i: a hash of i.
 func flips(i int) bool {
 	x := uint64(i+1) * 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -93,7 +93,7 @@ func flips(i int) bool {
 	return x>>63 != 0
 }
 
-// factors are d as outer times a power of two. Outer is that of a Paley matrix or odd.
+// factors returns d as outer times a power of two, where outer is the size of a Paley matrix, or odd.
 func factors(d int) (outer, power int) {
 	for power = 1; d%2 == 0 && d > 0; d /= 2 {
 		power *= 2
@@ -104,7 +104,7 @@ func factors(d int) (outer, power int) {
 	return d, power
 }
 
-// Across multiplies the columns by the outer factor, or by its transpose; there may be none.
+// Across multiplies the columns by the outer factor, if there is one, or by its transpose.
 func (r *Rotation) Across(row []float32, back bool) {
 	if r.outer == 1 {
 		return

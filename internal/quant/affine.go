@@ -2,8 +2,8 @@ package quant
 
 import "math"
 
-// affine is a kind of block: a value is scale·code - low. Scale and low belong to a run, and are whole multiples of the
-// block's own two numbers d and dmin.
+// affine is a kind of block whose values are scale·code - low. A run of values has a scale and a low, which are whole
+// multiples of the block's own two numbers, d and dmin.
 type affine struct {
 	size   int     // values of a run
 	top    float64 // codes go from 0 to top
@@ -11,7 +11,7 @@ type affine struct {
 	signed bool    // low may be negative
 }
 
-// affineFit is an encoded block, but for its codes. d and dmin are numbers that a half can hold.
+// affineFit is an encoded block without its codes. d and dmin are numbers that a half can hold.
 type affineFit struct {
 	d, dmin    float64
 	scale, low [16]float64
@@ -30,7 +30,7 @@ func (r *run) moments() (m moments) {
 	return m
 }
 
-// code sums up what follows from giving each value the code nearest to (x + low)·inverse.
+// code sums over the codes nearest to (x + low)·inverse, one for each value.
 func (m *moments) code(r *run, top, inverse, low float64) {
 	w, wx := r.w[:len(r.x)], r.wx[:len(r.x)]
 	var sl, sll, sxl float64
@@ -72,8 +72,8 @@ func (m *moments) solve(signed bool) (scale, low float64, ok bool) {
 	return scale, low, scale > 0
 }
 
-// fit finds scale and low of a run: the codes that some scales near the full range lead to are solved for the best
-// scale and low, and the best of these is improved by turns.
+// fit finds scale and low of a run. It tries some scales near the full range: each leads to codes, for which the best
+// scale and low are solved. The best result is improved by turns of coding and solving.
 func (a *affine) fit(r *run, m moments) (scale, low float64) {
 	least, most := r.extremes()
 	if !a.signed {
@@ -104,7 +104,7 @@ func (a *affine) fit(r *run, m moments) (scale, low float64) {
 	return scale, low
 }
 
-// inverse is 1/x, and 0 where all codes are as good.
+// inverse is 1/x, or 0 for an x of 0, where all codes are equally good.
 func inverse(x float64) float64 {
 	if x == 0 {
 		return 0
@@ -112,7 +112,7 @@ func inverse(x float64) float64 {
 	return 1 / x
 }
 
-// encode finds the numbers of a block and its codes: each run on its own, then in multiples of d and dmin.
+// encode finds the numbers of a block and its codes: first for each run on its own, then as multiples of d and dmin.
 func (a *affine) encode(b *target) affineFit {
 	var f affineFit
 	var scales, lows [16]float64
@@ -186,7 +186,7 @@ func (a *affine) refineRun(r *run, f *affineFit, i int) (best moments, err float
 	return best, err
 }
 
-// code gives each value the code nearest to it under the numbers as the decoder sees them, in float32.
+// code gives each value the nearest code, under the numbers as the decoder reads them, in float32.
 func (a *affine) code(runs []run, f *affineFit) {
 	for i, r := range runs {
 		inverse := inverse(float64(float32(f.d) * float32(f.scale[i])))

@@ -2,17 +2,17 @@ package quant
 
 import "math"
 
-// codebook is the set of whole numbers that codes stand for where a value is scale·number.
+// codebook is the set of whole numbers that codes stand for, in formats whose values are scale·number.
 type codebook struct {
-	// The number nearest to v, and its code, at 2·v + middle rounded down. Half way between two whole numbers lies a
-	// multiple of a half, so that each entry has one answer.
+	// number and code hold the number nearest to v, and its code, at index 2·v + middle, rounded down. A border between
+	// the numbers, half way between two, is a multiple of a half, so each entry has one answer.
 	number [2 * middle]float64
 	code   [2 * middle]uint8
-	// The scales tried in a run map its value of largest magnitude to each of these, within -256…255.
+	// The scales tried for a run map its value of largest magnitude to each of these numbers, within -256…255.
 	tries []float64
 }
 
-// middle is where 0 stands in the tables.
+// middle is the index of 0 in the tables.
 const middle = 512
 
 // newCodebook takes the numbers of all codes from 0, within -128…127. Of equal ones the first is used.
@@ -37,7 +37,7 @@ func steps(first, last, step float64) (numbers []float64) {
 	return numbers
 }
 
-// place is where the number nearest to v stands in the tables, given twice v.
+// place is the index in the tables for the number nearest to v, given 2·v.
 func place(v float64) int {
 	v += 256
 	if v > 511 {
@@ -52,7 +52,7 @@ func place(v float64) int {
 // placeInside is place for numbers within -256…255.
 func placeInside(v float64) int { return (int(v+256) + middle - 256) & (2*middle - 1) }
 
-// sums gives each value of a run the number nearest to x·inverse: Σ w·x·number and Σ w·number².
+// sums returns Σ w·x·number and Σ w·number² for a run, where each value gets the number nearest to x·inverse.
 func (c *codebook) sums(r *run, inverse float64) (xl, ll float64) {
 	twice := 2 * inverse
 	w, wx := r.w[:len(r.x)], r.wx[:len(r.x)]
@@ -100,14 +100,14 @@ func (c *codebook) fit(r *run) (scale float64) {
 	return b.improve(c, r)
 }
 
-// best is the best scale of a run so far. Tries that map its largest value to one number after the other each lead to
-// codes, which are solved for their best scale.
+// best is the best scale of a run so far. Each try maps the run's largest value to another number, which leads to
+// codes, for which the best scale is solved.
 type best struct {
 	scale float64
-	gain  float64 // what the scale takes off the error: (Σ w·x·number)² / Σ w·number²
+	gain  float64 // by how much the scale lowers the error: (Σ w·x·number)² / Σ w·number²
 }
 
-// take takes the scale that suits the codes of these sums, if it is better.
+// take keeps the scale that is best for the codes with these sums, if it beats the one so far.
 func (b *best) take(xl, ll float64) bool {
 	if !(ll > 0 && float64(xl*xl) > float64(b.gain*ll)) {
 		return false
@@ -116,7 +116,7 @@ func (b *best) take(xl, ll float64) bool {
 	return true
 }
 
-// improve returns the best scale, which it has led to codes and solved again, by turns.
+// improve returns the best scale after turns of finding its codes and solving for their best scale.
 func (b *best) improve(c chooser, r *run) (scale float64) {
 	for range 2 {
 		if b.scale == 0 || !b.take(c.sums(r, 1/b.scale)) {
@@ -126,7 +126,7 @@ func (b *best) improve(c chooser, r *run) (scale float64) {
 	return b.scale
 }
 
-// error is Σ w·(x - scale·number)², less Σ w·x².
+// error is Σ w·(x - scale·number)² minus the constant Σ w·x².
 func (c *codebook) error(r *run, scale float64) float64 {
 	xl, ll := c.sums(r, inverse(scale))
 	return float64(float64(scale*scale)*ll) - float64(2*scale*xl)

@@ -1,6 +1,6 @@
 package quant
 
-// Formats of a handful of values: bits, pairs of bits, digits of base 3.
+// Formats whose codes have a handful of values: bits, pairs of bits, digits of base 3.
 
 func decodeTQ1_0(dst []float32, src []byte) {
 	for ; len(dst) > 0; dst, src = dst[256:], src[54:] {
@@ -21,8 +21,8 @@ func decodeTQ1_0(dst []float32, src []byte) {
 // the second digits, and so on.
 var digitsTQ1_0 = [...]struct{ at, bytes, digits int }{{0, 32, 5}, {32, 16, 5}, {48, 4, 4}}
 
-// digit is the first of the digits of base 3 in a byte, which stands for the fraction q/256. Multiplying the byte by
-// 3, less what overflows, brings the next one to the front.
+// digit is the first base-3 digit of a byte q, read as the fraction q/256. Multiplying the byte by 3, without the
+// overflow, brings the next digit to the front.
 func digit(q byte) byte { return byte(uint16(q) * 3 >> 8) }
 
 func decodeTQ2_0(dst []float32, src []byte) {

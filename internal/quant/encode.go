@@ -11,14 +11,14 @@ func HasEncoder(t Type) bool {
 	return t.Known() && (formats[t].plain != nil || formats[t].encode != nil)
 }
 
-// Quantize encodes whole rows, all values alike. F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0 and Q5_1 give the bytes of ggml's
-// reference quantiser; the other formats search for the least squared error. Blocks hold finite numbers only, up to
-// Bounds.Most; others are errors.
+// Quantize encodes whole rows, with equal weight for all values. F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0 and Q5_1 give the
+// bytes of ggml's reference quantiser; the other formats search for the least squared error. Values in blocks must be
+// finite and at most Bounds.Most in magnitude; others are errors.
 func Quantize(t Type, dst []byte, src []float32) error { return QuantizeRow(t, dst, src, nil) }
 
-// QuantizeRow encodes one row whose columns are not alike: the squared error of column i counts importance[i] times,
-// which is usually the mean of the square of what the column is multiplied by. Importances are not negative; nil
-// stands for equal ones. Formats of plain numbers and Q8_0, whose codes leave nothing to choose, ignore it.
+// QuantizeRow encodes one row with a weight for each column: the squared error of column i counts importance[i] times,
+// usually the mean square of what the column is multiplied by. Importances are not negative; nil stands for equal ones.
+// Plain numbers and Q8_0, whose codes leave no choice, ignore it.
 func QuantizeRow(t Type, dst []byte, src, importance []float32) error {
 	if err := sameLength(t, len(src), len(dst)); err != nil {
 		return err
@@ -87,8 +87,8 @@ func encodeBlocks(t Type, dst []byte, src, importance []float32) error {
 
 func putHalf(b []byte, x float64) { binary.LittleEndian.PutUint16(b, F32ToF16(float32(x))) }
 
-// unitHalf is like asHalf for a number that others are multiples of: it is not rounded to 0, for the least half has
-// multiples too.
+// unitHalf is asHalf for a number whose multiples are used: it is not rounded to 0, since even the least half has
+// useful multiples.
 func unitHalf(x float64) float64 {
 	if h := asHalf(x); h != 0 || x == 0 {
 		return h

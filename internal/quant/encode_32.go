@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Without importance these formats are encoded as ggml's reference does, in its float32 arithmetic and to the byte:
-// the largest value gets the last code. With importance they are searched like the others.
+// Without importance these formats are encoded as by ggml's reference, in its float32 arithmetic and to the byte: the
+// largest value gets the last code. With importance they are searched like the others.
 
 var (
 	bookQ4_0 = newCodebook(steps(-9.5, -6.5, 0.25), steps(-8, 7, 1)...)
@@ -53,7 +53,7 @@ func packFifth(dst []byte, code []uint8) {
 	binary.LittleEndian.PutUint32(dst, high)
 }
 
-// encodeSigned stores d and finds codes from 0 to 2·zero-1. The value of largest magnitude gets code 0.
+// encodeSigned stores d, and finds codes from 0 to 2·zero-1. The value of largest magnitude gets code 0.
 func (b *target) encodeSigned(dst []byte, zero float32, book *codebook) {
 	if b.weighted {
 		b.encodeBook(dst, book)

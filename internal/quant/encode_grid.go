@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// The tables for the search are made when they are first needed: they take some tenths of a second. The last of the
-// tries is the lowest level, for runs whose values are all about as large.
+// The search tables take some tenths of a second to compute, so they are made when first needed. The last number in
+// each list of tries is the lowest level, for runs whose values are all about equally large.
 var (
 	bookIQ2_XXS = onceGrid(&gridIQ2_XXS, 32, append(steps(31, 61, 6), 8))
 	bookIQ2_XS  = onceGrid(&gridIQ2_XS, 16, append(steps(31, 61, 6), 8))
@@ -26,8 +26,8 @@ func onceGrid(g *grid, shared int, tries []float64) func() *gridBook {
 	})
 }
 
-// takeSigns makes all values positive and returns a bit for each that was not. With even, the number of them in each
-// group of 8 must be even: where it is odd, the value that costs least changes its sign, and stays negative.
+// takeSigns makes all values positive, and returns a bit for each that was negative. With even, each group of 8 must
+// have an even number of these: where it is odd, the value that costs least flips its sign bit, and stays negative.
 func (b *target) takeSigns(even bool) (signs [32]byte) {
 	for k := range signs {
 		cheapest, flips := 8*k, 0
@@ -49,7 +49,7 @@ func (b *target) takeSigns(even bool) (signs [32]byte) {
 	return signs
 }
 
-// sevenSigns packs the signs of 4 groups of 8, whose last is known from the others.
+// sevenSigns packs the signs of 4 groups of 8: 7 of each, from which the eighth follows.
 func sevenSigns(signs []byte) (word uint32) {
 	for k, s := range signs[:4] {
 		word |= uint32(s&127) << (7 * k)
@@ -57,7 +57,7 @@ func sevenSigns(signs []byte) (word uint32) {
 	return word
 }
 
-// oddScale is what stands for the scale 2s+1.
+// oddScale encodes the scale 2s+1 as s.
 func oddScale(scale float64) byte { return byte(scale) / 2 }
 
 func encodeIQ2_XXS(dst []byte, b *target) {

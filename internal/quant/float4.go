@@ -38,8 +38,8 @@ func decodeNVFP4(dst []float32, src []byte) {
 	}
 }
 
-// ue4m3Halved is half of what an E4M3 number stands for, whose sign bit is ignored: 4 bits of exponent, biased by 7,
-// and 3 of mantissa. 0x7f is no number in E4M3, and 0 here; 0xff is read as if its exponent went on, as ggml does.
+// ue4m3Halved is half of the number that an E4M3 byte stands for, its sign bit ignored: 4 bits of exponent, biased by
+// 7, and 3 of mantissa. 0x7f is NaN in E4M3, and 0 here; 0xff is read as if it were an ordinary number, as ggml does.
 func ue4m3Halved(b byte) float32 {
 	exponent, mantissa := int(b>>3&15), float32(b&7)
 	switch {
@@ -51,7 +51,8 @@ func ue4m3Halved(b byte) float32 {
 	return (1 + mantissa/8) * math.Float32frombits(uint32(exponent-8+127)<<23)
 }
 
-// bookFP4 tries to map the largest value to ±12 and to what clips it, or leaves the last code unused.
+// bookFP4 tries scales that map the largest value to ±12, beyond it (it is clipped), or below it (the last code is
+// unused).
 var bookFP4 = newCodebook([]float64{8, 9, 10, 11, 12, 13, 14}, 0, 1, 2, 3, 4, 6, 8, 12, -0, -1, -2, -3, -4, -6, -8, -12)
 
 // encodeMXFP4 tries the exponents around that of the largest value. From 253 on, the largest code overflows.
@@ -86,7 +87,7 @@ func encodeNVFP4(dst []byte, b *target) {
 	}
 }
 
-// belowUE4M3 is the code of the largest number up to x: codes are in the order of what they stand for.
+// belowUE4M3 is the code of the largest number up to x; codes ascend with their numbers.
 func belowUE4M3(x float64) (code byte) {
 	for step := byte(64); step > 0; step /= 2 {
 		if next := code + step; next <= 0x7e && 2*float64(ue4m3Halved(next)) <= x {

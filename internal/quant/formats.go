@@ -14,26 +14,26 @@ type format struct {
 	plain  func(dst []byte, src []float32) // encodes plain numbers; else nil
 }
 
-// sizing says where a block keeps the numbers that size its values. All its other bits may be anything. Where no field
-// says otherwise, they are halves at d and min.
+// sizing says where a block keeps its scale and offset; random blocks may have anything in all other bits. Without put,
+// get and one they are halves at the offsets d and min.
 type sizing struct {
 	d      int     // offset of the scale
 	min    int     // offset of the number that moves values, 0 where there is none
-	centre float64 // what min is in scales, so that random codes have a mean of 0
+	centre float64 // min as a multiple of the scale that gives random codes a mean of 0
 
-	put    func(block []byte, scale uint16)            // a half that lies otherwise
+	put    func(block []byte, scale uint16)            // writes a half that is not contiguous
 	get    func(block []byte, run int) float32         // the scale of a run of SplitRun values
-	one    func(block []byte)                          // has all scales be 1
+	one    func(block []byte)                          // sets all scales to 1
 	random func(dst []byte, dev float64, r *rand.Rand) // fills whole blocks
 }
 
-// Bounds are what the numbers of a block can be, whatever its bytes: they say which sums of products fit an int32.
+// Bounds are the ranges of a block's numbers, whatever its bytes: they say which sums of products fit an int32.
 //
 // A value is code·scale·unit - low·unit', where codes, scales and lows are whole numbers and the units are floats.
-// Where a format has halves and quarters, they are counted in whole numbers: codes of IQ1_S are multiplied by 8,
-// 4-bit floats by 2, and the IQ types' scales s + 1/2 by 2.
+// In formats with halves and quarters, these are multiplied to whole numbers: codes of IQ1_S by 8, 4-bit floats by 2,
+// and the IQ types' scales s + 1/2 by 2.
 type Bounds struct {
-	Codes, Scales Range   // Scales is 1 to 1 where there are none, or floats
+	Codes, Scales Range   // Scales is 1 to 1 where a block has none, or has floats
 	Low           int     // lows are 0 to Low; 0 where there are none
 	Span          int     // values that share units
 	Most          float32 // the largest magnitude that can be encoded
@@ -44,8 +44,8 @@ type Range struct{ Min, Max int }
 
 const mostHalf = 65504 // the largest finite half
 
-// formats is indexed by Type. What there is to know of a format is its row: lists of formats elsewhere are compared
-// with this one by tests (see All). Source of sizes and layouts: ggml-common.h of ggml.
+// formats describes all formats, indexed by Type; tests compare lists of formats elsewhere with it (see All). Source of
+// sizes and layouts: ggml-common.h of ggml.
 //
 // Numbers are little-endian. Offsets are bytes from the start of a block; "f16" is an IEEE half. A nibble array
 // of n bytes holds 2n codes: byte j has code j in its low half and code j+n in its high half, so that low and

@@ -34,8 +34,8 @@ var (
 	gridIQ3_S   = grid{gridPoints[8192:9216], 4, 3, []float32{1, 3, 5, 7, 9, 11, 13, 15}}
 )
 
-// Points are those of the grid of an IQ1, IQ2 or IQ3 format: four bits for the level of each value, the first lowest.
-// Levels number the magnitudes, or for IQ1 the values, in rising order.
+// Points returns the points of the grid of an IQ1, IQ2 or IQ3 format: four bits for the level of each value, the first
+// value lowest. Levels number the magnitudes, or for IQ1 the values, in ascending order.
 func Points(t Type) (points []uint32) {
 	g := map[Type]grid{
 		IQ1_S: gridIQ1, IQ1_M: gridIQ1, IQ2_XXS: gridIQ2_XXS, IQ2_XS: gridIQ2_XS, IQ2_S: gridIQ2_S,
@@ -64,7 +64,7 @@ func (g *grid) decode(y []float32, i int, scale float32, signs byte) {
 	}
 }
 
-// evenSigns completes 7 signs: the number of negative values is even.
+// evenSigns adds the eighth sign to 7, so that the number of negative values is even.
 func evenSigns(seven uint32) byte {
 	seven &= 127
 	return byte(seven) | byte(bits.OnesCount32(seven)&1)<<7
@@ -95,7 +95,7 @@ func decodeIQ2_XS(dst []float32, src []byte) {
 	}
 }
 
-// nibble is number i of pairs of them, the low half of a byte first.
+// nibble is the i-th half byte, low half of a byte first.
 func nibble(b []byte, i int) byte { return b[i/2] >> (4 * (i % 2)) & 15 }
 
 func decodeIQ2_S(dst []float32, src []byte) {
@@ -133,7 +133,7 @@ func decodeIQ3_S(dst []float32, src []byte) {
 	}
 }
 
-// shiftIQ1 moves all values of a group, up or down.
+// shiftIQ1 is what is added to all values of a group of IQ1, or subtracted.
 const shiftIQ1 = 0.125
 
 func decodeIQ1_S(dst []float32, src []byte) {
@@ -173,7 +173,7 @@ func decodeIQ1(y []float32, index int, scale float32, down bool) {
 	}
 }
 
-// scaleIQ1_M gathers the half that sizes a block: the high nibbles of its four words of scales, the first lowest.
+// scaleIQ1_M gathers a block's scale, a half: the high nibbles of its four words of scales, the first lowest.
 func scaleIQ1_M(block []byte) (h uint16) {
 	for i := range 4 {
 		h |= uint16(block[49+2*i]>>4) << (4 * i)

@@ -2,8 +2,8 @@ package quant
 
 import "math"
 
-// gridBook is a grid made ready for search. To try all points for each group would take too long: each value is
-// rounded to a level, and for each such corner the nearest points are known beforehand.
+// gridBook is a grid prepared for search. Trying all points for each group would take too long: each value is rounded
+// to a level, which gives a corner, and the points nearest to each corner are computed beforehand.
 type gridBook struct {
 	tables []*gridTable // one, or two for the two shifts of IQ1
 	shared int          // values that share a table
@@ -16,7 +16,7 @@ type gridTable struct {
 	level *codebook
 	base  int // how many levels
 	point [][8]float64
-	near  [][]uint16 // the points next to each corner, which is a number in that base, the first value lowest
+	near  [][]uint16 // by corner, a number in that base with the first value lowest: the points nearest to it
 }
 
 // newGridTable makes the levels of a grid whole numbers.
@@ -43,7 +43,7 @@ func newGridTable(g *grid, factor, shift float64) *gridTable {
 	return t
 }
 
-// nearest finds the points nearest to a corner, or the one point that is the corner.
+// nearest finds the points nearest to a corner, or only the corner itself if it is a point.
 func (t *gridTable) nearest(corner *[8]float64) []uint16 {
 	const most = 8
 	var square [most + 1]float64
@@ -93,7 +93,7 @@ func (k *gridBook) sums(r *run, inverse float64) (xl, ll float64) {
 	return xl, ll
 }
 
-// choose finds the better table for the values from at on that share one.
+// choose finds the better table for the values that share one, from index at on.
 func (k *gridBook) choose(r *run, at int, inverse float64) (table int, xl, ll float64) {
 	least := math.Inf(1)
 	for i, t := range k.tables {
@@ -110,7 +110,7 @@ func (k *gridBook) choose(r *run, at int, inverse float64) (table int, xl, ll fl
 	return table, xl, ll
 }
 
-// search finds the best point for the n values of a run from at on.
+// search finds the best point for n values of a run, from index at on.
 func (t *gridTable) search(r *run, at, n int, inverse float64) (index uint16, xl, ll float64) {
 	var w, wx [8]float64
 	corner, twice := 0, 2*inverse
@@ -140,7 +140,8 @@ func (t *gridTable) search(r *run, at, n int, inverse float64) (index uint16, xl
 	return index, xl, ll
 }
 
-// encode leaves in the code of each group's first values the number of its point, low byte first, and of its table.
+// encode writes the number of each group's point, low byte first, and of its table, to the codes of the group's first
+// values.
 func (k *gridBook) encode(r *run, scale float64) {
 	inverse := inverse(scale)
 	for at := 0; at < len(r.x); at += k.shared {

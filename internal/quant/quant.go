@@ -1,9 +1,9 @@
 // Package quant knows the number formats of ggml: their ids, names, block sizes and byte layouts.
 //
 // Tensors are rows of blocks. A block holds a fixed number of values in a fixed number of bytes; the table in
-// formats.go describes each one. Dequantize is the reference decoder, written to be read: kernels are judged by
-// it and are not built on it. Quantize and QuantizeRow are the encoders, which search for little error. Nothing here
-// knows of tensors, files or devices.
+// formats.go describes each one. Dequantize is the reference decoder, written to be read: kernels are tested against
+// it, and do not call it. Quantize and QuantizeRow are the encoders, which search for little error. The package knows
+// no tensors, files or devices.
 package quant
 
 import (
@@ -55,7 +55,7 @@ const (
 	Q2_0    Type = 42
 )
 
-// Known says whether the id has a format; the sizes of any other id are unknown, so its data cannot even be skipped.
+// Known says whether the id is that of a format. Other ids have no known size, so their data cannot even be skipped.
 func (t Type) Known() bool { return int(t) < len(formats) && formats[t].block > 0 }
 
 // String is the name as llama.cpp prints it, such as Q4_K.

@@ -8,7 +8,7 @@ import (
 )
 
 // Random fills dst with blocks of type t whose values are random, with a mean of about 0 and the standard deviation
-// dev: random bits for the codes, and scales to suit. Numbers without codes are normally distributed.
+// dev: random bits as codes, and scales that give dev. Plain numbers are normally distributed.
 func Random(t Type, dst []byte, dev float64, r *rand.Rand) error {
 	if !t.Known() || len(dst)%t.Bytes() != 0 {
 		return fmt.Errorf("%s: %d bytes are not whole blocks", t, len(dst))
@@ -30,7 +30,7 @@ func Random(t Type, dst []byte, dev float64, r *rand.Rand) error {
 	return fmt.Errorf("%s: cannot make random values of this type", t)
 }
 
-// blocks sets scales around 1, measures what they decode to, and corrects them.
+// blocks fills blocks with scales around 1, measures the values that they decode to, and corrects the scales.
 func (f *sizing) blocks(t Type, dst []byte, dev float64, r *rand.Rand) error {
 	randomBits(dst, r)
 	n := len(dst) / t.Bytes()
@@ -42,7 +42,7 @@ func (f *sizing) blocks(t Type, dst []byte, dev float64, r *rand.Rand) error {
 	}
 	for i := range scale {
 		scale[i] = 0.75 + 0.5*r.Float64()
-		if f.min == 0 && r.Uint64()&1 == 0 { // codes from -8 to 7 have a mean of their own
+		if f.min == 0 && r.Uint64()&1 == 0 { // codes from -8 to 7 have a mean below 0
 			scale[i] = -scale[i]
 		}
 	}
@@ -61,7 +61,7 @@ func (f *sizing) blocks(t Type, dst []byte, dev float64, r *rand.Rand) error {
 	return nil
 }
 
-// set gives a block a scale, and what moves its values.
+// set stores the scale of a block, and its offset.
 func (f *sizing) set(block []byte, scale, min float64) {
 	if f.put != nil {
 		f.put(block, F32ToF16(float32(scale)))
@@ -75,7 +75,7 @@ func (f *sizing) set(block []byte, scale, min float64) {
 
 const meanSquareE2M1 = 137.0 / 16 // of random codes
 
-// randomMXFP4 gives all blocks the power of two that comes nearest.
+// randomMXFP4 gives all blocks the scale, a power of two, that comes nearest to dev.
 func randomMXFP4(dst []byte, dev float64, r *rand.Rand) {
 	randomBits(dst, r)
 	exponent := math.Round(math.Log2(dev / math.Sqrt(meanSquareE2M1)))
@@ -84,7 +84,7 @@ func randomMXFP4(dst []byte, dev float64, r *rand.Rand) {
 	}
 }
 
-// randomNVFP4 chooses between the two scales next to the right one.
+// randomNVFP4 chooses at random between the two scales next to the right one.
 func randomNVFP4(dst []byte, dev float64, r *rand.Rand) {
 	randomBits(dst, r)
 	below := belowUE4M3(dev / math.Sqrt(meanSquareE2M1))

@@ -5,11 +5,11 @@ import "math"
 // chooser finds the codes of a run whose values are scale·number.
 type chooser interface {
 	fit(r *run) (scale float64)                    // the best scale; 0 if all values are 0
-	sums(r *run, inverse float64) (xl, ll float64) // of the best numbers for a scale: Σ w·x·number, Σ w·number²
-	encode(r *run, scale float64)                  // leaves the codes in the run
+	sums(r *run, inverse float64) (xl, ll float64) // for the best numbers at a scale: Σ w·x·number, Σ w·number²
+	encode(r *run, scale float64)                  // writes the codes of the run
 }
 
-// scaled is a kind of block: a value is d·scale·number/fraction, where the scale of a run is a whole number.
+// scaled is a kind of block whose values are d·scale·number/fraction, where each run has a whole number as scale.
 type scaled struct {
 	chooser
 	size            int     // values of a run
@@ -17,14 +17,14 @@ type scaled struct {
 	fraction        float64 // a power of two
 }
 
-// scaledFit is an encoded block, but for its codes. d is what is stored, a number that a half can hold.
+// scaledFit is an encoded block without its codes. d is stored: a number that a half can hold.
 type scaledFit struct {
 	d     float64
 	scale [16]float64
-	err   float64 // less Σ w·x²
+	err   float64 // minus Σ w·x²
 }
 
-// encode finds the numbers of a block and its codes: each run on its own, then in multiples of d.
+// encode finds the numbers of a block and its codes: first for each run on its own, then as multiples of d.
 func (k *scaled) encode(b *target) scaledFit {
 	var f scaledFit
 	var scales [16]float64

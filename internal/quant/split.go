@@ -11,12 +11,12 @@ const SplitRun = 16
 // CanSplit says whether Split knows the type: all formats of blocks that have a decoder.
 func CanSplit(t Type) bool { return HasCodec(t) && t.Block() > 1 }
 
-// Split takes whole blocks apart: value i is float32(scales[i/16]·codes[i]) - lows[i/16], bit for bit what Dequantize
-// makes of it but for the sign of 0. For devices that compute with all formats in one way.
+// Split decodes whole blocks into integers and scales: value i is float32(scales[i/16]·codes[i]) - lows[i/16], bit for
+// bit what Dequantize gives but for the sign of 0. It serves devices that compute with all formats in one way.
 //
-// It asks the decoder: what a block decodes to with a unit of 1 is whole numbers of eighths, the products of a run's
-// scale and its codes. Their greatest common divisor is taken for the scale. A half, a scale and a code together
-// have at most 24 bits, so it does not matter how such a product is divided: it is exact.
+// It uses the decoder: with its units set to 1, a block decodes to whole numbers of eighths, the products of a run's
+// scale and its codes. Their greatest common divisor is taken as the scale. A half, a scale and a code together have at
+// most 24 bits, so any division of such a product into scale and code is exact.
 func Split(t Type, codes []int8, scales, lows []float32, src []byte) error {
 	if !CanSplit(t) {
 		return fmt.Errorf("%s has no blocks to split", t)
@@ -44,14 +44,14 @@ type splitter struct {
 	values []float32
 }
 
-// decode sets values to what a block decodes to, with its units as edit leaves them.
+// decode fills values with what a block decodes to after edit changed its units.
 func (s *splitter) decode(src []byte, edit func(block []byte)) {
 	s.block = append(s.block[:0], src...)
 	edit(s.block)
 	formats[s.t].decode(s.values, s.block)
 }
 
-// lows are the values where all codes count nothing.
+// lows are the values of a block whose codes all count as 0.
 func (s *splitter) lows(lows []float32, src []byte) {
 	f := formats[s.t].size
 	if f.min == 0 {
@@ -81,7 +81,7 @@ func (s *splitter) codes(codes []int8, scales []float32, src []byte) {
 	}
 }
 
-// divisor is the greatest common one; all numbers divide 0.
+// divisor is the greatest common divisor; all numbers divide 0.
 func divisor(a, b uint32) uint32 {
 	if a != 0 && b%a == 0 { // nearly always
 		return a
@@ -92,7 +92,7 @@ func divisor(a, b uint32) uint32 {
 	return a
 }
 
-// unitBlock sets what sizes a block's values to 1, and what moves them to 0.
+// unitBlock sets a block's scales to 1, and its offset to 0.
 func (t Type) unitBlock(block []byte) {
 	if f := formats[t].size; f.one != nil {
 		f.one(block)
@@ -101,7 +101,7 @@ func (t Type) unitBlock(block []byte) {
 	}
 }
 
-// unit is what sizes the values of run i of a block.
+// unit is the scale of run i of a block.
 func (t Type) unit(block []byte, i int) float32 {
 	f := formats[t].size
 	if f.get != nil {

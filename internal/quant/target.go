@@ -1,7 +1,6 @@
 package quant
 
-// target is a block to be encoded. The searches choose scales and codes that make Σ w·(x - y)² least, y being what
-// the codes decode to. They work in float64, where sums of squares of any float32 stay finite and the error of a
+// target is a block to be encoded. The searches choose scales and codes that minimise Σ w·(x - y)², where y is what
 // choice comes out of a few sums without cancellation. Products are rounded before they are added, as in the
 // decoders, so that all machines write the same file.
 type target struct {
@@ -12,7 +11,8 @@ type target struct {
 	runs     [16]run
 }
 
-// load takes a block. What has no importance still gets a little weight, as a run without any would have no best.
+// load takes a block. Columns without importance still get a little weight, as no scale would be best for a run
+// without.
 func (b *target) load(src, importance []float32) {
 	var mean float64
 	for _, w := range importance {
