@@ -5,29 +5,30 @@ import (
 	"slices"
 )
 
-// client is whoever asked for sequences, with its share: the places that they hold, and the rows that they have had.
-// What is scarce goes to the client that has least of it, whatever number of sequences it asks for. A client is
+// client is one client of the scheduler (Seq.Client), with what its sequences use: places among the running ones,
+// and rows of steps. Both go to the client that has fewest, however many sequences it asks for. A client is
 // forgotten with its last sequence.
 type client struct {
 	name     string
 	seqs     []*Seq // by arrival
-	held     int    // places, those of sequences that are entering included
-	entering int
-	had      uint64 // rows by the clock of rows: State.clock
-	turn     uint64 // when the newest of its masks was asked for
-	from     uint64 // arrival of the sequence whose answer goes on first
+	held     int    // places of its running and entering sequences
+	entering int    // of held, those of entering sequences
+	had      uint64 // rows that it was given, by State.clock: see charge
+	turn     uint64 // State.masks when its newest mask was asked for
+	from     uint64 // arrival of the first sequence whose decode the last step left out; 0: none
 
-	// Of one walk through all clients.
-	at, left int // where it is in seqs, and how many follow
-	wants    int // rows
-	answers  int // of wants, those of answers
-	rows     int // in this step
-	given    int // places that it is to get
-	cut      bool
+	// What follows belongs to one walk through all clients, by nextIn or nextRow.
+	at, left int  // index in seqs, and how many sequences are still to be looked at
+	wants    int  // rows that it could use: see demand
+	answers  int  // of wants, rows of decodes
+	rows     int  // in this step
+	given    int  // places that the walk gave it
+	cut      bool // a decode of it was left out of this step
 }
 
-// enroll finds the sequence's client, or takes it in. A new one has had as much as whoever had least of late: it is not
-// given what others had before it came, and its first mask goes before the one of whoever had one last.
+// enroll adds a sequence to its client, which it creates if there is none of that name. A new client begins at the
+// clock, not at 0: it does not get what others had before it came. Its first mask goes before that of the client
+// that had one last, and before no other.
 func (s *State) enroll(q *Seq) {
 	i := slices.IndexFunc(s.clients, func(c *client) bool { return c.name == q.Client })
 	if i < 0 {
@@ -38,7 +39,7 @@ func (s *State) enroll(q *Seq) {
 	q.client.seqs = append(q.client.seqs, q)
 }
 
-// leave forgets a sequence of a client.
+// leave removes a sequence from its client, and the client with its last sequence.
 func (s *State) leave(q *Seq) {
 	c := q.client
 	if c.seqs = slices.DeleteFunc(c.seqs, func(p *Seq) bool { return p == q }); len(c.seqs) == 0 {
@@ -46,7 +47,7 @@ func (s *State) leave(q *Seq) {
 	}
 }
 
-// count adds n sequences of a phase.
+// count adds n to the places that the client holds, if sequences of the phase hold places.
 func (c *client) count(p phase, n int) {
 	if p == entering || p == running {
 		c.held += n
@@ -56,17 +57,18 @@ func (c *client) count(p phase, n int) {
 	}
 }
 
-// charge counts rows that a client gets. The clock shows what the client has had that was served last, and never goes
-// back: who wants less than its share saves nothing for later.
+// charge counts rows that a client is given. State.clock is what the client had had that was served last, and never
+// falls; a client that lags behind is brought up to it first. So a client that wants less than its share saves
+// nothing for later.
 func (s *State) charge(c *client, rows int) {
 	s.clock = max(s.clock, c.had)
 	c.had = s.clock + uint64(rows)
 	c.rows += rows
 }
 
-// nextIn returns the waiting sequence that is to have the next place, after those that it returned since rewind: of the
-// client that holds fewest, else of the one that has had least; of a client, in order of arrival. Only those are
-// passed over whose clients do not read, or whose masks are being found.
+// nextIn returns the waiting sequence that gets the next place, after those that it returned since rewind; nil:
+// none. It takes the client that holds fewest places (of equals, the one that has had fewest rows), and its first
+// sequence by arrival. It passes over sequences whose sessions do not read, or whose masks are still to be found.
 func (s *State) nextIn() *Seq {
 	var best *client
 	for _, c := range s.clients {
@@ -92,7 +94,7 @@ func (s *State) rewind() {
 	}
 }
 
-// resume begins a walk by nextRow in which each client goes on where it was cut in the one before.
+// resume begins a walk by nextRow in which each client starts with the sequence that the step before left out first.
 func (s *State) resume() {
 	s.rewind()
 	for _, c := range s.clients {
@@ -103,8 +105,8 @@ func (s *State) resume() {
 	}
 }
 
-// nextRow returns the running sequence that is to have rows next, each once: of the client that has fewest in this
-// step, else of the one that has had least.
+// nextRow returns the running sequence that gets rows next, each one once; nil: none is left. It takes the client
+// that has fewest rows in this step; of equals, the one that has had fewest before.
 func (s *State) nextRow() *Seq {
 	var best *client
 	for _, c := range s.clients {
@@ -122,7 +124,8 @@ func (s *State) nextRow() *Seq {
 	return best.seqs[(best.at-1)%len(best.seqs)]
 }
 
-// demand counts the clients that want rows now, or once what is in flight is back, and how many each of them wants.
+// demand sets wants and answers of all clients: the rows that they could use now, or once the steps in flight are
+// back. It returns how many clients want any.
 func (s *State) demand() (clients int) {
 	for _, c := range s.clients {
 		c.wants, c.answers, c.rows = 0, 0, 0
@@ -146,7 +149,7 @@ func (s *State) demand() (clients int) {
 	return clients
 }
 
-// answers is how many rows of answers all clients want, as demand counted them.
+// answers is the number of decode rows that all clients want, as demand counted them.
 func (s *State) answers() (n int) {
 	for _, c := range s.clients {
 		n += c.answers
@@ -154,11 +157,11 @@ func (s *State) answers() (n int) {
 	return n
 }
 
-// share is how many rows a step may have that so many clients share, and how many of these may be of answers. With them
-// it takes at most as many times as long as a step would of the client alone that wants fewest rows. So nobody's
-// answers take longer than with an equal share of the device, whatever others send, and rows that cost next to nothing
-// are left out for nobody. A client that only reads its prompts has the fewest of the rows for them; where all clients
-// have answers, a quarter is for the prompts that some read besides.
+// share bounds the rows of a step that several clients share, and of these the rows of decodes. fixed is
+// Budget.Fixed. With so many rows the step takes at most clients times as long as a step of the least demanding
+// client alone. So no client's decodes are slower than with an equal share of the device, whatever the others send,
+// and while the fixed cost is most of a step, hardly a row is left out. A client that only prefills keeps the fewest
+// of the rows for that; where all clients decode and some have prompts too, a quarter is kept for prompts.
 func (s *State) share(clients, fixed int) (rows, answers int) {
 	fewest, reading, more := math.MaxInt, 0, false
 	for _, c := range s.clients {
@@ -178,12 +181,12 @@ func (s *State) share(clients, fixed int) (rows, answers int) {
 	return rows, max(answers, clients-reading)
 }
 
-// places is how many are free.
+// places is the number of free places.
 func (s *State) places() int { return s.limits.Seqs - s.Running() - s.counts[entering] }
 
-// Share has a sequence give its place up where a client waits that has less than its share: then the next request to
-// the KV owner frees its blocks, and it waits again, to be computed from its tokens. It is called before NextKV. One at
-// a time gives way: what it frees may be enough.
+// Share preempts one running sequence if a client waits that holds less than its share. The sequence waits again:
+// the next request to the KV owner frees its blocks, and it is recomputed from its tokens later. Share is called
+// before NextKV, and preempts one sequence at a time, since the blocks that this frees may be enough.
 func (s *State) Share() {
 	if len(s.clients) < 2 {
 		return
@@ -200,7 +203,8 @@ func (s *State) Share() {
 	}
 }
 
-// deprived is the client that waits in vain for a place, or for blocks, and is next to get some.
+// deprived returns the client that is next to get a place, or blocks, while there are none; nil: no client waits for
+// any.
 func (s *State) deprived() (poor *client) {
 	s.rewind()
 	if q := s.nextIn(); q != nil && (s.places() <= 0 || q.kv.refused) {
@@ -214,8 +218,9 @@ func (s *State) deprived() (poor *client) {
 	return poor
 }
 
-// yields is the sequence that gives way to a client: one of whoever holds most places, if that is more than the client
-// would then hold. Where all have one place, those that have none take turns with those that have had theirs for long.
+// yields returns the sequence that is preempted for a client: one of the client that holds most places, if it still
+// holds at least as many as the other then. Else, for a client that has no place, it is the sequence that has run
+// longest, and at least its stint: clients take turns. nil: none.
 func (s *State) yields(to *client) (q *Seq) {
 	if rich := s.richest(); rich.held > to.held+1 {
 		return rich.youngest()
@@ -241,8 +246,8 @@ func (s *State) richest() *client {
 	})
 }
 
-// youngest is the client's sequence that gives way first: one that nobody reads, else the one that came last; nil if
-// none runs.
+// youngest returns the client's running sequence that is preempted first: one whose session does not read, else the
+// one that arrived last; nil: none runs.
 func (c *client) youngest() (q *Seq) {
 	for _, p := range c.seqs {
 		if p.phase == running && (q == nil || q.credit() || q.Score || !p.credit() && !p.Score) {
@@ -252,11 +257,12 @@ func (c *client) youngest() (q *Seq) {
 	return q
 }
 
-// leastStint is how many positions a sequence advances before its place goes to a client that has none.
+// leastStint is the number of positions that a sequence advances at least before its place goes to a client that has
+// none.
 const leastStint = 64
 
-// stint is how many it is for one that has come so far: what may have to be computed again must be worth it.
+// stint is that number for this sequence: more the longer it is, since all of it may have to be recomputed.
 func (q *Seq) stint() int { return leastStint + q.done/4 }
 
-// ran is how many positions it has come further in the place that it holds than it had before.
+// ran is the number of positions computed since the sequence got its place, beyond those that it had reached before.
 func (q *Seq) ran() int { return q.done - q.reached }

@@ -13,14 +13,15 @@ const (
 	KVClose      // give everything back
 )
 
-// KVRequest is a request to the KV owner. Blocks that are kept to the end are granted up to position End at once; those
-// that are given back on the way, only as far as the next steps reach.
+// KVRequest is a request to the KV owner. Classes that keep all blocks get them up to position End at once; classes
+// that give blocks back on the way, only up to Soon, as far as the next steps reach.
 type KVRequest struct {
 	Op        KVOp
 	End, Soon int
 }
 
-// ahead is how many free positions a decoding sequence keeps, so that a grant is there before it is needed.
+// ahead is how many granted positions a decoding sequence keeps in reserve, so that a grant is there before it is
+// needed.
 const ahead = 16
 
 // NextKV returns the request that the sequence should make now, if any, and marks it as under way. The answer
@@ -55,7 +56,7 @@ func (s *State) wantKV(q *Seq) KVRequest {
 	return KVRequest{}
 }
 
-// reach is the position up to which a sequence wants blocks.
+// reach is the position up to which a sequence asks for blocks.
 func (q *Seq) reach() int { return min(len(q.Tokens)+q.pending+ahead, q.MaxLen) }
 
 // short says that a sequence lacks blocks, now or soon.
@@ -64,11 +65,11 @@ func (s *State) short(q *Seq) bool {
 	return backend.BlocksFor(end) > backend.BlocksFor(q.kv.end) || q.room() < min(end, q.planned+s.limits.Rows)
 }
 
-// admits says whether a place is free and the waiting sequence first in line. The line's order is kept: a short request
-// does not pass a long one that waits for blocks, and while one client's requests for blocks are under way, no other's
-// are made: what was freed for one would go to the other. So it is with a running sequence that lacks blocks to go on.
-// What a preempted sequence leaves is for those that run: until one of them has ended, none comes back that was
-// preempted for want of blocks, but for one of a client that has no other.
+// admits says whether there is a place for q, and q is the next to get one. The order is strict: a short request
+// does not overtake a long one that waits for blocks. Nothing is admitted while a request for blocks by another
+// client is under way, or a running sequence lacks blocks to go on: q would take what was freed for these. The
+// blocks of a preempted sequence are for those that run: until one of them has ended, no sequence that was preempted
+// for want of blocks comes back, unless its client has no place.
 func (s *State) admits(q *Seq) bool {
 	if q.kv.refused || s.counts[entering] > q.client.entering || s.crowded && q.evicted && q.client.held > 0 {
 		return false
@@ -87,8 +88,8 @@ func (s *State) admits(q *Seq) bool {
 	return false
 }
 
-// KVDone takes the answer to a request. tables are the sequence's blocks now, by class, whose numbers nobody changes
-// any more; cached is the number of positions that need not be computed, for KVOpen.
+// KVDone records that a request was granted. tables are the sequence's blocks now, by class; the caller does not
+// change them any more. cached is, for KVOpen, the number of positions that were found in the prefix tree.
 func (s *State) KVDone(q *Seq, r KVRequest, tables []backend.Table, cached int) {
 	q.kv.asked = false
 	gave := q.begins() // of the old tables
@@ -117,7 +118,7 @@ func (s *State) KVDone(q *Seq, r KVRequest, tables []backend.Table, cached int) 
 	}
 }
 
-// KVRefused says that there was no room. The sequence asks again when room was made.
+// KVRefused records that there was no room for a request. The sequence asks again when room was made.
 func (s *State) KVRefused(q *Seq) {
 	q.kv.asked, q.kv.refused = false, true
 	if q.phase == entering {
@@ -134,7 +135,7 @@ func (s *State) roomMade() {
 	}
 }
 
-// begins adds up where the tables begin: it grows when blocks were given back.
+// begins is the sum of the first positions, in blocks, that the tables hold: it grows when blocks are given back.
 func (q *Seq) begins() (sum int) {
 	for i := range q.tables {
 		sum += q.tables[i].First
@@ -142,9 +143,9 @@ func (q *Seq) begins() (sum int) {
 	return sum
 }
 
-// relieve breaks a deadlock: a sequence could go on but for blocks or a place, and nothing else can run. Who holds
-// blocks without a client that reads gives them back first, else the youngest of the client that holds most places; it
-// is recomputed later. relieve returns a sequence that cannot be helped: it alone needs more than there is.
+// relieve breaks a deadlock, in which a sequence lacks only blocks or a place, and nothing else can run. It preempts
+// a sequence whose session does not read, or else the youngest one of the client that holds most places; that one is
+// recomputed later. It returns a sequence that needs more blocks than there are even when it runs alone.
 func (s *State) relieve() (hopeless *Seq) {
 	var stuck, last, unread *Seq
 	holders := 0
@@ -167,7 +168,7 @@ func (s *State) relieve() (hopeless *Seq) {
 	case stuck == nil:
 	case unread != nil:
 		s.move(unread, waiting)
-	case !stuck.kv.refused: // it was not asked for yet
+	case !stuck.kv.refused: // its blocks were not asked for yet
 	case holders == 0, holders == 1 && last == stuck:
 		return stuck
 	case stuck.phase == running:

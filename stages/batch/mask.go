@@ -1,12 +1,13 @@
 package batch
 
-// mask says whether the tokens that may follow a sequence's are known. Without a form that binds it they always are.
+// mask is the state of a sequence's mask: whether the tokens that may follow are known. Without a constraint it is
+// always found.
 type mask uint8
 
 const (
-	found mask = iota
-	due
-	asked
+	found mask = iota // known, or not needed
+	due               // to be found before the next step
+	asked             // being found
 )
 
 // Hold keeps a sequence out of steps until its mask is Found.
@@ -22,9 +23,9 @@ func (s *State) Found(q *Seq) { q.mask = found }
 // Held says that the sequence waits for its mask.
 func (s *State) Held(q *Seq) bool { return q.phase != ended && q.mask != found }
 
-// NextMask returns the sequence whose mask is to be found next, if one is due, and counts it as asked for. Clients take
-// turns: however many masks one has, and however long each takes, another waits for one of them. A client that comes
-// anew goes before the one that had a mask last, and before no other.
+// NextMask returns the sequence whose mask is to be found next, and counts it as asked for; nil: none is due.
+// Clients take turns: however many masks one client needs, and however long each takes, another client waits for one
+// of them only. A new client goes before the one that had a mask last, and before no other.
 func (s *State) NextMask() *Seq {
 	var next *Seq
 	for _, q := range s.seqs {

@@ -11,12 +11,12 @@ import (
 type Part struct {
 	Seq      *Seq
 	Rows     int
-	Proposed int // of Rows, the last ones: of tokens that the sequence may turn out to have
-	Again    int // of Rows, the first ones: of tokens that were accepted and left no state
-	Wanted   int // how many of the step's wanted rows are this part's: where it proposes, one more than that
+	Proposed int // the last ones of Rows: proposed tokens, which may turn out wrong
+	Again    int // the first ones of Rows: tokens that were accepted before, and left no recurrent state
+	Wanted   int // how many of the step's wanted rows are this part's; where it proposes tokens, Proposed+1
 }
 
-// gives is the number of tokens that the part gives its sequence at most, or of chunks of a score.
+// gives is the number of tokens, or chunks of a score, that the part gives its sequence at most.
 func (p Part) gives() int {
 	if p.Seq.Score {
 		return min(p.Wanted, 1)
@@ -24,22 +24,22 @@ func (p Part) gives() int {
 	return p.Wanted
 }
 
-// Budget is about how many rows a step should have.
+// Budget is the size that a step should have; Plan keeps to it roughly.
 type Budget struct {
 	Rows  int
 	Alone int // if it has one sequence only; not less than Rows
-	Fixed int // rows that would take as long as a step does that has none: to read the weights, and the like
+	Fixed int // a step's fixed cost (reading the weights, and the like), as the number of rows that would take as long
 }
 
-// Plan fills one step, and counts it as in flight until its parts come back by Advance, Drop or Strike; steps come back
-// in the order of their plans. A sequence has no phase of its own here: len(Tokens) positions are known, some of them
-// are computed or in flight, and it wants the rest; prefill, decode and recompute are this one rule.
-// Decodes come first, prefill fills what is left: the client that has had least of it first, and of a client in order
-// of arrival. However few rows are asked for, no decode of a client alone is left out, and prefill gets leastBeside
-// beside them: else those that came last would stand still. Of several clients, decodes and prefill are as many as
-// share says. Without decodes the first prefill of a client alone may fill the step, since such a step can be given up
-// when its sequence is cancelled, and nobody waits for its next token. A sequence whose step failed before runs alone,
-// so that a second failure is known to be its own. The slices of step and parts are reused.
+// Plan fills one step, and counts it as in flight until its parts come back by Advance, Drop or Strike; steps come
+// back in the order of their plans. A sequence has no phase of its own here: len(Tokens) positions are known, some
+// of them are computed or in flight, and it wants the rest; prefill, decode and recompute are this one rule. Decodes
+// come first, prefill fills what is left: that of the client that has had least first, and within a client by
+// arrival. With one client, no decode is left out however small the budget, and prefill gets leastBeside rows beside
+// decodes: else the sequences that came last would stand still. With several clients, share bounds both. Without
+// decodes the first prefill of a client that is alone may fill the step, since such a step can be given up when its
+// sequence is cancelled, and nobody waits for its next token. A sequence whose step failed before runs alone, so
+// that a second failure is known to be its own. The slices of step and parts are reused.
 //
 // Where rows of prompts and of answers are apart, steps of the two take turns: then a decode waits for one step of
 // prompts, as long as the prefill beside it would have been.
@@ -54,14 +54,14 @@ func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hope
 	step.Prompt = s.limits.Apart && s.prompts()
 	if q := s.suspect(); q != nil {
 		step.Prompt = s.limits.Apart && q.reading()
-		if s.flying == q.flying { // else others are in flight
+		if s.flying == q.flying { // else other sequences are in flight
 			p.rows = min(p.rows, b.Alone)
 			p.add(q)
 		}
 		return p.end(), nil
 	}
 	clients := s.demand()
-	most, answers := math.MaxInt, math.MaxInt // of a client alone
+	most, answers := math.MaxInt, math.MaxInt // with one client: no bound
 	if clients > 1 && !s.limits.Whole {
 		most, answers = s.share(clients, b.Fixed)
 	}
@@ -126,12 +126,12 @@ type planner struct {
 	parts  []Part
 	rows   int
 	wanted int
-	spare  int // rows of proposed tokens that it may have yet
+	spare  int // rows that are left for proposed tokens
 }
 
-// answers adds decodes, and says whether there are any, in this step or in those in flight: their next row has to wait
-// for it. A sequence that is left out is the first of its client's in the next step. Proposed tokens have rows that
-// nobody else would.
+// answers adds at most most decodes. It says whether any sequence decodes, in this step or in one in flight: the
+// next token of such a sequence waits for this step. A client's first sequence that is left out comes first in the
+// next step. Proposed tokens get only rows that no decode wants.
 func (p *planner) answers(most int, b Budget) (any bool) {
 	p.spare = min(min(b.Rows, most, p.rows)-p.s.answers(), p.wanted-p.s.Running())
 	p.s.resume()
@@ -150,7 +150,7 @@ func (p *planner) answers(most int, b Budget) (any bool) {
 	return any
 }
 
-// others says that the sequence's next row is not of the kind that the step has.
+// others says whether the sequence's next row is not of the kind (prompt or answer) that the step has.
 func (p *planner) others(q *Seq) bool { return p.s.limits.Apart && q.reading() != p.step.Prompt }
 
 func (p *planner) add(q *Seq) {
@@ -160,7 +160,7 @@ func (p *planner) add(q *Seq) {
 	left := p.s.left(q)
 	n := min(left, q.room()-q.planned, p.rows)
 	if p.step.Prompt {
-		n = min(n, q.Prompt-q.planned) // what follows is an answer's that is computed again
+		n = min(n, q.Prompt-q.planned) // what follows is of an answer, and is recomputed in a step of answers
 	}
 	want := 0
 	if q.Score {
@@ -203,7 +203,7 @@ func (p *planner) add(q *Seq) {
 	p.wanted -= want
 }
 
-// span adds the rows' place in the sequence. The tables are copied: the sequence's own change while the step runs.
+// span adds the span of n rows to the step. The tables are copied: the sequence's own change while the step runs.
 func (p *planner) span(q *Seq, row, n, proposed int) {
 	i := len(p.step.Spans)
 	p.step.Spans = slices.Grow(p.step.Spans, 1)[:i+1]
@@ -221,11 +221,11 @@ func (p *planner) end() []Part {
 	return p.parts
 }
 
-// Advance tells that the rows of a part were computed, and how many of its proposed tokens were accepted: these are
-// appended next, and the one that was drawn after them. The rows behind them count as never planned. Where sequences
-// have states, so do the accepted ones: they left none, and are computed once more before the next token. What failed
-// before is forgiven only when it has been passed: a restart of the device begins again at position 0, which may be
-// many steps before the failure.
+// Advance records that the rows of a part were computed, and how many of its proposed tokens were accepted: the
+// caller then appends these, and the token that was drawn after them. Rows of the others count as never planned. So
+// do rows of accepted tokens if sequences have recurrent states (Limits.Redo): they left none, and are computed
+// again before the next token. Strikes are cleared only when the position of the failure has been passed: a restart
+// of the device begins again at position 0, which may be many steps before it.
 func (s *State) Advance(p Part, accepted int) {
 	s.back(p)
 	if s.limits.Redo > 0 {
@@ -238,7 +238,7 @@ func (s *State) Advance(p Part, accepted int) {
 	}
 }
 
-// Drop tells that a step with these parts came back without having been computed, because all its sequences have ended.
+// Drop records that a step with these parts came back uncomputed, because all its sequences have ended.
 func (s *State) Drop(parts []Part) {
 	for _, p := range parts {
 		s.back(p)
@@ -266,7 +266,7 @@ func (s *State) Append(q *Seq, token int32) End {
 	return end
 }
 
-// Scored tells that a chunk of rows is delivered and says whether it was the last.
+// Scored records that a chunk of a score was delivered, and says whether the sequence ended by it.
 func (s *State) Scored(q *Seq) End {
 	q.sent++
 	if q.done < len(q.Tokens) {
@@ -279,9 +279,10 @@ func (s *State) Scored(q *Seq) End {
 // Finish ends a sequence that is complete or cannot go on.
 func (s *State) Finish(q *Seq) { s.end(q) }
 
-// Strike notes that the oldest step in flight failed, and those after it with it. parts are those of all of them, in
-// order. Their sequences go on from what was computed before, as far as Limits.Redo lets them. It returns the
-// sequence to be given up: one that failed alone after it had failed before.
+// Strike records that the oldest step in flight failed, and with it those that were planned after it; parts are
+// those of all these steps, in order. Their sequences go on from what was computed before, or from the last multiple
+// of Limits.Redo in it. It returns the sequence to be given up: one that failed alone after it had failed before;
+// nil: none.
 func (s *State) Strike(parts []Part) *Seq {
 	for _, p := range parts {
 		q := p.Seq
@@ -289,7 +290,7 @@ func (s *State) Strike(parts []Part) *Seq {
 		q.failed = max(q.failed, q.planned)
 		if q.flying == 0 {
 			q.strikes++
-			q.done -= q.done % max(s.limits.Redo, 1) // what it keeps of a state may be half the step's
+			q.done -= q.done % max(s.limits.Redo, 1) // the recurrent state after it may be half overwritten by the step
 			q.planned = q.done
 		}
 	}

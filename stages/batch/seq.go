@@ -19,18 +19,19 @@ type Seq struct {
 	ID     ID
 	Client string  // whose it is: clients share places and rows, and take turns where masks are to be found
 	Tokens []int32 // prompt, then what was generated
-	Prompt int     // of Tokens; of a score, all
+	Prompt int     // how many of Tokens are the prompt; of a score, all
 	MaxLen int     // the sequence ends when it holds so many tokens
 	Ends   func(token int32) bool
 	Host   bool // its tokens are sampled by the host, also where the device draws
 	Score  bool // every position's logits are wanted, nothing is generated, the prefix cache is not used
 	Owner  any  // the scheduler's handle of it
 
-	// Proposer guesses the tokens that follow. nil: none are proposed. While it is ready the sequence has one step in
-	// flight that gives it tokens: how many these are, and so the next row's position, is known when the step is back.
+	// Proposer guesses the tokens that follow; nil: none are proposed. While it is ready, only one step in flight
+	// draws tokens for the sequence: how many are accepted, and so the next row's position, is known only when that
+	// step is back.
 	Proposer Proposer
 
-	text    []int32 // what Text shows; nil: Tokens
+	text    []int32 // what Text returns; nil: Tokens
 	client  *client
 	phase   phase
 	arrival uint64
@@ -39,15 +40,15 @@ type Seq struct {
 	evicted bool            // preempted for want of blocks, once
 	planned int             // positions that are computed or in steps in flight
 	flying  int             // steps in flight with rows of it
-	pending int             // tokens that these give it at most, or chunks of a score
-	drew    draw            // where the newest of these tokens is drawn
+	pending int             // tokens, or chunks of a score, that the steps in flight give it at most
+	drew    draw            // where the newest pending token is drawn
 	tables  []backend.Table // granted KV blocks, by cache class
 	kv      kvState
 	mask    mask
 	turn    uint64 // when its newest mask was asked for
 	strikes int    // steps that failed with this sequence in them
-	failed  int    // positions it had to reach in them
-	sent    uint64
+	failed  int    // position that it would have reached in them: passing it clears strikes
+	sent    uint64 // tokens, or chunks of a score, that were delivered
 	got     uint64 // tokens that the session consumed, as last told
 }
 
@@ -71,11 +72,11 @@ type kvState struct {
 	open    bool
 	asked   bool
 	refused bool // the last request found no room; asked again when room was made
-	passed  int  // positions that it was told are computed
-	end     int  // position up to which all is granted that is kept
+	passed  int  // positions that the KV owner was told are computed
+	end     int  // position up to which blocks are granted in classes that keep all
 }
 
-// EndsBy says that a token ends the sequence, if it comes after so many that the sequence does not have yet.
+// EndsBy says whether the sequence ends with a token that comes after its tokens and so many more.
 func (q *Seq) EndsBy(after int, token int32) bool {
 	return q.endOf(len(q.Tokens)+after+1, token) != NotEnded
 }
@@ -94,9 +95,10 @@ func (q *Seq) endOf(n int, token int32) End {
 // Done returns the number of positions computed.
 func (q *Seq) Done() int { return q.done }
 
-// Text is what the KV owner knows the first n positions by: their tokens. Where rows of prompts and of answers are
-// apart, an answer's tokens have other numbers, so that a block is found by those alone who would fill it with the same
-// bits: a request that goes on from an answer reads it anew, and has the answer that it has when nothing is cached.
+// Text returns the keys by which the prefix tree knows the first n positions: their tokens. Where rows of prompts
+// and of answers are apart (Limits.Apart), an answer's tokens have other numbers: the bits of its blocks differ from
+// those of a prompt with the same tokens, and only a sequence that would compute the same bits may find them. So a
+// request that continues an answer computes it anew, and gets the same result as with an empty cache.
 func (q *Seq) Text(n int) []int32 {
 	if q.text != nil {
 		return q.text[:n:n]
@@ -104,13 +106,13 @@ func (q *Seq) Text(n int) []int32 {
 	return q.Tokens[:n:n]
 }
 
-// answered is the number of an answer's token in such a text.
+// answered is the number that an answer's token has in Text where rows are apart.
 func answered(token int32) int32 { return ^token }
 
 // reading says that the sequence's next row is of its prompt.
 func (q *Seq) reading() bool { return q.planned < q.Prompt }
 
-// room is the number of positions that the granted blocks reach over in every class; all, if there are no classes.
+// room is the number of positions for which every class has granted blocks; no bound if there are no classes.
 func (q *Seq) room() int {
 	room := math.MaxInt
 	for i := range q.tables {
@@ -122,9 +124,9 @@ func (q *Seq) room() int {
 // Sent returns how many tokens, or chunks of a score, were delivered.
 func (q *Seq) Sent() uint64 { return q.sent }
 
-// credit says whether one more token may be sent, after those that are on their way. A score has one chunk of rows
+// credit says whether one more token may be sent, after those that are on their way. A score has at most one chunk
 // under way. A sequence that waits is let in again when its client has read half a window: less would not be worth
-// computing it again.
+// the recomputation.
 func (q *Seq) credit() bool {
 	switch unread := q.unread(); {
 	case q.Score:
@@ -142,8 +144,8 @@ func (q *Seq) unread() int { return int(q.sent-q.got) + q.pending } //nolint:gos
 // able says that the sequence could go on, had it a place and blocks.
 func (q *Seq) able() bool { return q.credit() && q.mask == found }
 
-// left is the number of positions that can be planned. While the newest token is on its way, it is known to the step
-// right after the one that draws it, and to no other.
+// left is the number of positions that can be planned now. While the newest token is still to be drawn, only the
+// step right after the one that draws it can have a row for it, if the device draws.
 func (s *State) left(q *Seq) int {
 	switch {
 	case q.pending == 0 || q.Score:
@@ -154,10 +156,11 @@ func (s *State) left(q *Seq) int {
 	return 0
 }
 
-// proposes says that tokens are to be proposed of the sequence as it is.
+// proposes says whether the sequence has tokens to propose now.
 func (q *Seq) proposes() bool { return q.Proposer != nil && q.Proposer.Ready(q.Tokens) }
 
-// decoding says that only the newest token is missing, or the newest few where those that were accepted left no state.
+// decoding says whether only the newest token is left to compute; or the newest few, if accepted guesses are
+// computed again because they left no recurrent state (Limits.Redo).
 func (s *State) decoding(q *Seq) bool {
 	newest := 1
 	if q.Proposer != nil && s.limits.Redo > 0 {

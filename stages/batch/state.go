@@ -10,7 +10,7 @@ type Limits struct {
 	Draws  bool // the device draws tokens: a step may go on from what the one before it draws
 	Redo   int  // positions: a step that failed is repeated from a multiple of so many; 0: from its first row
 	Whole  bool // a sequence is planned whole or not at all; all of them are scores
-	Apart  bool // a step has rows of prompts or of answers: the device computes them in ways that differ by bits
+	Apart  bool // a step has rows either of prompts or of answers: the device computes these in ways that differ by bits
 	Beside int  // prefill rows of a step that also decodes: bounds the pause that others' prompts cause
 
 	Proposed int // tokens that are proposed of a sequence in a step, at most
@@ -31,15 +31,15 @@ type State struct {
 	limits   Limits
 	seqs     []*Seq // by arrival
 	clients  []*client
-	clock    uint64 // rows: what the client has had that was served last
+	clock    uint64 // in rows: what the client had had that was served last; see charge
 	byID     map[ID]*Seq
-	counts   [ended + 1]int // of seqs, by phase
+	counts   [ended + 1]int // number of sequences, by phase
 	arrivals uint64
 	steps    uint64 // planned in all: the newest one's number
 	masks    uint64 // asked for in all
 	flying   int    // parts of steps in flight
 	crowded  bool   // a sequence was preempted for want of blocks, and none has given back its own by its end since
-	read     bool   // the newest step was of prompts; where they are apart
+	read     bool   // with Limits.Apart: the newest step was of prompts
 }
 
 // New returns an empty State.
@@ -102,8 +102,8 @@ func (s *State) Live(q *Seq) bool { return q.phase != ended }
 // Starved says that the sequence waits for its client to read.
 func (s *State) Starved(q *Seq) bool { return q.phase != ended && !q.credit() }
 
-// Reset forgets all progress: the KV cache is gone, and what steps in flight compute, and masks that were asked for, is
-// nobody's. Every living sequence waits again, in its old order, and will be recomputed from its tokens.
+// Reset forgets all progress, because the KV cache is gone. Steps in flight count for nothing, and masks that were
+// asked for are due again. Every living sequence waits, in its old order, and will be recomputed from its tokens.
 func (s *State) Reset() {
 	s.flying, s.crowded = 0, false
 	for _, q := range slices.Clone(s.seqs) {

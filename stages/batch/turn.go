@@ -2,19 +2,19 @@ package batch
 
 import "time"
 
-// Turns decides whose step a device computes next when several models share it: the model's that has had least of the
-// device's time; of equals, the one's that has waited longest. A model that was idle gets no credit for that: it begins
-// with what the busy one has had that had least.
+// Turns decides which model's step a device computes next when several models share it: that of the model that has
+// had least of the device's time; of equals, of the one that has waited longest. A model gets no credit for idle
+// time: it begins with the time of that busy model that has had least.
 type Turns struct {
 	models []claim
 	clock  uint64
 }
 
-// claim is one model's.
+// claim is the account of one model: what it does, and the device's time that it has had.
 type claim struct {
 	stage stage
 	had   time.Duration
-	since uint64 // when it began to wait
+	since uint64 // Turns.clock when it began to wait
 }
 
 // stage is what a model does between two steps.
@@ -24,13 +24,13 @@ const (
 	idle      stage = iota
 	queued          // it has a step for the device
 	computing       // the device has it
-	thinking        // the next one may follow, or word that there is none
+	thinking        // its step is done; whether another follows, Wait or Idle will say
 )
 
-// NewTurns is for so many models at first.
+// NewTurns makes the turns of so many models, numbered from 0.
 func NewTurns(models int) *Turns { return &Turns{models: make([]claim, models)} }
 
-// Enter has another model take turns: one that has had nothing. Its number is one that no model has now.
+// Enter adds a model that has had no time yet. No other model has its number now.
 func (t *Turns) Enter(model int) {
 	if model >= len(t.models) {
 		t.models = append(t.models, make([]claim, model+1-len(t.models))...)
@@ -48,7 +48,7 @@ func (t *Turns) Wait(model int) {
 	c.stage, c.since = queued, t.clock
 }
 
-// least is what the busy model has had that had least; 0 if none is busy.
+// least is the time of that busy model that has had least; 0 if none is busy.
 func (t *Turns) least() (least time.Duration) {
 	found := false
 	for i := range t.models {
@@ -78,8 +78,8 @@ func (t *Turns) Contended(model int) bool {
 	return false
 }
 
-// Next is the model whose step is computed now. There is none if none waits, or if the one whose turn it is has yet to
-// say what follows: that takes it microseconds, and steps of others may take a second.
+// Next returns the model whose step is computed now. ok is false if none waits, or if the model whose turn it is has
+// yet to say whether another step follows: that takes microseconds, while steps of others may take a second.
 func (t *Turns) Next() (model int, ok bool) {
 	best := -1
 	for i := range t.models {

@@ -16,21 +16,21 @@ import (
 	"github.com/sluice-ai/sluice/stages/tools"
 )
 
-// caller makes the grammar of calls in the form that a model writes them in: names of tools, and arguments as their
-// schemas have them. Those of a tool that is not strict, and whose schema no grammar can keep, may be any.
+// caller makes the grammar of calls as a model writes them: names of tools, and arguments that their schemas allow.
+// Of a tool that is not strict, and whose schema no grammar can express, any arguments are allowed.
 type caller struct {
 	form    *tools.Form
 	grammar grammar.Grammar
 	left    lang.Budget // what all schemas may cost together
 	limits  grammar.Limits
 	any     *grammar.Expr           // any object of JSON
-	free    map[string]grammar.Expr // texts without a mark in them
+	free    map[string]grammar.Expr // by mark: texts without the mark in them
 }
 
-// manySchemas is so many times what one schema may cost that all of a request may.
+// manySchemas is the budget of all schemas of a request, in budgets of one schema.
 const manySchemas = 4
 
-// Calls is the form of an answer that is calls of a request's tools.
+// Calls is the form of an answer that consists of calls of a request's tools. thought: see callsOf.
 func Calls(writing *tools.Form, t *tools.Choice, thought bool) *Form {
 	marks, elements := *writing, tools.Elements{}
 	if marks.Elements != nil {
@@ -45,9 +45,9 @@ func Calls(writing *tools.Form, t *tools.Choice, thought bool) *Form {
 	}}
 }
 
-// callsOf is the grammar of an answer that is calls of a request's tools. thought: one may come first, where the model
-// has marks for it. Where nobody insists on arguments, and all schemas together are too much for one grammar, calls are
-// kept to the tools' names.
+// callsOf makes the grammar of an answer that consists of calls of a request's tools. thought allows a thought
+// before them, if the model has marks for it. If all schemas together are too much for one grammar, and the choice
+// is not Firm, only the names of tools are kept to, not the schemas.
 func callsOf(form *tools.Form, t *tools.Choice, thought bool) (*grammar.Form, error) {
 	made, err := formOf(form, t, thought, true)
 	if err != nil && !t.Firm() {
@@ -97,7 +97,7 @@ func formOf(form *tools.Form, t *tools.Choice, thought, kept bool) (*grammar.For
 	return made, nil
 }
 
-// text is a text of the form.
+// text is the grammar of a text of the form, in which tools.Digit and tools.Letters stand for what varies.
 func (c *caller) text(s string) grammar.Expr {
 	var all []grammar.Expr
 	for s != "" {
@@ -119,7 +119,7 @@ func (c *caller) text(s string) grammar.Expr {
 	return grammar.Seq(all...)
 }
 
-// call is a name, arguments and what may follow.
+// call is the grammar of a name, its arguments and what may follow.
 func (c *caller) call(t *tools.Tool, kept bool, next grammar.Expr, several bool) (grammar.Expr, error) {
 	name := grammar.Text(t.Name)
 	e := c.form.Elements
@@ -142,9 +142,9 @@ func (c *caller) call(t *tools.Tool, kept bool, next grammar.Expr, several bool)
 	return grammar.Alt(ways...), nil
 }
 
-// schema is the JSON that a schema allows.
+// schema is the grammar of the JSON that a schema allows.
 func (c *caller) schema(text string) (grammar.Expr, error) {
-	if err := c.left.Take(len(text) / 4); err != nil { // what arguments share is read again for each
+	if err := c.left.Take(len(text) / 4); err != nil { // definitions that arguments share are compiled again for each
 		return grammar.Expr{}, err
 	}
 	g, err := schema.Compile(text, schema.Options{Formats: true, Left: &c.left}, c.limits)
@@ -154,7 +154,7 @@ func (c *caller) schema(text string) (grammar.Expr, error) {
 	return c.grammar.Add(g), nil
 }
 
-// object is arguments as one object of JSON.
+// object is the grammar of arguments as one JSON object.
 func (c *caller) object(t *tools.Tool, kept bool) (grammar.Expr, error) {
 	if t.Parameters == "" {
 		return grammar.Text("{}"), nil
@@ -174,7 +174,7 @@ func (c *caller) object(t *tools.Tool, kept bool) (grammar.Expr, error) {
 	return c.anyObject()
 }
 
-// anyObject is any object of JSON.
+// anyObject is the grammar of any JSON object.
 func (c *caller) anyObject() (grammar.Expr, error) {
 	if c.any == nil {
 		g, err := schema.Any(c.limits)
@@ -187,7 +187,7 @@ func (c *caller) anyObject() (grammar.Expr, error) {
 	return *c.any, nil
 }
 
-// objectOnly is a schema that allows objects alone.
+// objectOnly narrows a schema to objects.
 func objectOnly(text string) (string, error) {
 	var s struct{ Type any }
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
@@ -206,7 +206,8 @@ func objectOnly(text string) (string, error) {
 	return "", errors.New(`type: arguments are an object: want "object"`)
 }
 
-// elements are arguments that stand one by one, of which there are some. none: there may be none as well.
+// elements is the grammar of arguments that are written one by one, of which there is at least one. none says
+// whether a call without any is allowed as well.
 func (c *caller) elements(t *tools.Tool, kept bool) (some grammar.Expr, none bool, err error) {
 	if t.Parameters == "" {
 		return grammar.Fail(), true, nil
@@ -238,7 +239,7 @@ func (c *caller) elements(t *tools.Tool, kept bool) (some grammar.Expr, none boo
 	return grammar.Seq(c.text(e.First), grammar.Members(list)), none, nil
 }
 
-// anyElements are those of a tool of which no more is known.
+// anyElements is the grammar of such arguments for a tool of which no more is known.
 func (c *caller) anyElements() (grammar.Expr, error) {
 	e := c.form.Elements
 	value, err := c.words()
@@ -247,7 +248,7 @@ func (c *caller) anyElements() (grammar.Expr, error) {
 	return grammar.Seq(c.text(e.First), one, grammar.Repeat(grammar.Seq(c.text(e.And), one), 0, -1)), err
 }
 
-// value is that of an argument, with the mark before it.
+// value is the grammar of the value of an argument, with the mark before it.
 func (c *caller) value(field any, p *parameters, strict bool) (grammar.Expr, error) {
 	field = p.behind(field)
 	if !c.form.Elements.JSON && p.text(field, mostAlternatives) {
@@ -261,7 +262,7 @@ func (c *caller) value(field any, p *parameters, strict bool) (grammar.Expr, err
 	return grammar.Seq(c.text(c.form.Elements.Other), value), err
 }
 
-// words are any text.
+// words is the grammar of any text as a value.
 func (c *caller) words() (grammar.Expr, error) {
 	e := c.form.Elements
 	if e.JSON {
@@ -277,7 +278,7 @@ func (c *caller) quoted(within grammar.Expr) grammar.Expr {
 	return grammar.Seq(c.text(e.Set+e.Quote), within, c.text(e.End))
 }
 
-// without are the texts that have another nowhere in them.
+// without is the grammar of all texts in which a mark does not occur.
 func (c *caller) without(mark string) (grammar.Expr, error) {
 	if e, ok := c.free[mark]; ok {
 		return e, nil
@@ -299,7 +300,7 @@ func unmarked(of *lang.DFA, mark string, left *lang.Budget) (*lang.DFA, error) {
 	return lang.Minus(of, marked, left)
 }
 
-// wordsOf are the texts that a schema allows which allows some.
+// wordsOf is the grammar of the texts that a schema allows, as values; the schema allows strings.
 func (c *caller) wordsOf(m map[string]any, strict bool) (grammar.Expr, error) {
 	e := c.form.Elements
 	list, listed := m["enum"].([]any)
@@ -341,7 +342,7 @@ func (c *caller) wordsOf(m map[string]any, strict bool) (grammar.Expr, error) {
 	return c.quoted(grammar.Word(&grammar.Lexeme{Lang: of, Max: -1})), nil
 }
 
-// language is what the schema of a string says of it.
+// language is the language of the strings that a schema allows, by pattern and length.
 func (c *caller) language(m map[string]any) (of *lang.DFA, err error) {
 	of = lang.Any()
 	if pattern, ok := m["pattern"].(string); ok {

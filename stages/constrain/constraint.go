@@ -10,13 +10,13 @@ import (
 	"github.com/sluice-ai/sluice/stages/tools"
 )
 
-// Bound is what an answer is bound to be.
+// Bound is the form that an answer must have, and where in the answer it applies.
 type Bound struct {
 	Of       *Form         // nil: anything
-	Grammar  *grammar.Form // what Of is compiled to, in a Constraint
+	Grammar  *grammar.Form // what Of is compiled to; set in the Bound of a Constraint
 	Calls    bool          // there are calls in it: marks may be tokens of their own
-	Lazy     bool          // it counts from the beginning of a call
-	Headings bool          // it has the headings of messages in it
+	Lazy     bool          // the form applies only from the beginning of a call on
+	Headings bool          // the form includes the headings of messages
 }
 
 // Answer is what a Constraint has to know of the answer that it binds.
@@ -25,7 +25,7 @@ type Answer struct {
 	Vocab  *token.Vocab
 	Trie   *grammar.Trie        // of the vocabulary; nil where Bound has no grammar
 	Prompt int                  // tokens before the answer
-	Begins func() *tools.Parser // reads the answer: thoughts are not bound
+	Begins func() *tools.Parser // makes a parser of the answer: the form does not apply to thoughts
 	Most   int                  // tokens of thoughts; 0: any number
 }
 
@@ -35,21 +35,21 @@ type Answer struct {
 type Constraint struct {
 	of Answer
 
-	torn    bool // somebody is at it, or died of it
+	torn    bool // a call is under way, or was cut short by a panic
 	parser  *tools.Parser
 	free    bool // the model thinks, or has not begun to call
 	program *grammar.Program
 	matcher *grammar.Matcher
 	masker  *grammar.Masker
 	mask    []uint64
-	found   bool     // may is there for what was read
+	found   bool     // may is up to date
 	may     []uint64 // tokens that may follow what was read; nil: any
 	read    int      // tokens of the sequence that were taken in
 	last    int32    // the last of them
-	unread  []byte   // what the matcher has to read of it yet
+	unread  []byte   // what of the last token the matcher has yet to read
 	opening bool     // unread may turn out not to begin the form
 	thought int      // tokens of thoughts among those that were taken in
-	closing []int32  // what is left to write of the mark that ends them
+	closing []int32  // tokens that are left to write of the mark that ends the thought
 }
 
 // New returns the constraint of an answer; Ready or Follow begins it.
@@ -61,7 +61,7 @@ func (c *Constraint) Found() bool { return c.found }
 // May returns the tokens that may come next, as bits by id; nil: any may.
 func (c *Constraint) May() []uint64 { return c.may }
 
-// In returns err as the fault of the field that the form comes from.
+// In returns err as a fault of the request's field that the form comes from.
 func (c *Constraint) In(err error) error {
 	if c.of.Bound.Of == nil {
 		return err
@@ -69,7 +69,8 @@ func (c *Constraint) In(err error) error {
 	return refusal.In(c.of.Bound.Of.Field, err)
 }
 
-// Grant is how many steps a grammar may take, and who may grant as many again; see grammar.Program.Grant.
+// Grant is how many steps a grammar may take, and a function that may grant as many again; see
+// grammar.Program.Grant.
 type Grant struct {
 	Steps int
 	More  func() bool
@@ -79,8 +80,8 @@ type Grant struct {
 // it.
 const Quick = 20_000
 
-// Ready prepares for the answer's next token: some ten milliseconds for a large grammar. What may follow is not found
-// where that takes long.
+// Ready prepares for the answer's next token, which takes some ten milliseconds for a large grammar. If it takes
+// more steps than Quick to find the tokens that may follow, they are left for Follow.
 func (c *Constraint) Ready(answer []int32) error {
 	c.begin()
 	if err := c.Follow(answer, Grant{Steps: Quick}); !errors.Is(err, grammar.ErrPaused) {
@@ -100,7 +101,8 @@ func Trie(v *token.Vocab, marks map[int32]bool) *grammar.Trie {
 	}, v.EOG())
 }
 
-// begin goes back to the beginning of the answer, with a program of its own: nothing is left of what was torn.
+// begin goes back to the beginning of the answer, with a new program, so that a panic in the middle of a call leaves
+// nothing behind.
 func (c *Constraint) begin() {
 	c.mask = make([]uint64, (c.of.Vocab.Size()+63)/64)
 	c.parser = c.of.Begins()
@@ -114,8 +116,9 @@ func (c *Constraint) begin() {
 	c.free = c.of.Bound.Lazy || c.apart()
 }
 
-// Follow takes the answer's tokens in and finds what may follow them. What has read other tokens, or is torn, begins
-// anew. It ends with grammar.ErrPaused where that takes more than is granted, and goes on when it is called again.
+// Follow reads the answer's tokens and finds what may follow them. If it has read other tokens before, or was torn,
+// it begins anew. It returns grammar.ErrPaused if that takes more steps than granted, and goes on when it is called
+// again.
 func (c *Constraint) Follow(answer []int32, g Grant) error {
 	read := c.read - c.of.Prompt
 	if c.torn || read > len(answer) || read > 0 && answer[read-1] != c.last {
@@ -138,8 +141,8 @@ func (c *Constraint) Follow(answer []int32, g Grant) error {
 	return err
 }
 
-// Ahead takes in the token that was just chosen, and says whether what may follow it was found within a grant. Where it
-// was not, whoever calls Follow hears why. spent is what of the grant was used.
+// Ahead reads the token that was just chosen, and says whether what may follow it was found within a grant. If not,
+// Follow will return the reason. spent is the number of steps that were taken.
 func (c *Constraint) Ahead(id int32, g Grant) (spent int, found bool) {
 	from := c.grant(g)
 	c.torn = true
@@ -151,7 +154,7 @@ func (c *Constraint) Ahead(id int32, g Grant) (spent int, found bool) {
 	return c.Steps() - from, c.found
 }
 
-// grant grants steps, and returns those taken before.
+// grant grants steps, and returns how many were taken before.
 func (c *Constraint) grant(g Grant) (before int) {
 	if c.program != nil {
 		c.program.Grant(g.Steps, g.More)
@@ -159,7 +162,7 @@ func (c *Constraint) grant(g Grant) (before int) {
 	return c.Steps()
 }
 
-// Steps is how many steps its grammar has taken.
+// Steps is how many steps the constraint's grammar has taken.
 func (c *Constraint) Steps() int {
 	if c.program == nil {
 		return 0
@@ -184,7 +187,7 @@ func (c *Constraint) find() error {
 	return nil
 }
 
-// take takes a token in. What of it is bound is left for the matcher.
+// take reads a token. What of it the form applies to is left for the matcher, in unread.
 func (c *Constraint) take(id int32) {
 	c.read++
 	c.last, c.found = id, false
@@ -203,8 +206,8 @@ func (c *Constraint) take(id int32) {
 	}
 }
 
-// catchUp has the matcher read what is bound of the last token. An answer that turns out to begin in another way than
-// the form is free: no form can be kept.
+// catchUp has the matcher read what is left of the last token. An answer that turns out not to begin as the form
+// does is free: the form does not apply.
 func (c *Constraint) catchUp() error {
 	if len(c.unread) == 0 {
 		return nil
@@ -225,7 +228,7 @@ func (c *Constraint) catchUp() error {
 	return nil
 }
 
-// apart says that what the model writes is no part of what is bound.
+// apart says whether the form does not apply to what the model writes next.
 func (c *Constraint) apart() bool {
 	if c.of.Bound.Headings {
 		return c.parser.Thinks()
@@ -243,7 +246,7 @@ func (c *Constraint) shorten() []uint64 {
 	return c.mask
 }
 
-// ends says whether a thought is as long as it may be: closing is not empty then.
+// ends says whether the thought is as long as it may be; then closing is not empty.
 func (c *Constraint) ends() bool {
 	if c.of.Most == 0 || c.thought < c.of.Most || !c.parser.Thinks() {
 		return false
@@ -257,7 +260,8 @@ func (c *Constraint) ends() bool {
 	return len(c.closing) > 0
 }
 
-// open reads on where the answer is free, and returns what of the text is bound, if it is not free any more, or may be.
+// open reads text where the answer is free, and returns the end of it to which the form applies, or may turn out to
+// apply.
 func (c *Constraint) open(text []byte) (bound []byte) {
 	c.parser.Push(text)
 	if c.of.Bound.Grammar == nil {

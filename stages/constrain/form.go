@@ -7,18 +7,18 @@ import (
 	"github.com/sluice-ai/sluice/stages/grammar"
 )
 
-// Form is what an answer is bound to be, as the request says it. What it is compiled to is large, and made where it is
-// needed.
+// Form is the form that an answer must have, as the request says it. The grammar that it is compiled to is large,
+// and made only where it is needed.
 type Form struct {
-	Field string                        // of the request
+	Field string                        // field of the request that asks for the form
 	Key   Key                           // equal for equal forms
-	Make  func() (*grammar.Form, error) // takes up to what grammar.DefaultLimits say; several may make it at once
+	Make  func() (*grammar.Form, error) // compiles it, within grammar.DefaultLimits; several may do so at once
 }
 
 // Key tells forms apart.
 type Key [sha256.Size]byte
 
-// KeyOf is the key of a form that is made of these texts, the first of which says how.
+// KeyOf is the key of a form that is made from these texts; the first one says how it is made.
 func KeyOf(texts ...string) (key Key) {
 	sum := sha256.New()
 	for _, t := range texts {

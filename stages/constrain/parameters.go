@@ -9,13 +9,13 @@ import (
 
 // parameters are the properties of a schema of arguments, for models that write arguments one by one.
 type parameters struct {
-	keys     []string // in their order
+	keys     []string // in the order of the schema
 	fields   map[string]any
 	required []string
 	root     map[string]any
 }
 
-// parametersOf reads a schema that is a list of properties.
+// parametersOf reads a schema that lists its properties; others are refused.
 func parametersOf(text string) (p parameters, err error) {
 	if text == "" {
 		return p, nil
@@ -55,10 +55,10 @@ func parametersOf(text string) (p parameters, err error) {
 	return p, nil
 }
 
-// mostAlternatives bounds how deep alternatives and references are followed, which may go around in circles.
+// mostAlternatives bounds how deep alternatives and references are followed: references may form a cycle.
 const mostAlternatives = 8
 
-// behind is what a schema refers to that does nothing else.
+// behind resolves a schema that is nothing but a reference.
 func (p *parameters) behind(v any) any {
 	for range mostAlternatives {
 		m, _ := v.(map[string]any)
@@ -79,7 +79,7 @@ func (p *parameters) behind(v any) any {
 	return v
 }
 
-// text says whether a schema allows texts.
+// text says whether a schema allows strings.
 func (p *parameters) text(v any, deep int) bool {
 	m, ok := p.behind(v).(map[string]any)
 	if !ok || deep == 0 {
@@ -106,7 +106,7 @@ func (p *parameters) text(v any, deep int) bool {
 	return true
 }
 
-// whole is a schema with what it may refer to.
+// whole is a schema as JSON, with the definitions that it may refer to.
 func (p *parameters) whole(v any) string {
 	m, ok := v.(map[string]any)
 	if ok {

@@ -11,14 +11,15 @@ import (
 // Seq names an open sequence; the caller chooses it.
 type Seq uint64
 
-// Class is the size of a cache class. Each has blocks of its own, with numbers from 0. What a block holds is the
-// device's: keys and values of its positions, or the state after them, whose window is that of backend.Window.
+// Class is the size of a cache class. Each class has blocks of its own, numbered from 0. On the device a block holds
+// keys and values of its positions, or the recurrent state after them; the window of states is that of
+// backend.Window.
 type Class struct {
 	Blocks  int  // of the device
 	Host    int  // of the host's memory, for what the device has no room for any more
 	Disk    int  // likewise, for what the host's memory has none for
 	Window  int  // positions that a row can see at most, itself included; 0: all
-	Chunked bool // those of its own chunk of Window positions; see ir.Class
+	Chunked bool // a row sees only positions of its own chunk of Window positions; see ir.Class
 }
 
 // Least is how many blocks of a class with a window one sequence alone needs: see backend.WindowBlocks.
@@ -36,8 +37,8 @@ var (
 	ErrUnknown = errors.New("the sequence is not open")
 )
 
-// Cache is the books of one device's blocks. Every decision depends on the calls alone, so that a replay
-// repeats it. Not safe for concurrent use: one actor owns it.
+// Cache is the allocator of one device's blocks, with the prefix tree. Every decision depends on the calls alone, so
+// that a replay repeats it. Not safe for concurrent use: one actor owns it.
 type Cache struct {
 	classes []Class
 	free    [Tiers][][]int32 // by class: a stack; its top is granted next
@@ -48,13 +49,13 @@ type Cache struct {
 	hits, misses, evictions uint64
 }
 
-// sequence is an open sequence. path[i] is the tree's node for the tokens of block i. In each class, the block of the
-// sequence's table is then the node's own, or a twin of it. How far path reaches is how far Publish got.
+// sequence is an open sequence. path[i] is the tree's node for the tokens of block i, for all blocks that Open found
+// or Publish added. The sequence's table holds, in each class, the node's own block for it or a twin (see entry).
 type sequence struct {
 	salt   uint64
 	path   []int32
 	tables []backend.Table // by class
-	waits  uint64          // the last move that has to be done before tables are used
+	waits  uint64          // number of the last move that has to be done before tables are used
 }
 
 // Stats counts blocks of the device by state, of all classes together (Blocks = Free + Cached + Used), and what
@@ -68,7 +69,7 @@ type Stats struct {
 	Misses    uint64 // prompt tokens that Open left to compute
 	Evictions uint64 // cached blocks given up for others
 
-	Host, Disk int    // blocks that lie there
+	Host, Disk int    // cached blocks in these tiers
 	Out, Back  uint64 // blocks moved away from the device, and back to it
 }
 
@@ -102,11 +103,11 @@ func (c *Cache) Reset() {
 	c.tree = newTree(len(c.classes), most)
 }
 
-// Open starts a sequence and pins the longest cached prefix of tokens, in whole blocks and short of the last
-// token: at least one is left to compute, because sampling needs its logits. A prefix is cached as far as the next row
-// would find all that it sees: every block in a class without window, in one with a window those that reach into it.
-// The first cached positions need no computing. Only sequences of the same salt share. What lies beyond the device is
-// fetched: see Coming. Where there is no room for that, nothing is done and the error is ErrFull.
+// Open starts a sequence and pins the longest cached prefix of tokens, in whole blocks and short of the last token:
+// at least one is left to compute, because sampling needs its logits. A prefix is cached if every class has all
+// blocks that the next row sees: those of the whole prefix, or in a class with a window those that reach into it.
+// The first cached positions need no computing. Only sequences of the same salt share. Blocks in other tiers are
+// fetched: see Coming. If the device has no room for these, nothing is done and the error is ErrFull.
 func (c *Cache) Open(id Seq, salt uint64, tokens []int32) (cached int, err error) {
 	if c.seqs[id] != nil {
 		return 0, fmt.Errorf("sequence %d is already open: close it first", id)
@@ -203,7 +204,7 @@ func (c *Cache) Grow(id Seq, end, soon int) error {
 	return nil
 }
 
-// wants is how many blocks of a class a sequence lacks.
+// wants is how many blocks of a class a sequence lacks: see Grow.
 func (c *Cache) wants(s *sequence, class, end, soon int) int {
 	t := &s.tables[class]
 	if c.classes[class].Window > 0 {
@@ -212,7 +213,8 @@ func (c *Cache) wants(s *sequence, class, end, soon int) int {
 	return max(0, backend.BlocksFor(end)-t.First-len(t.Blocks))
 }
 
-// put appends a block to a sequence's table of a class. Moves that were decided on may still read or write it.
+// put appends a block to a sequence's table of a class. The sequence waits for moves that still read or write the
+// block.
 func (c *Cache) put(s *sequence, class int, b int32) {
 	s.tables[class].Blocks = append(s.tables[class].Blocks, b)
 	s.waits = max(s.waits, c.moves.last[Device][class][b])
@@ -243,8 +245,8 @@ func (c *Cache) Close(id Seq) error {
 	return nil
 }
 
-// release ends a sequence's use of its block at a place of its table: one that the next row would see, or one that was
-// passed.
+// release ends a sequence's use of block b, which is block number at of its text. seen is false if the block lies
+// behind the window of the sequence's next row.
 func (c *Cache) release(s *sequence, class, at int, b int32, seen bool) {
 	if at < len(s.path) && c.tree.release(class, s.path[at], b, seen) {
 		return // it stays cached

@@ -2,9 +2,9 @@ package kv
 
 import "slices"
 
-// Lose forgets all sequences, and what lies on the device: it has lost its memory. Blocks in other tiers stay, as far
-// as they have come there and so has all of the text before them. That is right only when no move is carried out any
-// more.
+// Lose forgets all sequences, and all blocks of the device, which has lost its memory. A block in another tier stays
+// if its copy is done, and those of all the text before it are. Lose may be called only when no move is being
+// carried out.
 func (c *Cache) Lose() {
 	old := remains{tree: c.tree, moves: c.moves, classes: c.classes, there: map[int32]bool{}, now: map[int32]int32{}}
 	c.Reset()
@@ -24,7 +24,7 @@ func (c *Cache) Lose() {
 	}
 }
 
-// restore has a class's block stay where it lies.
+// restore enters a class's block, which stays where it lies, into the new tree.
 func (c *Cache) restore(class int, old *remains, n int32) {
 	was, is := old.tree.at(class, n), c.again(old, n)
 	e := c.tree.at(class, is)
@@ -32,7 +32,7 @@ func (c *Cache) restore(class int, old *remains, n int32) {
 	c.tree.link(class, is)
 }
 
-// again is the node of what an old one stood for, after the same text.
+// again returns the new tree's node for the text of an old node, and inserts it if need be.
 func (c *Cache) again(old *remains, n int32) int32 {
 	if n == noNode {
 		return noNode
@@ -51,20 +51,20 @@ type remains struct {
 	tree    tree
 	moves   moves
 	classes []Class
-	there   map[int32]bool  // whether a node, and what is before it, is there in classes that keep all
-	now     map[int32]int32 // nodes that are there again
+	there   map[int32]bool  // by old node: whether classes that keep all have the blocks of it and of all before it
+	now     map[int32]int32 // by old node: the new tree's node
 }
 
-// stays says whether a class's block beyond the device can be found again.
+// stays says whether a class's block in another tier can be kept.
 func (r *remains) stays(class int, n int32) bool { return r.came(class, n) && r.whole(n) }
 
-// came says whether a class has a block beyond the device, and no move to its place is under way.
+// came says whether a class has a block in another tier, and the copy to it is done.
 func (r *remains) came(class int, n int32) bool {
 	e := r.tree.at(class, n)
 	return e.block != noBlock && e.tier > Device && r.moves.last[e.tier][class][e.block] <= r.moves.done
 }
 
-// whole says whether all of a text up to a node is there in classes that keep all.
+// whole says whether classes that keep all have the blocks of all of a text up to a node.
 func (r *remains) whole(n int32) bool {
 	if n == noNode {
 		return true

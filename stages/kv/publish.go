@@ -45,7 +45,8 @@ func (c *Cache) Publish(id Seq, tokens []int32) error {
 	return nil
 }
 
-// adopt lets a computed block back a node, with its sequence as its user, unless an equal one that is used does.
+// adopt makes a computed block the node's own, used by its sequence; or a twin, if the node has an equal block that
+// is in use.
 func (c *Cache) adopt(class int, n, b int32) {
 	switch e := c.tree.at(class, n); {
 	case e.block == noBlock:

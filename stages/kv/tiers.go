@@ -8,7 +8,7 @@ import (
 // to tier when others need their place, and come back when a prompt begins with their text.
 type Tier uint8
 
-// From one tier blocks go to the next, and back.
+// A block moves only to the next tier, or to the one before.
 const (
 	Device Tier = iota
 	Host
@@ -23,18 +23,18 @@ type Move struct {
 	Block, Into int32
 }
 
-// moves are the moves that were decided on. The books take each as done at once: moves are to be carried out in order,
-// and nobody may use a block of the device before the last one that reads or writes it is done.
+// moves is the queue of copies that were decided on. Tree and tables show each as done at once. So the caller
+// carries them out in order, and uses a block of the device only after the last move that reads or writes it.
 type moves struct {
-	due        []Move // that nobody has begun, in order
-	made, done uint64 // in all
-	// last is the last one, by tier, class and place: of the device's, that reads or writes it; of others, that writes it.
+	due        []Move // not begun, in order
+	made, done uint64 // numbers of moves decided on and done, in all
+	// last is, by tier, class and block, the number of the last move that writes the block; on the device, that
+	// reads or writes it.
 	last      [Tiers][][]uint64
-	out, back uint64 // from and to the device
+	out, back uint64 // numbers of moves from and to the device
 }
 
-// reset forgets what was decided on for blocks of these classes. That is right only when nothing of it is carried out
-// any more.
+// reset forgets all moves. It may be called only when none of them is being carried out.
 func (m *moves) reset(classes []Class) {
 	m.due, m.made, m.done = nil, 0, 0
 	for t := range m.last {
@@ -68,11 +68,11 @@ func (c *Cache) NextMove() (m Move, ok bool) {
 	return m, true
 }
 
-// Moved says that the oldest move that was begun is done.
+// Moved records that the oldest move that was begun is done.
 func (c *Cache) Moved() { c.moves.done++ }
 
-// Coming says whether blocks of the sequence's tables are on their way, or are still read for others that are. No step
-// may use the tables before.
+// Coming says whether moves that read or write blocks of the sequence's tables are still to be done. Until then no
+// step may use the tables.
 func (c *Cache) Coming(id Seq) bool {
 	s := c.seqs[id]
 	return s != nil && s.waits > c.moves.done
@@ -81,7 +81,7 @@ func (c *Cache) Coming(id Seq) bool {
 // room is how many blocks of the class a tier has.
 func (c Class) room(t Tier) int { return [Tiers]int{c.Blocks, c.Host, c.Disk}[t] }
 
-// take gives a place for one block of a class in a tier, if there is one that is free or can be vacated.
+// take returns a block of a class in a tier that is free or can be vacated; false: there is none.
 func (c *Cache) take(t Tier, class int) (b int32, ok bool) {
 	if len(c.free[t][class]) == 0 {
 		if c.tree.idle[t][class].length == 0 {
@@ -95,8 +95,9 @@ func (c *Cache) take(t Tier, class int) (b int32, ok bool) {
 	return b, true
 }
 
-// vacate frees a place in a tier: the block of a class that has been idle longest there goes on to the next one, or is
-// lost. What was passed behind a window goes nowhere: the next prompt rather goes on from the end of one before.
+// vacate frees a block in a tier: what has been idle longest there moves to the next tier, or is evicted. What lies
+// behind a window is evicted at once: later prompts go on from the end of an earlier one rather than from its
+// middle.
 func (c *Cache) vacate(t Tier, class int) {
 	n := c.tree.idle[t][class].oldest
 	next, seen := t+1, c.classes[class].keepsAll() || c.tree.at(class, n).seen
@@ -126,7 +127,7 @@ func (c *Cache) evict(class int, n int32) {
 	c.tree.prune(n)
 }
 
-// move decides that a block of a class goes to another tier, where it is in no list yet.
+// move queues the copy of a class's block at node n to another tier. The node must be in no idle list of the class.
 func (c *Cache) move(class int, n int32, to Tier, into int32) {
 	e := c.tree.at(class, n)
 	c.moves.add(Move{Class: class, From: e.tier, To: to, Block: e.block, Into: into})
@@ -134,7 +135,7 @@ func (c *Cache) move(class int, n int32, to Tier, into int32) {
 	e.tier, e.block = to, into
 }
 
-// fits says whether the device has room for what a sequence's path has beyond it, from where its tables begin.
+// fits refuses with ErrFull if the device has no room for the blocks of a sequence's path that lie in other tiers.
 func (c *Cache) fits(id Seq, s *sequence) error {
 	for i := range c.classes {
 		idle, beyond := c.tree.idle[Device][i].length, 0
@@ -154,8 +155,8 @@ func (c *Cache) fits(id Seq, s *sequence) error {
 	return nil
 }
 
-// fetch pins the blocks of a sequence's path, from where its tables begin, and has those come that lie beyond the
-// device: tier by tier, so that those that leave one make room there.
+// fetch pins the blocks of a sequence's path, from where its tables begin, and queues moves to the device for those
+// that lie in other tiers: tier by tier, so that blocks that leave a tier make room in it.
 func (c *Cache) fetch(s *sequence) {
 	for i := range c.classes {
 		for _, n := range s.path[s.tables[i].First:] {
@@ -171,7 +172,7 @@ func (c *Cache) fetch(s *sequence) {
 	}
 }
 
-// bring has a pinned block come to the device, if it lies in a tier.
+// bring queues the moves that take a pinned block from a tier to the device, one tier at a time, if it lies there.
 func (c *Cache) bring(class int, n int32, from Tier) {
 	for e := c.tree.at(class, n); e.tier == from && from > Device; from-- {
 		into, ok := c.take(from-1, class)

@@ -12,7 +12,7 @@ type tokenBlock = [backend.BlockSize]int32
 const (
 	// noNode stands for "none": the parent of a text's first block, the end of a list, the result of a miss.
 	noNode = int32(-1)
-	// noBlock is what an entry has that has none.
+	// noBlock is the block of an entry that has none.
 	noBlock = int32(-1)
 )
 
@@ -32,9 +32,9 @@ type node struct {
 // An open sequence that has the node's text in its table has there either the entry's block (counted in users) or a
 // twin. Twins exist only while users > 0.
 type entry struct {
-	block int32   // of the tier
+	block int32   // number in its tier; noBlock: none
 	tier  Tier    // where it lies, or will when moves are done; Device while it has users
-	seen  bool    // by the row after its last user's, so that another one may go on from there
+	seen  bool    // the next row of its last user saw it, so that another sequence may go on from there
 	users int32   // open sequences whose table holds block
 	twins []int32 // equal private blocks of open sequences, in order of arrival
 	older int32   // neighbours in the idle list of the tier and class while users == 0

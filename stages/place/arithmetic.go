@@ -5,7 +5,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// arithmetic counts what rows of a prompt compute beside products with weights, behind so many positions, by device.
+// arithmetic adds to each device's step what rows of a prompt compute beside products with weights, where so many
+// positions come before them.
 func (m *Model) arithmetic(p *ir.Bound, steps []*step, rows, positions float64) {
 	for i := range p.Segments {
 		s := &p.Segments[i]
@@ -19,7 +20,7 @@ func (m *Model) arithmetic(p *ir.Bound, steps []*step, rows, positions float64) 
 	}
 }
 
-// node counts one.
+// node adds the arithmetic of one node.
 func (x *step) node(p *ir.Bound, n *ir.Node, rows, positions float64) {
 	c := p.CostOf(n)
 	x.values += rows * (float64(p.Widths[n.Out]) + c.Values)
@@ -31,8 +32,8 @@ func (x *step) node(p *ir.Bound, n *ir.Node, rows, positions float64) {
 	}
 }
 
-// sees is how many positions are computed with for a row behind others, in the mean. What rows side by side see of the
-// last block, each of them computes with.
+// sees is how many positions attention computes with for a row, in the mean, where so many come before the rows.
+// Each row also computes with those positions of its last block that only rows beside it see.
 func sees(a *ir.AttendArgs, rows, positions float64) float64 {
 	switch all := positions + (rows+backend.BlockSize)/2; {
 	case a.Both:

@@ -15,9 +15,9 @@ type cache struct {
 	program   *ir.Program
 	kv        backend.KV
 	sequences int // that go on at once, or wait in the prefix tree to be continued, at least
-	eased     int // of these, those that states are kept of; 0: all
-	ahead     int // positions beyond what is computed that each asks for
-	context   int // blocks of the longest one; 0: as many as a class that keeps all has
+	eased     int // of these, those whose recurrent states are kept; 0: all
+	ahead     int // positions beyond what is computed that each sequence asks for
+	context   int // blocks of the longest sequence; 0: as many as a class that keeps all has
 	// By KV layer and by state, the device that has it.
 	layers, states []int
 	devices        int
@@ -26,7 +26,7 @@ type cache struct {
 // room is memory for caches, by device.
 type room []int64
 
-// lacks is the last device that has too little for a need; below 0: none has.
+// lacks is the last device that has less room than is needed there; -1: none.
 func (r room) lacks(need room) int {
 	for d := len(need) - 1; d >= 0; d-- {
 		if need[d] > r[d] {
@@ -48,14 +48,14 @@ func (r room) plus(n int64, other room) room {
 	return sum
 }
 
-// short is what a device has that has too little for a need, and what is needed there.
+// short returns, for the device that lacks room, what it has and what is needed there, in bytes.
 func (r room) short(need room) (have, want int64) {
 	d := max(r.lacks(need), 0)
 	return r[d], need[d]
 }
 
 // plan fixes the context of a model and the blocks of each cache class. What was not asked for takes at most share
-// bytes; what was asked for, free.
+// bytes on each device; what was asked for, at most free.
 func (c *cache) plan(a *Ask, m *Model, layout *backend.Config, free, share room) error {
 	const mib = 1 << 20
 	m.Context = a.Context
@@ -91,8 +91,8 @@ func (c *cache) plan(a *Ask, m *Model, layout *backend.Config, free, share room)
 	return nil
 }
 
-// spill is how many blocks of each class so many bytes have room for, in the proportions of the cache itself, and what
-// these take. No prefix needs recent blocks of sealed formats.
+// spill is how many blocks of each class fit so many bytes of the host's memory, in the proportions of the cache
+// itself, and the bytes that these take. Recent blocks of sealed formats are not spilled: no prefix needs them.
 func (c *cache) spill(blocks []int, bytes int64) (spilled []int, takes int64) {
 	each := make([]int64, len(c.program.Classes))
 	for _, l := range c.program.KV {
@@ -144,8 +144,8 @@ func (c *cache) stateBytes(all int) room {
 	return bytes
 }
 
-// ease has fewer sequences, and steps of fewer rows, where states would take more than so many bytes: a step leaves one
-// for every block of its rows. It returns the rows.
+// ease reduces the rows of a step, and the sequences whose states are kept, until states take no more than so many
+// bytes: a step leaves a state for every block of its rows. It returns the rows.
 func (c *cache) ease(rows, flight int, bytes room) int {
 	const leastRows, beyondAll = 64, 1 << 20
 	for c.ahead = (flight + 1) * rows; !bytes.holds(c.stateBytes(beyondAll)); c.ahead = (flight + 1) * rows {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// Speeds are what a machine was measured to do, a second. 0: it is not known.
+// Speeds is what a machine was measured to do, a second. 0: it is not known.
 type Speeds struct {
 	Disk    float64 // bytes read past the page cache, with many reads under way
 	Devices []Speed // by device, the host first; of those that are not here nothing is known
@@ -17,15 +17,15 @@ type Speeds struct {
 // Speed is what a device was measured to do, with the link between it and the program's memory.
 type Speed struct {
 	Memory   float64 // bytes read by all threads that compute, or by the device
-	Multiply float64 // integer operations of theirs, a multiplication and an addition being two
-	Attend   float64 // operations of theirs in products of floats, from a core's cache, likewise
-	Gate     float64 // values x/(1+e⁻ˣ) of theirs
+	Multiply float64 // integer operations of the same, a multiplication and an addition being two
+	Attend   float64 // operations of the same in products of floats, from a core's cache, counted likewise
+	Gate     float64 // values x/(1+e⁻ˣ) of the same
 
 	// Of a device with memory of its own:
 	Bus    float64 // bytes copied there from the program's memory
-	Copy   float64 // seconds of a copy beside its bytes, among others
-	Launch float64 // of a kernel that waits for the one before it
-	Turn   float64 // from when something is submitted until the host has seen its end
+	Copy   float64 // seconds that each copy takes beside its bytes, among others
+	Launch float64 // seconds of a kernel that waits for the one before it
+	Turn   float64 // seconds from a submission until the host has seen its end
 }
 
 // of is what is known of a device.
@@ -46,33 +46,34 @@ const (
 	reachAttend   = 0.6  // of Attend, besides its weights: docs/history/performance.md, attention at depth
 	reachGate     = 0.75 // of Gate: a value of those that arithmetic counts is a little more work, in the mean
 
-	launches        = 16  // that a dense layer waits for, or attention and a router: what whole steps take, by their bytes
-	launchesExperts = 17  // and its experts
-	turns           = 1.5 // of a router's choice, or a value that crosses: the host has a part in them
+	launches        = 16  // kernels in a row of a dense layer, or of attention and a router: fits whole steps
+	launchesExperts = 17  // the same of the experts of a layer
+	turns           = 1.5 // Turns of a router's choice, or of a value that crosses devices: the host has a part in them
 )
 
-// Expected is what a plan should come to.
+// Expected is the speed that is predicted for a plan.
 type Expected struct {
 	Decode   float64 // tokens a second, of all sequences together
-	Prefill  float64 // of the rows of one step, of one prompt, behind the positions
+	Prefill  float64 // tokens a second of one prompt, in steps of Rows, behind the positions
 	Streamed float64 // bytes read from disk for each token of Decode
 	Copied   float64 // bytes copied to the device's own memory for it
 	Hits     float64 // share of the experts' uses that find them there, in Decode
 
-	// All that is of the long run, when shared slots hold what is worth most there. At first they are empty.
-	First float64 // tokens a second of the first FirstTokens, with nothing before them; 0: as Decode
-	Fill  float64 // bytes that are read from disk once, until then
+	// The above holds in the long run, when shared slots hold what is worth most there. At first they are empty.
+	First float64 // tokens a second of the first FirstTokens, behind no positions; 0: as Decode
+	Fill  float64 // bytes that are read from disk once to fill the slots
 }
 
-// FirstTokens are those of Expected.First.
+// FirstTokens is the number of tokens that Expected.First is about.
 const FirstTokens = 32
 
-// Expect is what the model should reach with one row of so many sequences in each step, each with some positions
-// before it. Which experts rows choose is not known; they are taken to choose evenly, so that trained models, which do
-// not, should be faster.
+// Expect predicts the speed of steps with one row for each of so many sequences, each with some positions before it.
+// Which experts rows choose is not known; they are taken to choose evenly, so that trained models, which do not,
+// should be faster.
 //
-// Reading and computing overlap. Dense groups are read ahead, all the time. Experts of a layer are read when its router
-// has chosen: while those that are there are computed, and those that have come. So the last of them is left.
+// Reading and computing overlap. Dense groups are read ahead, all the time. Experts of a layer are read when its
+// router has chosen, while those that are there, and those that have come, are computed: so only the last one is
+// left to compute when all have come.
 func (m *Model) Expect(p *ir.Bound, s Speeds, sequences, positions int) (e Expected) {
 	rows := float64(max(sequences, 1))
 	steps, caches := m.cost(p, rows), m.cacheBytes(p)
@@ -96,7 +97,8 @@ func (m *Model) Expect(p *ir.Bound, s Speeds, sequences, positions int) (e Expec
 	return e
 }
 
-// prefill is the tokens a second of a chunk of a prompt behind some positions; 0: what bounds it is not known.
+// prefill is the tokens a second of a prompt that is computed in chunks of so many rows, behind some positions; 0:
+// not known.
 func (m *Model) prefill(p *ir.Bound, s *Speeds, chunk, positions float64) float64 {
 	steps, known := m.cost(p, chunk), false
 	for d, x := range steps {
@@ -115,7 +117,7 @@ func (m *Model) prefill(p *ir.Bound, s *Speeds, chunk, positions float64) float6
 	return perSecond(chunk, all)
 }
 
-// reading is the seconds of what each device does of a step with a chunk of a prompt.
+// reading is the seconds that each device takes for its part of a step with a chunk of a prompt.
 func (m *Model) reading(p *ir.Bound, s *Speeds, steps []*step, chunk, positions float64) (seconds []float64) {
 	m.arithmetic(p, steps, chunk, positions)
 	for d, x := range steps {
@@ -124,8 +126,9 @@ func (m *Model) reading(p *ir.Bound, s *Speeds, steps []*step, chunk, positions 
 	return seconds
 }
 
-// first is the tokens a second of the first ones, by as many rows each step. What drives give stays, until all is there
-// that is to: a step that has to wait has them work, and so does what fills slots while it does not.
+// first is the tokens a second of the first FirstTokens steps, of so many rows each, while shared slots fill. The
+// drive is taken to read all the time, for steps that wait or to fill slots, and what it reads stays, until the
+// slots hold what they will in the long run.
 func first(s *Speeds, rows float64, steps []*step) float64 {
 	seconds, fill, there := 0.0, 0.0, 0.0
 	for _, x := range steps {
@@ -142,7 +145,7 @@ func first(s *Speeds, rows float64, steps []*step) float64 {
 	return perSecond(FirstTokens*rows, seconds)
 }
 
-// lacking is the step while a share of what will stay in shared slots is not there.
+// lacking is the step while a share (0 to 1) of what will stay in shared slots is still on disk.
 func (x *step) lacking(share float64) *step {
 	y := *x
 	y.layers = slices.Clone(x.layers)
@@ -153,7 +156,7 @@ func (x *step) lacking(share float64) *step {
 	return &y
 }
 
-// fill is the bytes of experts that are read from disk once, and stay.
+// fill is the bytes of experts that are read from disk once, and then stay in slots.
 func (x *step) fill() (bytes float64) {
 	for _, l := range x.layers {
 		bytes += l.fill
@@ -161,7 +164,7 @@ func (x *step) fill() (bytes float64) {
 	return bytes
 }
 
-// reach is how much of a memory's speed the step's kernels reach.
+// reach is the fraction of Speed.Memory that the step's kernels reach.
 func (x *step) reach(s *Speed) float64 {
 	if x.apart && s.Launch > 0 {
 		return reachOwn
@@ -169,13 +172,14 @@ func (x *step) reach(s *Speed) float64 {
 	return reachMemory
 }
 
-// remember counts bytes of a cache that are read.
+// remember adds bytes of a cache that the step reads.
 func (x *step) remember(bytes float64) {
 	x.computed += bytes
 	x.dense += bytes
 }
 
-// prefill is the seconds of a step of many rows. All arithmetic is done one after the other, by all threads.
+// prefill is the seconds of a step of many rows on a device. All arithmetic is done one after the other, by all
+// threads.
 func (x *step) prefill(all *Speeds, device int) float64 {
 	s := all.of(device)
 	computing := over(x.ops, s.Multiply*reachMultiply) + over(x.attend, s.Attend*reachAttend) +
@@ -200,15 +204,15 @@ func (m *Model) cacheBytes(p *ir.Bound) []int64 {
 	return bytes
 }
 
-// step is what one step comes to.
+// step is what one device does in one step.
 type step struct {
 	computed float64 // bytes of weights and caches
-	dense    float64 // of these, what is no expert's
-	ops      float64 // of whole numbers, with weights
-	attend   float64 // of floats, with positions or states
-	values   float64 // that are computed one by one
+	dense    float64 // of these, all but those of experts
+	ops      float64 // integer operations of products with weights
+	attend   float64 // operations on floats, with positions or states
+	values   float64 // values that are computed one by one
 	ring     float64 // bytes of dense groups that are read from disk
-	kept     float64 // of those that are copied from the program's memory
+	kept     float64 // bytes of dense groups that are copied from the program's memory
 	copies   float64 // their number
 	apart    bool    // the device has memory of its own
 	launches float64 // of kernels that wait for one another
@@ -224,10 +228,10 @@ type step struct {
 type mixture struct {
 	there, kept, missing float64
 
-	last   float64 // what is left to compute when they have all come
+	last   float64 // bytes that are left to compute from when all have come
 	copies float64 // their number
 	stays  float64 // of there, those that were read from disk
-	fill   float64 // bytes of all experts of the layer that were, and stay
+	fill   float64 // bytes of all experts of the layer that are read from disk once and stay
 	shares bool    // they share slots
 }
 
@@ -271,7 +275,7 @@ func (x *step) decode(all *Speeds, device int) float64 {
 	return max(seconds, over(x.read(), all.Disk), over(x.moved(), s.Bus)+copies*s.Copy)
 }
 
-// cost adds up a step of so many rows: what each device does of it.
+// cost adds up what each device does of a step of so many rows.
 func (m *Model) cost(p *ir.Bound, rows float64) []*step {
 	steps := make([]*step, len(m.Takes))
 	for d := range steps {
@@ -326,7 +330,7 @@ func (m *Model) cost(p *ir.Bound, rows float64) []*step {
 	return steps
 }
 
-// add counts a dense group. Of a table a row is read.
+// add counts a dense group. A table counts as nothing: one row of it is read.
 func (x *step) add(p *ir.Bound, g *ir.Group, rows float64) {
 	if g.Use == ir.Table {
 		return
@@ -342,7 +346,8 @@ func (x *step) add(p *ir.Bound, g *ir.Group, rows float64) {
 	x.ops += 2 * rows * values(p, g)
 }
 
-// mix counts the experts of a layer. Of E experts, rows that choose k each use E·(1−(1−k/E)ⁿ).
+// mix counts the experts of a layer. Rows that choose k of E experts each use E·(1−(1−k/E)ⁿ) together, if there are
+// n rows.
 func (x *step) mix(p *ir.Bound, homes []Home, shelf *Shelf, rows float64) {
 	g := &homes[0].Group
 	experts, chosen := float64(len(homes)), float64(used(p, g.Segment))
@@ -355,7 +360,8 @@ func (x *step) mix(p *ir.Bound, homes []Home, shelf *Shelf, rows float64) {
 		x.layers = append(x.layers, mixture{there: bytes})
 		return
 	}
-	// Those on disk stay before those that are copied, but for slots that the copies of a step go through.
+	// Experts on disk keep slots before those that are copied, but for the slots that the copies of a step go
+	// through.
 	slots, kept := float64(len(shelf.Slots)), 0.0
 	for i := range homes {
 		if homes[i].Kept() {
@@ -390,7 +396,7 @@ func over(amount, speed float64) float64 {
 	return amount / speed
 }
 
-// perSecond is 0 if the time is not known.
+// perSecond is tokens over seconds; 0 if the time is not known.
 func perSecond(tokens, seconds float64) float64 {
 	if seconds == 0 {
 		return 0

@@ -7,19 +7,19 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// The host is the first device; what it computes comes before what others do, so that values go to them and need not be
-// waited for on a way back, the largest matrix of all is where memory is fast, and the embedding, of which a row is
-// looked up, takes none of it. Devices beyond the host get consecutive layers.
+// The host is the first device, and computes the first layers: then values go only from it to others, and no step
+// waits for a way back; the largest matrix of all, the head, is where memory is fast; and the embedding, of which a
+// row is looked up, takes no fast memory. Devices beyond the host get consecutive layers.
 //
-// Or the host computes the experts of some layers alone, which are most of a mixture's bytes and of which a row needs
-// few: values go to and fro, which costs tenths of a millisecond a layer.
+// Or the host computes the experts of some layers alone, which are most of a mixture's bytes and of which a row
+// needs few: values go to and fro, which costs tenths of a millisecond a layer.
 
-var alone = backend.Traits{Memory: backend.HostMemory} // of a host that nothing was said of
+var alone = backend.Traits{Memory: backend.HostMemory} // traits of the host where none were given
 
 // count is how many devices there are.
 func (a *Ask) count() int { return max(len(a.Devices), 1) }
 
-// traits are a device's.
+// traits are a device's properties.
 func (a *Ask) traits(device int) *backend.Traits {
 	if len(a.Devices) == 0 {
 		return &alone
@@ -27,7 +27,7 @@ func (a *Ask) traits(device int) *backend.Traits {
 	return &a.Devices[device]
 }
 
-// budget is for weights on a device; 0: there is no bound.
+// budget is the bytes for weights on a device; 0: there is no bound.
 func (a *Ask) budget(device int) int64 {
 	if device < len(a.Budgets) {
 		return a.Budgets[device]
@@ -40,13 +40,13 @@ func (a *Ask) bounded() bool {
 	return slices.ContainsFunc(a.Budgets[min(1, len(a.Budgets)):], func(b int64) bool { return b > 0 })
 }
 
-// divided says whether the host computes some of what others do not.
+// divided says whether the host computes a part of the model, and other devices the rest.
 func (a *Ask) divided() bool {
 	return a.count() > 1 && a.Devices[0].Flight > 0 &&
 		(a.Experts > 0 || a.Layers > 0 && a.Layers < LayersOf(a.Program.Program))
 }
 
-// deal says who computes each segment.
+// deal returns the device of each segment.
 func (a *Ask) deal() []int {
 	p := a.Program.Program
 	devices := make([]int, len(p.Segments))
@@ -70,8 +70,8 @@ func (a *Ask) deal() []int {
 	return devices
 }
 
-// starts are the first layers of the devices beyond the host. Each has as large a part of their layers as of the memory
-// that they have, but that layers which attend to one cache stay together.
+// starts are the first layers of the devices beyond the host. Each device gets a part of the layers in proportion to
+// its memory, but layers that attend to one cache stay together.
 func (a *Ask) starts() []int {
 	p, first := a.Program.Program, 0
 	if a.divided() && a.Experts == 0 {
@@ -92,7 +92,7 @@ func (a *Ask) starts() []int {
 	return starts
 }
 
-// size is by what a device beyond the host gets layers.
+// size is the memory of a device beyond the host, by which it gets its part of the layers.
 func (a *Ask) size(device int) float64 {
 	if budget := a.budget(device); budget > 0 {
 		return float64(budget)
@@ -100,7 +100,7 @@ func (a *Ask) size(device int) float64 {
 	return float64(max(a.Devices[device].Free, 1))
 }
 
-// tears says whether a layer from this one on attends to what one before it stores.
+// tears says whether a layer from this one on attends to what a layer before it stores.
 func tears(p *ir.Program, layer int) bool {
 	sides := make([]int, len(p.Segments))
 	for s := range sides {
@@ -112,13 +112,13 @@ func tears(p *ir.Program, layer int) bool {
 	return torn
 }
 
-// on says of segments whether a device computes them.
+// on returns a function that says whether a device computes a segment.
 func (a *Ask) on(device int) func(segment int) bool {
 	devices := a.deal()
 	return func(segment int) bool { return devices[segment] == device }
 }
 
-// holders are the devices that have each KV layer and each state.
+// holders are the devices of each KV layer and of each recurrent state.
 func (a *Ask) holders(devices []int) (layers, states []int) {
 	layers, states = make([]int, len(a.Program.KV)), make([]int, len(a.Program.States))
 	for s := range a.Program.Segments {
@@ -135,13 +135,13 @@ func (a *Ask) holders(devices []int) (layers, states []int) {
 	return layers, states
 }
 
-// Own is what weights take of a device's memory if all that it computes from stays there.
+// Own is the bytes of a device's memory that weights take if all that it computes from stays there.
 func (a *Ask) Own(device int) int64 { return a.some(0, a.on(device)).total }
 
 // fits says whether all that devices beyond the host compute from has room there.
 func (a *Ask) fits() bool { return a.tight() == 0 }
 
-// tight is a device beyond the host that has no room for all that it computes from; 0: none.
+// tight is a device beyond the host that has no room for all that it computes from; 0: there is none.
 func (a *Ask) tight() int {
 	for d := 1; d < a.count(); d++ {
 		if a.budget(d) > 0 && a.Own(d) > a.budget(d) {
@@ -151,8 +151,8 @@ func (a *Ask) tight() int {
 	return 0
 }
 
-// settled is what weights take of the memory that is left to caches: all that is computed with beyond the host, and on
-// a host that computes beside others.
+// settled is the bytes of a device's memory that weights take before caches get any: all weights beyond the host,
+// and on a host that computes beside others all but tables; at most the budget.
 func (a *Ask) settled(device int) (bytes int64) {
 	switch {
 	case device >= a.count():
@@ -180,7 +180,7 @@ func mixturesIn(all []ir.Segment) (n int) {
 	return n
 }
 
-// LayersOf is how many a program has.
+// LayersOf is the number of layers of a program.
 func LayersOf(p *ir.Program) (n int) {
 	for i := range p.Segments {
 		n = max(n, p.Segments[i].Layer+1)
@@ -198,7 +198,8 @@ func (m *Model) HostLayers(p *ir.Program) (n int) {
 	return n
 }
 
-// HostExperts is of how many layers it computes nothing but the experts: the first ones that have any.
+// HostExperts is the number of layers of which the host computes nothing but the experts: the first ones that have
+// any.
 func (m *Model) HostExperts(p *ir.Program) (n int) {
 	if m.HostLayers(p) > 0 {
 		return 0

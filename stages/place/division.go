@@ -5,19 +5,19 @@ import (
 	"math"
 )
 
-// Auto, as a number of layers, leaves it to what is predicted to be sooner.
+// Auto, as Ask.Layers, has Settle choose the number that is predicted to be fastest.
 const Auto = -1
 
-// What is predicted: the time of such a request.
+// The request whose time Settle predicts, in tokens.
 const (
 	usualPrompt = 512
 	usualAnswer = 128
 )
 
 // Settle decides how many layers devices beyond the host compute, where that was left open. If all have room there,
-// they compute all. Else what has no room comes to them for each token, or as many layers as have room are computed
-// there and the others by the host, or the host computes the experts of as few layers as it must: whatever answers a
-// usual request sooner.
+// they compute all. Else Settle takes what answers a usual request soonest: they compute all, and weights without
+// room are streamed to them for each token; or they compute as many layers as have room, and the host the others; or
+// the host computes the experts of as few layers as it must.
 func (a *Ask) Settle(m Machine, s Speeds) {
 	if a.Layers != Auto {
 		return
@@ -46,7 +46,7 @@ func (a *Ask) Settle(m Machine, s Speeds) {
 	}
 }
 
-// request is the seconds of a usual request, one alone; infinite if there is no plan for it.
+// request is the predicted seconds of a usual request that runs alone; infinite if there is no plan for it.
 func (a *Ask) request(m Machine, s Speeds) float64 {
 	plan, err := Make([]Ask{*a}, m)
 	if err != nil {
@@ -60,7 +60,7 @@ func (a *Ask) request(m Machine, s Speeds) float64 {
 	return seconds*usualPrompt/float64(chunk) + usualAnswer/x.Expect(a.Program, s, 1, 0).Decode
 }
 
-// resident is what groups take that are all there but tables.
+// resident is the bytes that all groups but tables take when they are resident.
 func (t *sorted) resident() int64 {
 	bytes := t.total
 	for _, g := range t.tables {
@@ -69,8 +69,9 @@ func (t *sorted) resident() int64 {
 	return bytes
 }
 
-// divide gives every group a home where it is computed with. What devices beyond the host compute from stays there. Of
-// what the host does, what does not fit is streamed; tables are looked up in the file, where a row is read as fast.
+// divide gives every group a home on the device that computes with it. Groups of devices beyond the host all stay
+// there. Groups of the host that do not fit are streamed; its tables are looked up in the file, where a row is read
+// as fast.
 func (a *Ask) divide(m *Model) error {
 	if d := a.tight(); d > 0 {
 		return a.tooMany(d)
@@ -134,7 +135,7 @@ func (a *Ask) tooMany(device int) error {
 		"the processor alone", mibs(few.Own(device)), budget)
 }
 
-// checkLayers refuses a border between layers of which one attends to what another one stores.
+// checkLayers refuses to divide the layers where one of them attends to what another one stores.
 func (a *Ask) checkLayers() error {
 	whole := func(n int) bool { return !tears(a.Program.Program, LayersOf(a.Program.Program)-n) }
 	if !a.divided() || a.Experts > 0 || whole(a.Layers) {

@@ -31,11 +31,11 @@ type Ask struct {
 	// there for others. 0, or none: everything is resident there. What does not fit is streamed, where groups can share
 	// slots.
 	Budgets []int64
-	// Layers is how many the devices beyond the host compute: the last ones, with the end of the program. The others, and
-	// the embedding, are computed by the host. 0: all are computed beyond it. Auto: Settle decides.
+	// Layers is how many layers the devices beyond the host compute: the last ones, with the end of the program. The
+	// others, and the embedding, are computed by the host. 0: all are computed beyond it. Auto: Settle decides.
 	Layers int
-	// Experts is of how many layers the host computes the experts, where others compute all else: the first ones that have
-	// any. Then Layers is 0.
+	// Experts is the number of layers whose experts the host computes, while other devices compute all else: the
+	// first layers that have experts. Then Layers is 0.
 	Experts int
 	KV      backend.KV
 
@@ -44,7 +44,7 @@ type Ask struct {
 	Blocks    int // of the KV cache
 	Rows      int // of a step, at most
 
-	KVHost int64 // bytes of the host's memory for blocks that caches have no room for; Machine's is what there is beside
+	KVHost int64 // bytes of the host's memory for blocks that caches have no room for; not counted in Machine.Memory
 }
 
 // Machine is what there is to place models on.
@@ -68,7 +68,7 @@ type Model struct {
 	Sequences, Rows, Wanted, Beside int
 
 	Piece   int64          // the program's: see ir.Bound
-	Layout  backend.Config // what it is compiled for, on all devices
+	Layout  backend.Config // limits, slots and devices that the program is compiled for
 	Devices []int          // by segment: who computes it
 	Takes   []Takes        // by device: what it takes of its memory
 	Spilled []int          // by cache class: blocks in the host's memory that caches have no room for
@@ -144,8 +144,8 @@ func (h *Home) Brought() bool { return h.Slot >= 0 || h.Kept() }
 // Kept says whether the group waits in the program's memory to be copied to slots that it shares.
 func (h *Home) Kept() bool { return h.Slot < 0 && h.Tier == Host && h.Group.Use == ir.Matrix }
 
-// Price is what it costs to bring a group to a slot that it shares, where one that is kept costs 1: drives read a fifth
-// to a thirtieth as fast as buses copy, and give less while a step waits for a few groups.
+// Price is the relative cost of bringing a group to a slot that it shares: 1 for a group that is kept in memory.
+// Drives read a fifth to a thirtieth as fast as buses copy, and give less while a step waits for a few groups.
 func Price(kept bool) float64 {
 	if kept {
 		return 1
@@ -165,8 +165,8 @@ const (
 	spareContexts    = 4        // full contexts that the KV cache holds by default, as memory allows
 )
 
-// Make plans the models, or says what cannot work and what would. What was not asked for of the KV caches takes a
-// quarter of each memory in all; what was asked for, as much as there is.
+// Make plans the models, or says what cannot work and what would. KV caches whose sizes were not asked for share a
+// quarter of each device's memory; one that was asked for may have all that is free.
 func Make(asks []Ask, m Machine) (*Plan, error) {
 	p := &Plan{}
 	free, share := slices.Clone(room(m.Memory)), make(room, len(m.Memory))
@@ -191,8 +191,8 @@ func Make(asks []Ask, m Machine) (*Plan, error) {
 	return p, nil
 }
 
-// plan fixes the sizes of one model: its cache gets at most share by default and free if asked. Each step in flight has
-// asked for the positions of its rows, and so has the next one.
+// plan fixes the sizes of one model. Its cache gets at most share by default, and free if its size was asked for. A
+// sequence has blocks granted for the rows of each step in flight and of the next one: hence cache.ahead.
 func (a *Ask) plan(free, share room, flight int) (*Model, error) {
 	if err := a.checkLayers(); err != nil {
 		return nil, err

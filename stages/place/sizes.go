@@ -7,12 +7,12 @@ import (
 
 // Sizes is what of a program decides how its weights share a budget: enough to plan without the program.
 type Sizes struct {
-	Vectors int64   // bytes of what always stays
+	Vectors int64   // bytes of vectors, which always stay
 	Dense   []int64 // of each dense group of matrices, in program order
 	Layers  []Experts
 }
 
-// Experts are those of one layer.
+// Experts is the experts of one layer: how many, how many a row uses, and their size.
 type Experts struct {
 	Experts, Used int
 	Bytes         int64 // of an expert
@@ -31,10 +31,10 @@ func SizesOf(p *ir.Bound) (s Sizes) {
 	return s
 }
 
-// Share is what a budget comes to.
+// Share is how weights share a budget.
 type Share struct {
 	Read  int64 // bytes of dense groups that are streamed for each step
-	Slots []int // by layer
+	Slots []int // for experts, by layer
 }
 
 // Share divides a budget for weights as a plan does; 0: all are resident.

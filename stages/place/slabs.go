@@ -14,7 +14,7 @@ const (
 	slabRows  = 64 // a slab holds so many rows of any weight: a multiple of every device's row grain
 )
 
-// slabRoom is how much larger than what travels in it a slab is: reads round outwards to sectors.
+// slabRoom is how many bytes larger a slab is than what travels in it: reads round outwards to sectors.
 const slabRoom = 2 * backend.Sector
 
 // slabs is the memory of all slabs that the model's weights need.
@@ -28,7 +28,7 @@ func (p *Plan) SlabBytes() int64 {
 	return Slabs * (int64(p.Slab) + slabRoom)
 }
 
-// slab is how large the slabs are that the model's weights travel in.
+// slab is the size in bytes of the slabs that the model's weights travel in.
 func (a *Ask) slab() int {
 	if a.InPlace {
 		return 0

@@ -17,7 +17,7 @@ const (
 	aheadBus   = 8 << 20   // the same of copies to a device: they begin within tenths of a millisecond
 	leastShelf = 2         // slots of a layer's experts: as of a ring
 	leastPiece = 256 << 10 // bytes
-	alike      = 3.0 / 4   // groups of so much of the largest one's bytes go round with it
+	alike      = 3.0 / 4   // groups of at least this share of the largest one's bytes count as of one size
 )
 
 // tiers decides which groups stay on the device and which are streamed, so that homes, shared slots and slabs keep
@@ -48,7 +48,7 @@ func (a *Ask) tiers(m *Model, device int) error {
 	return nil
 }
 
-// beside is what else comes out of a device's budget.
+// beside is what else takes of a device's budget: the slabs, on the host.
 func (a *Ask) beside(device int) int64 {
 	if device > 0 {
 		return 0
@@ -142,7 +142,7 @@ func Fit(asks []Ask, m Machine) {
 	}
 }
 
-// bound is where a device's budget stands.
+// bound returns where a device's budget is stored; nil if the model needs none there.
 func (a *Ask) bound(device int) *int64 {
 	if a.InPlace || device >= a.count() {
 		return nil
@@ -153,7 +153,7 @@ func (a *Ask) bound(device int) *int64 {
 	return &a.Budgets[device]
 }
 
-// need is what all weights take of a device's memory that are computed with there, or may have to wait there.
+// need is what weights take of a device's memory that are computed with there, or may have to wait there.
 func (a *Ask) need(device int) int64 {
 	switch {
 	case device > 0:
@@ -196,7 +196,7 @@ type sorted struct {
 	ahead   int64 // bytes that a ring should hold beyond what is computed from
 	groups  []ir.Group
 	slots   []int64 // by group: the bytes of a slot that it shares
-	homes   []int64 // by group: of one of its own
+	homes   []int64 // by group: the bytes of a slot of its own
 	total   int64
 	vectors int64   // bytes
 	layer   int64   // bytes of the largest dense group that is not of an end
@@ -213,10 +213,10 @@ type layer struct {
 	slots         int   // how many it gets
 }
 
-// sort lists the groups of the program if large matrices move in such pieces.
+// sort lists the groups of the program as they are if large matrices are cut into pieces of so many bytes.
 func (a *Ask) sort(piece int64) *sorted { return a.some(piece, func(int) bool { return true }) }
 
-// some does the same, and says of those of some segments alone what can be done with them.
+// some does the same, but sorts only the groups of those segments that in accepts.
 func (a *Ask) some(piece int64, in func(segment int) bool) *sorted {
 	p := *a.Program
 	p.Piece = piece
@@ -271,14 +271,15 @@ type pinning struct {
 	slots    int   // of the ring
 	slot     int64 // bytes of each
 	bytes    int64 // of what stays, and of the ring's slots
-	read     int64 // for each token
-	cost     int64 // what is read, and by how much the ring is too small: the drive will have to wait
+	read     int64 // bytes that are read for each token
+	cost     int64 // read, and the bytes by which the ring is too small: the drive will have to wait
 }
 
-// pin is the pinning of the least cost for each token that takes at most free bytes; nil: none does.
+// pin is the pinning that takes at most free bytes and costs least for each token; nil: none fits.
 //
-// A ring's slots are as large as the largest group that goes through it, so groups of about one size are given up
-// before smaller ones. They are spread over the program: while the drive reads ahead, what stays is computed between.
+// A ring's slots are as large as the largest group that goes through it, so groups of about one size are streamed
+// before smaller ones. They are spread over the program: while the drive reads ahead, what stays is computed
+// between.
 func (t *sorted) pin(free int64) (best *pinning) {
 	for p := range t.pinnings(free) {
 		if p.bytes <= free && (best == nil || p.cost < best.cost) {
@@ -297,8 +298,8 @@ func (t *sorted) least() int64 {
 	return least
 }
 
-// pinnings are those that come into question: all stays, or more and more groups are streamed, beginning with those of
-// one size or another.
+// pinnings are the candidates: all groups stay, or more and more groups are streamed, beginning with those of one
+// size or another.
 func (t *sorted) pinnings(free int64) iter.Seq[*pinning] {
 	return func(yield func(*pinning) bool) {
 		if !yield(t.stream(nil, 0, free)) {
@@ -314,7 +315,7 @@ func (t *sorted) pinnings(free int64) iter.Seq[*pinning] {
 	}
 }
 
-// sizes are the dense groups by about how large they are, the largest first.
+// sizes groups the dense groups by about how large they are, the largest first.
 func (t *sorted) sizes() (all [][]int) {
 	rest := slices.Clone(t.dense)
 	slices.SortStableFunc(rest, func(a, b int) int { return cmp.Compare(t.slots[b], t.slots[a]) })
@@ -328,8 +329,8 @@ func (t *sorted) sizes() (all [][]int) {
 	return all
 }
 
-// stream gives up n groups: all of the first sizes, and of the last one some, evenly spread. The ring has the slots
-// that it should, or fewer if there is no room.
+// stream is the pinning in which n groups are streamed: all of the first sizes and, evenly spread, some of the last
+// one. The ring has as many slots as it should, or fewer if there is no room.
 func (t *sorted) stream(sizes [][]int, n int, free int64) *pinning {
 	p := &pinning{}
 	for _, class := range sizes {
@@ -387,7 +388,8 @@ func (t *sorted) shelve(free int64) {
 	}
 }
 
-// build writes down what was decided: first the slots of what stays, then those of the ring, then those of experts.
+// build fills in the model's layout and homes: first the slots of what stays, then those of the ring, then those of
+// experts.
 func (t *sorted) build(m *Model, p *pinning) {
 	layout := &m.Layout
 	for _, g := range t.groups {
@@ -431,7 +433,7 @@ func (t *sorted) build(m *Model, p *pinning) {
 	}
 }
 
-// refusal says what budget would do.
+// refusal is the error for a budget that is too small, with the least that would do.
 func refusal(of string, weights, least int64) error {
 	const mib = 1 << 20
 	what := map[string]string{
@@ -442,7 +444,7 @@ func refusal(of string, weights, least int64) error {
 	return fmt.Errorf("%.1f MiB %s %d MiB: ask for at least %[3]dM", float64(weights)/mib, what[of], (least+mib-1)/mib)
 }
 
-// shelves is what the fewest slots of experts take.
+// shelves is the bytes of the fewest slots that experts need.
 func (t *sorted) shelves() (bytes int64) {
 	for _, l := range t.layers {
 		bytes += int64(min(leastShelf, len(l.groups))) * l.slot

@@ -22,20 +22,20 @@ type Source struct {
 // Prompt is what the model reads. Nobody changes it.
 type Prompt struct {
 	Tokens   []int32
-	Rendered bool // by the template: the answer is a text of its own
+	Rendered bool // made by the template: the answer is a text of its own
 	Opening
 }
 
-// Opening is what an answer is read with.
+// Opening is what an answer's parser needs to know of its prompt.
 type Opening struct {
-	Tail  string          // how the prompt ends, behind all that others said
-	Tools *tools.Set      // that may be called; an empty one where nothing may
-	Bound constrain.Bound // what the answer is bound to be
+	Tail  string          // the prompt's text behind the last message that is not the model's
+	Tools *tools.Set      // tools that the answer may call; empty: none
+	Bound constrain.Bound // the form that the answer must have
 }
 
-// tailOf is how a prompt ends behind the last words in it that are not the model's.
+// tailOf returns the end of a prompt's text, behind the last message that is not the model's.
 func tailOf(prompt string, in *chat.Input) string {
-	const most = 64 // bytes of it, where these words are not found
+	const most = 64 // bytes, where that message is not found in the text
 	from := max(0, len(prompt)-most)
 	if in != nil {
 		for i := range in.Messages {

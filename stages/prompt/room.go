@@ -2,7 +2,7 @@ package prompt
 
 import "github.com/sluice-ai/sluice/internal/refusal"
 
-// Room is how many tokens there is room for.
+// Room bounds the lengths of prompts, answers and texts, in tokens.
 type Room struct {
 	Vocab   int // ids are below
 	Context int // tokens of a prompt and its answer
@@ -39,7 +39,7 @@ func (r *Room) Scored(text []int32) (limit int, err error) {
 	return len(text), nil
 }
 
-// known wants tokens of the vocabulary, and some.
+// known refuses a prompt that is empty, or has ids beyond the vocabulary.
 func (r *Room) known(prompt []int32) error {
 	if len(prompt) == 0 {
 		return refusal.Of("the prompt has no tokens: give it some text")

@@ -20,13 +20,13 @@ type Writer struct {
 	Vocab    *token.Vocab
 	Template *chat.Template
 	System   string         // the system message of conversations that have none
-	Standing []chat.Message // that conversations begin with
+	Standing []chat.Message // messages that every conversation begins with
 	Syntax   *tools.Syntax  // how the model thinks and calls, as the template shows it
 	Calls    *tools.Form    // how it writes calls; nil: that is not known
 }
 
-// Write makes the prompt of a request, of at most context tokens. now is what a template reads; stop, which may be nil,
-// says that nobody wants the prompt any more. Faults of the request are refusal.Error.
+// Write makes the prompt of a request, of at most context tokens. now is the time that a template reads; stop, which
+// may be nil, says whether the prompt is not wanted any more. Faults of the request are refusal.Error.
 func (w *Writer) Write(from *Source, context int, now time.Time, stop func() bool) (Prompt, error) {
 	if from.Tokens != nil {
 		return w.equip(Prompt{Tokens: from.Tokens}, from)
@@ -56,7 +56,7 @@ func (w *Writer) Write(from *Source, context int, now time.Time, stop func() boo
 	return w.equip(Prompt{Tokens: ids, Rendered: from.Chat != nil, Opening: Opening{Tail: tailOf(text, from.Chat)}}, from)
 }
 
-// equip says what an answer may call, and what it is bound to be.
+// equip adds to a prompt the tools that its answer may call, and the form that it must have.
 func (w *Writer) equip(p Prompt, from *Source) (Prompt, error) {
 	p.Bound.Of = from.Form
 	choice := from.Tools
@@ -99,8 +99,8 @@ func (w *Writer) Render(in chat.Input, now time.Time, stop func() bool) (string,
 	return text, nil
 }
 
-// whole puts in front of a conversation what the model's settings say: messages, and a system message unless the
-// conversation has one.
+// whole puts in front of a conversation what the model's settings say: the system message, unless the conversation
+// has its own, and the standing messages.
 func (w *Writer) whole(said []chat.Message) []chat.Message {
 	own := len(said) > 0 && said[0].Role == "system"
 	if len(said) == 0 || len(w.Standing) == 0 && (own || w.System == "") {

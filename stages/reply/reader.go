@@ -10,7 +10,7 @@ import (
 // Part says what the next bytes of a text are.
 type Part struct {
 	Kind tools.Kind
-	Call int    // of calls and arguments: which one of the answer, from 0
+	Call int    // of a call, or its arguments: the call's number in the answer, from 0
 	Name string // where a call begins: of the function
 	ID   string // where a call begins: if the model writes one
 	Len  int    // bytes of the text; a call's beginning has none
@@ -23,13 +23,13 @@ type Reader struct {
 	Marks  map[int32]bool // control tokens that the syntax of the model's calls mentions
 	Detok  *token.Stream
 	Parser *tools.Parser // nil: all is text
-	Forced bool          // nothing but calls is to come
+	Forced bool          // the answer must consist of calls
 	Stops  *stop.Matcher
 
 	Text  []byte // of the last token, valid until the next
 	Parts []Part // likewise; none where there is no Parser
 
-	within tools.Kind // of the text that Stops watches
+	within tools.Kind // kind of the part that bytes held back by Stops belong to
 }
 
 // Push reads a token, which may be the answer's last one, and says whether a stop string is complete with it.

@@ -8,27 +8,27 @@ import (
 // MostGuesses is how many tokens are guessed at a time, at most.
 const MostGuesses = 15
 
-// lengths are those that are chosen among.
+// lengths are the numbers of guesses that Adaptive chooses among.
 var lengths = [...]int{1, 2, 3, 5, 7, 11, MostGuesses}
 
-// Adaptive has as many tokens of one sequence guessed as make its steps give most tokens in their time: none, where any
-// number makes it slower, but for one token now and then, to see whether that has changed.
+// Adaptive proposes for one sequence as many guesses as give most tokens in the time that its steps take. Where any
+// number would make it slower that is none, apart from one now and then, to see whether that has changed.
 type Adaptive struct {
 	from   Source
 	clock  *Clock
-	each   float64 // of a guess: what it costs, in steps of one row
-	known  [trusts]estimate
-	trust  Trust // of the newest guesses
-	length int   // that Ready found for the text of so many tokens
-	at     int
-	Again  bool    // the rows of right guesses are computed once more, by the next step
-	mean   float64 // guesses of a step, of late
-	tries  int     // steps since another length was tried
+	each   float64          // cost of finding one guess, in steps of one row
+	known  [trusts]estimate // by trust: how often guesses are right
+	trust  Trust            // of the newest guesses
+	length int              // guesses that Ready chose for the text of at tokens
+	at     int              // tokens of the newest text; -1: none
+	Again  bool             // the rows of right guesses are computed once more, by the next step
+	mean   float64          // guesses of a step, of late
+	tries  int              // steps with guesses since another number of them was tried
 	buffer []int32
 }
 
-// NewAdaptive begins with what is usual. The clock is that of all sequences of a model; each is what one guess costs,
-// in steps of one row.
+// NewAdaptive begins with usual rates of right guesses. The clock is shared by all sequences of a model; each is
+// what finding one guess costs, in steps of one row.
 func NewAdaptive(from Source, clock *Clock, each float64) *Adaptive {
 	a := &Adaptive{from: from, clock: clock, each: each, at: -1, buffer: make([]int32, 0, MostGuesses)}
 	for i, right := range [trusts]float64{Scant: 0.4, Some: 0.6, Much: 0.8, Told: 0.8} {
@@ -64,8 +64,8 @@ func (a *Adaptive) Settle(guesses, right int) {
 	}
 }
 
-// least is the gain from which on tokens are guessed, of all sequences of a step together: times are not measured more
-// exactly.
+// least is the gain in throughput, of all sequences of a step together, from which on tokens are guessed: times are
+// not measured more exactly.
 const least = 0.05
 
 // choose is how many of n guesses are worth their cost.
@@ -90,7 +90,8 @@ func (a *Adaptive) choose(n int) (best int) {
 	return a.beside(best, n)
 }
 
-// betweenTries is after how many steps with guesses another number of them is tried, if it is not known what it costs.
+// betweenTries is the number of steps with guesses after which a neighbouring number of guesses is tried, if its
+// time was not measured lately.
 const betweenTries = 8
 
 // beside is the number of guesses that is best, as far as is known, or now and then the one before or after it.
@@ -108,8 +109,8 @@ func (a *Adaptive) beside(best, n int) int {
 	return best
 }
 
-// gain is how many times as many tokens steps give in their time with k guesses, each right so often, as without. The
-// other sequences of a step wait for them and get one token each.
+// gain is the throughput of a step with k guesses, each right with probability right, as a multiple of that without
+// guesses. The other sequences of the step wait for the guesses and get one token each.
 func (a *Adaptive) gain(right float64, k int) float64 {
 	rows, gives, more := float64(a.clock.Rows()), Expected(right, k), k
 	if a.Again {
@@ -118,10 +119,11 @@ func (a *Adaptive) gain(right float64, k int) float64 {
 	return (rows - 1 + gives) / rows / (float64(k)*a.each + a.clock.Cost(more, a.clock.Others(a.mean)))
 }
 
-// worth is the gain of this sequence's guesses that is worth it.
+// worth is the gain from which on this sequence's guesses are worth it: least, divided among the rows of a step.
 func (a *Adaptive) worth() float64 { return 1 + least/float64(a.clock.Rows()) }
 
-// Expected is how many tokens a step gives with k guesses, each of which is right so often if those before it are.
+// Expected is the mean number of tokens that a step gives with k guesses, each of which is right with probability
+// right if those before it are.
 func Expected(right float64, k int) float64 {
 	if right > 1-1e-9 {
 		return float64(k + 1)
@@ -129,15 +131,16 @@ func Expected(right float64, k int) float64 {
 	return (1 - math.Pow(right, float64(k+1))) / (1 - right)
 }
 
-// estimate is how often guesses are right, from the newest ones, and when it is looked at again where that is too rare.
+// estimate is how often guesses are right, by the newest ones, and when one is made to learn that although guesses
+// do not pay.
 type estimate struct {
 	hits, misses float64
-	wait, pause  int // guesses that are left out until one is looked at: of these, and in all
+	wait, pause  int // steps without a guess before one is made to learn: those that are left, and all
 }
 
 const (
-	first      = 2.0 // guesses that what is usual counts for
-	newest     = 24  // guesses that weigh most
+	first      = 2.0 // how many guesses the usual rate counts as
+	newest     = 24  // guesses that the rate is taken over, roughly
 	leastPause = 16
 	mostPause  = 512
 )
@@ -148,7 +151,7 @@ func newEstimate(right float64) estimate {
 
 func (e *estimate) right() float64 { return e.hits / (e.hits + e.misses) }
 
-// add takes in a step. After the first guess that is wrong nothing is known of the others.
+// add records a step. After the first wrong guess nothing is known of the others.
 func (e *estimate) add(guesses, right int) {
 	if guesses == 0 {
 		return
@@ -172,8 +175,8 @@ func (e *estimate) weigh(hit, miss float64) {
 	e.hits, e.misses = e.hits*keep+hit, e.misses*keep+miss
 }
 
-// look is how many guesses are to be made only to learn: how often they are right, or what they cost where they could
-// not be worth it if all were.
+// look is how many guesses are to be made only to learn how often they are right: one after each pause, else 0.
+// could says whether guesses could pay if all were right; if not, the pause is as long as it may be.
 func (e *estimate) look(could bool) int {
 	if e.wait--; e.wait > 0 {
 		return 0

@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// Shape is what a model's steps cost before any is measured, in any unit: Fixed whatever the rows, Row for each, and
-// Experts in so far as rows go to different ones: of Count in each layer to Used.
+// Shape is what a model's steps are expected to cost before any is measured, in any unit: Fixed for a step, Row for
+// each of its rows, and Experts times the share of the experts that its rows use: a row uses Used of Count in each
+// layer.
 type Shape struct {
 	Fixed, Row, Experts float64
 	Count, Used         int
 }
 
-// Cost is that of a step of so many rows.
+// Cost is the expected cost of a step of so many rows.
 func (s *Shape) Cost(rows int) float64 {
 	return s.Fixed + s.Row*float64(rows) + s.Experts*s.distinct(rows)
 }
@@ -25,25 +26,25 @@ func (s *Shape) distinct(rows int) float64 {
 	return 1 - math.Pow(1-float64(s.Used)/float64(s.Count), float64(rows))
 }
 
-// mostRows is how many rows of a step are told apart.
+// mostRows is how many rows a step has at most of which the time is kept.
 const mostRows = 256
 
 // Clock learns what steps of answers cost by their rows, with guesses and without.
 type Clock struct {
 	shape   Shape
-	plain   [mostRows + 1]times
-	guessed [mostRows + 1]times
-	rows    int     // of the newest step, guesses apart
-	mean    float64 // guesses of a step, of late
-	most    int     // rows of a step with guesses, so far
-	base    float64 // what a step of so many rows takes without guesses; 0: nobody knows
+	plain   [mostRows + 1]times // by rows of the step: without guesses
+	guessed [mostRows + 1]times // by rows of the step, guesses included: with guesses
+	rows    int                 // rows of the newest step, guesses apart
+	mean    float64             // guesses of a step, of late
+	most    int                 // most rows that a step with guesses has had
+	base    float64             // seconds of a step of so many rows without guesses; 0: not known
 	steps   int
 }
 
 const (
-	validSteps = 256 // for so many steps, what one cost is taken for what it costs
-	plainEvery = 24  // of so many steps one has no guesses, to see what it takes
-	lateGuess  = 8   // steps that weigh most in mean
+	validSteps = 256 // how many steps a measured time is valid for
+	plainEvery = 24  // at least one of so many steps has no guesses, so that its time is known
+	lateGuess  = 8   // steps that mean is taken over, roughly
 )
 
 // NewClock expects what the shape says until it has measured.
@@ -54,7 +55,7 @@ func NewClock(s Shape) *Clock {
 	return &Clock{shape: s, rows: 1}
 }
 
-// Observe takes the time of a step that gave tokens only: its rows, and how many of these were guesses.
+// Observe records the time of a step of decodes alone: its rows, and how many of these were guesses.
 func (c *Clock) Observe(rows, guesses int, took time.Duration) {
 	c.rows = max(rows-guesses, 1)
 	c.steps++
@@ -73,7 +74,8 @@ func (c *Clock) Observe(rows, guesses int, took time.Duration) {
 	c.base = c.floor()
 }
 
-// floor is what a step of now takes without guesses: no more than one with guesses does, or it was held up.
+// floor is the seconds of a step without guesses of as many rows as the newest; 0: not known. It is at most what any
+// step with guesses takes: if it measured more, it was held up.
 func (c *Clock) floor() float64 {
 	if c.rows > mostRows || !c.plain[c.rows].known {
 		return 0
@@ -89,7 +91,7 @@ func (c *Clock) floor() float64 {
 
 func (c *Clock) valid(t *times) bool { return t.known && c.steps-t.at <= validSteps }
 
-// Others are the guesses that the other sequences of a step have, as far as is known, beside one that has had so many.
+// Others estimates how many guesses the other sequences of a step have, beside one that has own on average.
 func (c *Clock) Others(own float64) int { return int(max(c.mean-own, 0) + 0.5) }
 
 // Fresh says whether it was measured lately what a step costs that has so many guesses.
@@ -101,24 +103,25 @@ func (c *Clock) Fresh(guesses int) bool {
 // Rows is how many rows the newest step had, guesses apart.
 func (c *Clock) Rows() int { return c.rows }
 
-// Known says whether it is known what a step of now costs without guesses. It is not where none was without for long.
+// Known says whether it is known, from one of the last few steps, what a step of the present number of rows takes
+// without guesses.
 func (c *Clock) Known() bool {
 	if c.rows*(1+MostGuesses) > mostRows {
-		return false // so many wait for a step that nothing is left over
+		return false // so many sequences fill a step: guesses would not pay
 	}
 	t := &c.plain[c.rows]
 	return t.known && c.steps-t.at < plainEvery
 }
 
-// Cost is that of a step in which a sequence has so many guesses, beside one in which none has: of what all guesses of
-// a step cost, those of the other sequences too, its share.
+// Cost is the cost of a step to a sequence that has so many guesses in it, as a multiple of a step without any. What
+// all guesses of the step cost, those of the other sequences too, is divided among them.
 func (c *Clock) Cost(guesses, others int) float64 {
 	all := others + guesses
 	return 1 + (c.times(all)-1)*float64(guesses)/float64(all)
 }
 
-// times is how many times as long as without guesses a step takes that has so many: by the nearest numbers that were
-// measured, lately if any was, else by the shape.
+// times is the time of a step with so many guesses, as a multiple of one without: between the nearest numbers of
+// guesses that were measured (lately, if any was), else by the shape.
 func (c *Clock) times(guesses int) float64 {
 	if guesses == 0 {
 		return 1
@@ -149,11 +152,12 @@ func (c *Clock) times(guesses int) float64 {
 		return scaled(more)
 	}
 	high := measured(more)
-	low := min(measured(fewer), high) // what fewer cost more than was held up
+	low := min(measured(fewer), high) // fewer guesses never cost more: such a step was held up
 	return 1 + low + (high-low)*float64(guesses-fewer)/float64(more-fewer)
 }
 
-// around are the nearest numbers of guesses that are good, at most and at least as many as asked for; 0: none is.
+// around returns the nearest numbers of guesses whose times are good: the next at most, and the next at least as
+// large as asked for; 0: none is.
 func (c *Clock) around(guesses int, good func(*times) bool) (fewer, more int) {
 	for fewer = min(guesses, c.most-c.rows); fewer > 0 && !good(&c.guessed[c.rows+fewer]); fewer-- {
 	}
@@ -165,24 +169,24 @@ func (c *Clock) around(guesses int, good func(*times) bool) (fewer, more int) {
 	return max(fewer, 0), 0
 }
 
-// times are the last ones of steps of a kind.
+// times holds the newest times of steps of one kind: of so many rows, with guesses or without.
 type times struct {
 	last  [lastValues]float64
 	n     int
 	known bool    // value is
-	value float64 // what such a step takes where nothing holds it up
+	value float64 // seconds of such a step when nothing holds it up
 	at    int     // Clock.steps of the newest
 }
 
 const (
 	lastValues   = 8
-	leastPlain   = 5 // that say something
-	leastGuessed = 2 // of steps with guesses, which may be dear
-	someValues   = 4
+	leastPlain   = 5 // times after which value is known
+	leastGuessed = 2 // the same of steps with guesses: fewer, since these may cost much
+	someValues   = 4 // from so many times of steps with guesses on, value is the second shortest
 )
 
-// add takes in a time. A step that was held up says nothing of the others: of a few times the shortest is taken. Of
-// more with guesses it is the second, so that rather too little is guessed than too much.
+// add records a time in seconds. Steps may have been held up: value is the shortest of the last times. Of steps with
+// guesses it is the second shortest once there are several, so that rather too little is guessed than too much.
 func (t *times) add(x float64, plain bool) {
 	t.last[t.n%lastValues] = x
 	if t.n++; t.n == 2*lastValues {

@@ -9,11 +9,12 @@ const (
 	mostTried   = 48 // places that are compared; the latest ones
 )
 
-// index finds where a text had what it has at its end, or another text has there. It is a table of the last places by
-// the hash of two tokens, and for each place the one before it: 8 bytes a token, and a look-up of bounded time.
+// index finds where the last tokens of a text stood before, in it or in another text. For each hash of two tokens it
+// has the last place, and for each place the one before it of the same hash: 8 bytes a token, and a look-up of
+// bounded time.
 type index struct {
-	heads []int32 // by hash: the last place, and 1; 0: none
-	links []int32 // by place, modulo their number: the one before it of the same hash, and 1
+	heads []int32 // by hash: the last place plus 1; 0: none
+	links []int32 // by place, modulo their number: the place before it of the same hash, plus 1; 0: none
 	read  int     // places that are in it
 }
 
@@ -50,8 +51,8 @@ func (x *index) hash(a, b int32) int {
 	return int(h>>40) & (len(x.heads) - 1)                                //nolint:gosec // 24 bits
 }
 
-// find returns the place in text that has, with what is before it, most of the last tokens of tail, and how many these
-// are. Of equals it is the latest. 0 tokens: there is none.
+// find returns the place in text at which the longest match of tail's end ends, and the match's tokens; of equally
+// long matches, the latest one's. 0 tokens: there is none.
 func (x *index) find(text, tail []int32) (place, tokens int) {
 	if len(tail) < shortest {
 		return 0, 0

@@ -2,23 +2,23 @@ package speculate
 
 // Source guesses the tokens that follow.
 type Source interface {
-	// Guess appends to out at most n tokens that may follow a text, and says how sure it is of them. A text that it is
-	// given is the last one, or goes on from it. It keeps neither slice.
+	// Guess appends to out at most n tokens that may follow a text, and says how sure it is of them. Each text is
+	// the last one that it was given, or goes on from it. It keeps neither slice.
 	Guess(text []int32, n int, out []int32) ([]int32, Trust)
 }
 
-// Trust is how sure a source is: how often one is right is learned for each by itself.
+// Trust is how sure a source is of a guess. How often guesses of each level are right is learned.
 type Trust uint8
 
 const (
-	Scant  Trust = iota // as many tokens agree as do by chance
+	Scant  Trust = iota // no more tokens match than may do so by chance
 	Some                // a few words
 	Much                // a line
 	Told                // by the client
 	trusts = iota
 )
 
-// trust is how far so many tokens that agree can be trusted.
+// trust is the level of a guess for which so many tokens before it match.
 func trust(tokens int) Trust {
 	switch {
 	case tokens < 4:
@@ -29,11 +29,11 @@ func trust(tokens int) Trust {
 	return Much
 }
 
-// NGram guesses that a text goes on as it did where it had its last tokens before: where it had most of them, and of
-// such places at the last.
+// NGram finds an earlier place in the text that has the text's last tokens, and guesses what followed there. Of
+// several places it takes the one where most tokens match; of these, the latest.
 type NGram struct{ index index }
 
-// NewNGram reads the beginning of a text, of which so many tokens are expected.
+// NewNGram makes an NGram for a text that begins so, and is expected to have so many tokens.
 func NewNGram(text []int32, tokens int) *NGram {
 	g := &NGram{newIndex(tokens)}
 	g.index.add(text, len(text)-1)
@@ -57,19 +57,19 @@ func (g *NGram) Guess(text []int32, n int, out []int32) ([]int32, Trust) {
 	return out, trust(tokens)
 }
 
-// Predicted guesses that an answer is a text that the client expects, or goes on as that does where it has the answer's
-// last tokens. Where it does not, it guesses as another source does.
+// Predicted guesses from a text that the client expects as the answer: the answer begins as it does, and goes on as
+// it does where it has the answer's last tokens. Where it has not, another source guesses.
 type Predicted struct {
 	text   []int32
 	index  index
-	prompt int
+	prompt int // tokens of the prompt
 	read   int // tokens of prompt and answer
-	next   int // of text: the token that follows; -1: the answer is elsewhere
-	agreed int // tokens before that are the answer's
+	next   int // index in text of the token that follows; -1: the answer has left it
+	agreed int // tokens before next that match the answer's last ones
 	other  Source
 }
 
-// NewPredicted guesses for a prompt of so many tokens. other may be nil.
+// NewPredicted makes a Predicted for an answer to a prompt of so many tokens. other may be nil.
 func NewPredicted(text []int32, prompt int, other Source) *Predicted {
 	p := &Predicted{text: text, index: newIndex(len(text)), prompt: prompt, other: other}
 	p.begin()

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// decide says what is to be done now. Nothing is left to be done when it returns, until something happens or Next.
+// decide returns what is to be done now. After that there is nothing to decide until the next event, or the time
+// that Next returns.
 func (s *State) decide(now time.Time) (effects []Effect) {
 	for _, m := range s.models {
 		m.closing = false
@@ -46,7 +47,8 @@ func (s *State) admit(w waiter, now time.Time) Effect {
 	return Effect{Action: Admit, Model: w.model.name, Ticket: w.ticket}
 }
 
-// expire lets those leave that nobody asked for in a long time, that were dismissed, or that cannot go on.
+// expire unloads models without users: those that nobody asked for in a long time, that were dismissed, or that
+// cannot go on.
 func (s *State) expire(now time.Time) (effects []Effect) {
 	for _, m := range s.byUse() {
 		old := (m.idle || s.limits.KeepAlive > 0 && now.Sub(m.used) >= s.limits.KeepAlive) && !s.wanted(m)
@@ -57,7 +59,8 @@ func (s *State) expire(now time.Time) (effects []Effect) {
 	return effects
 }
 
-// load begins to load the model that somebody has waited for longest, one at a time, or makes room for it.
+// load begins to load the model that somebody has waited for longest, or makes room for it. One model is loaded at a
+// time.
 func (s *State) load(now time.Time) (effects []Effect) {
 	for _, m := range s.models {
 		if m.phase == Loading {
@@ -68,7 +71,7 @@ func (s *State) load(now time.Time) (effects []Effect) {
 		w := s.queue[i]
 		switch w.model.phase {
 		case Measuring, Leaving:
-			return effects // it is first, and will be soon
+			return effects // this model comes first, and will soon be ready for it
 		case Waiting:
 		default:
 			continue // it has what it needs, or waits for those who are before it
@@ -88,8 +91,9 @@ func (s *State) load(now time.Time) (effects []Effect) {
 	return effects
 }
 
-// clear makes room: those leave whom nobody uses, the longest unused first, if that is enough together with those who
-// leave already. Else those take no more requests who have had their time, until it is.
+// clear makes room for a model. Models without users are unloaded, the longest unused first, if that is enough
+// together with those that are leaving. Else models that have had their time (model.stay) admit no more requests,
+// until enough have no users.
 func (s *State) clear(need Room, now time.Time) (effects []Effect) {
 	free := s.limits.Room.minus(s.Used())
 	var idle, busy []*model
@@ -110,13 +114,14 @@ func (s *State) clear(need Room, now time.Time) (effects []Effect) {
 		case !waits:
 			effects = append(effects, s.leave(m, now))
 		default:
-			m.closing = true // and nobody leaves before it is of use
+			m.closing = true // and idle ones stay until the busy ones are idle too
 		}
 	}
 	return effects
 }
 
-// enough are the first of some models who make room, without those who need not go after all; none, if all are too few.
+// enough returns the first of some models whose leaving makes room for need, without those that need not leave after
+// all; nil if all together are not enough.
 func enough(free, need Room, all []*model) (out []*model) {
 	for _, m := range all {
 		if free.holds(need) {

@@ -20,7 +20,7 @@ func (r Room) On(device int) int64 {
 	return 0
 }
 
-// each combines two, place by place.
+// each applies f to two rooms: to the host's memory, and to that of each device.
 func (r Room) each(o Room, f func(a, b int64) int64) Room {
 	sum := Room{Host: f(r.Host, o.Host)}
 	for i := range max(len(r.Devices), len(o.Devices)) {
@@ -32,7 +32,7 @@ func (r Room) each(o Room, f func(a, b int64) int64) Room {
 func (r Room) plus(o Room) Room  { return r.each(o, func(a, b int64) int64 { return a + b }) }
 func (r Room) minus(o Room) Room { return r.each(o, func(a, b int64) int64 { return a - b }) }
 
-// Within is the part of it that another one has place for.
+// Within is the smaller of two rooms, for the host and for each device.
 func (r Room) Within(o Room) Room { return r.each(o, func(a, b int64) int64 { return min(a, b) }) }
 
 func (r Room) holds(o Room) bool {
@@ -43,11 +43,11 @@ func (r Room) holds(o Room) bool {
 // Limits say what there is, and for how long.
 type Limits struct {
 	Room      Room          // for all models together
-	KeepAlive time.Duration // that nobody asked for a model, after which it leaves; 0: it stays until its room is needed
+	KeepAlive time.Duration // a model that nobody asked for in so long is unloaded; 0: it stays until its room is needed
 	Queue     int           // requests that may wait for models
 }
 
-// leastStay is for how long at least a model takes requests once it is loaded, while others wait for its room.
+// leastStay is the least time that a loaded model takes requests while others wait for its room.
 const leastStay = time.Second
 
 // Phase is where a model is between its file and a running engine.
@@ -77,8 +77,8 @@ const (
 	Load                      // Model, in Room, which is what was measured: Loaded or Failed follows
 	Unload                    // Model: Unloaded follows
 	Admit                     // Ticket uses Model from now on, until Done
-	Refuse                    // Ticket will not: what it asked for failed
-	Crowded                   // Ticket will not: it was not to wait for room, and there is none
+	Refuse                    // Ticket gets no model: it could not be measured or loaded
+	Crowded                   // Ticket gets no model: there is no room, and it was not to wait for any
 )
 
 // Effect is one thing to be done.
@@ -106,7 +106,7 @@ type model struct {
 	users   int
 	used    time.Time     // when somebody last came or went
 	since   time.Time     // when its phase began
-	stay    time.Duration // that it takes requests for, once loaded, while others wait
+	stay    time.Duration // how long it takes requests once loaded, while others wait for its room
 	sick    bool          // it cannot, or is not to, go on: nobody is admitted, and it leaves with its last user
 	idle    bool          // it leaves when nobody uses it, unless somebody asks for it again
 	changed bool          // its file became another one since it began to be measured
@@ -116,13 +116,14 @@ type model struct {
 type waiter struct {
 	ticket Ticket
 	model  *model
-	meek   bool // nobody leaves for it
+	meek   bool // no model leaves for it, and it does not wait for room
 }
 
 // New makes a state in which no model is loaded.
 func New(l Limits) *State { return &State{limits: l, models: map[string]*model{}} }
 
-// Want has a request ask for a model, known or not. A meek one does not make others leave, nor wait for it.
+// Want records that a request asks for a model, known or not. A meek request makes no other model leave, and gets
+// Crowded instead of waiting for room.
 func (s *State) Want(now time.Time, t Ticket, name string, meek bool) ([]Effect, error) {
 	m := s.models[name]
 	if m == nil {
@@ -217,7 +218,7 @@ func (s *State) Changed(now time.Time, name string) []Effect {
 	return s.decide(now)
 }
 
-// Tick says that it is later.
+// Tick decides again, because time has passed: see Next.
 func (s *State) Tick(now time.Time) []Effect { return s.decide(now) }
 
 // Phase is where a model is.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// channels are answers made of messages, each with a heading that says whom or what it is for.
+// channels is the syntax of answers that are made of messages, each with a heading that says whom or what it is for.
 type channels struct {
 	start   string    // what a prompt ends with: a heading comes next
 	mark    string    // ends a heading
@@ -15,7 +15,7 @@ type channels struct {
 	calls   []section // in messages that are no thoughts; nil: the message of a call is its arguments, as JSON
 }
 
-// route is what a heading says.
+// route is what a heading says of its message.
 type route struct {
 	thought, drop bool
 	call          string // the function that is called

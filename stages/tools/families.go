@@ -13,7 +13,7 @@ var usualThinks = [...]think{
 	{open: "<|channel>thought", close: "<channel|>", anywhere: true},
 }
 
-// family is one that a sign in the template tells; a template may show several.
+// family is the syntax of a family of models, which is told by a sign in the template; a template may show several.
 type family struct {
 	sign, also, unless string // also: another sign
 	thinks             []think

@@ -15,13 +15,13 @@ type Form struct {
 	Thought                [2]string // the marks around a thought that may come first; empty where there are none
 }
 
-// What stands in a form for what differs from call to call.
+// Placeholders in a form, for what differs from call to call.
 const (
 	Digit   = "\x01" // a number
 	Letters = "\x02" // nine letters and digits
 )
 
-// until ends the form before a text, where an answer ends.
+// until cuts the form off before a text that ends an answer.
 func (f *Form) until(end string) {
 	if end == "" {
 		return
@@ -35,18 +35,19 @@ func (f *Form) until(end string) {
 	}
 }
 
-// Elements are arguments that are no JSON: First, a key, Set and a value, and then And, a key, and so on.
+// Elements is how a model writes arguments one by one instead of as JSON: First, a key, Set and a value, and then
+// And, a key, and so on.
 type Elements struct {
 	First, Set, And     string
 	Other               string // instead of Set, before a value that is no text
 	Quote, End          string // around a value that is a text
 	JSON                bool   // a text is a string of JSON
-	Without             string // what a text cannot have in it, if it is none
-	NoneNext, NoneClose string // behind the name of a call without arguments
+	Without             string // what a text that is no JSON string must not contain
+	NoneNext, NoneClose string // what follows the name of a call without arguments, instead of Next and Close
 }
 
-// Form finds out how a template writes calls. There is none for a template that writes them in no form that can be told
-// from examples, or in one that the parser does not read. ends are the texts of tokens that end an answer.
+// Form finds out how a template writes calls, by rendering examples. It is nil if that cannot be told from them, or
+// if the parser cannot read such calls. ends are the texts of tokens that end an answer.
 func (s *Syntax) Form(template string, render Render, ends []string) *Form {
 	for _, id := range [...]string{"qqid0123%[2]d", "functions.%[1]s:%[2]d"} {
 		w := writer{render: render, id: id}
@@ -65,7 +66,7 @@ func (s *Syntax) Form(template string, render Render, ends []string) *Form {
 	return nil
 }
 
-// thoughtIn are the marks of the thoughts that a template shows.
+// thoughtIn returns the marks around a thought that a template shows.
 func (s *Syntax) thoughtIn(template string) (marks [2]string) {
 	if s.channels != nil {
 		return s.channels.thought
@@ -78,14 +79,14 @@ func (s *Syntax) thoughtIn(template string) (marks [2]string) {
 	return marks
 }
 
-// writer has a template write calls of functions that no template knows.
+// writer renders, with a template, calls of functions that no template knows.
 type writer struct {
 	render Render
 	id     string // format of ids, from a name and a number
 	plain  string // an answer without calls
 }
 
-// The names and values that are looked for in what it writes, with keys in the order of the alphabet.
+// The names and values that are looked for in the rendered text, with keys in alphabetical order.
 const (
 	callee, another = "qqfunction", "qqsecond"
 	keyA, valueA    = "qqfirst", "qqvalue"
@@ -93,7 +94,8 @@ const (
 	keyC, valueC    = "qqsum", "90817263"
 )
 
-// nameFirst finds calls whose arguments stand before the name (Mistral Nemo): a name says what arguments may be.
+// nameFirst finds calls whose arguments stand before the name (Mistral Nemo); they are rewritten to have the name
+// first, since it decides which arguments are allowed.
 var nameFirst = regexp.MustCompile(`("\w+": )(\{"` + keyA + `"[^{}]*\}|\{\})(, )("\w+": )"(` + callee + `|` + another + `)"`)
 
 // call renders calls, with arguments or without.
@@ -157,7 +159,7 @@ func (w *writer) form() *Form {
 	return f
 }
 
-// general takes the ids out of a text that have no names in them.
+// general replaces ids without names in them by Letters.
 func (w *writer) general(text string) string {
 	for i, name := range [...]string{callee, another} {
 		if id := fmt.Sprintf(w.id, name, i); !strings.Contains(id, name) {
@@ -196,7 +198,7 @@ func (f *Form) object(rest, next, last string) bool {
 	return true
 }
 
-// numberedAs is a text of the first call, in which the number is marked that it has and the second call's has not.
+// numberedAs is a text of the first call, with Digit in place of the one number in which the second call differs.
 func numberedAs(first, second string) string {
 	for i := range first {
 		if first[i] == '0' && first[:i]+"1"+first[i+1:] == second {
@@ -206,7 +208,7 @@ func numberedAs(first, second string) string {
 	return first
 }
 
-// elements looks for arguments that stand one by one.
+// elements looks for arguments that are written one by one.
 func (f *Form) elements(rest, next, last string, w *writer) bool {
 	e := &Elements{}
 	var ok [6]bool

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// named are calls of a name between two marks, and arguments as an object.
+// named is the syntax of calls that are a name between two marks, and arguments as an object.
 type named struct {
 	open, mid, end string
 	quote          string                            // of strings in the arguments, beside those of JSON
@@ -39,7 +39,7 @@ type namedCall struct {
 	at    int // what comes next
 	value value
 	any   bool
-	lost  bool // the arguments went wrong: the rest, up to the end, is nothing
+	lost  bool // the arguments could not be read: the rest, up to the end mark, is dropped
 }
 
 // maxName bounds the names of functions, in bytes.

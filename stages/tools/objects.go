@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// objects are calls that are objects of JSON, one after another or in a list: a key holds the name, another the
-// arguments, in any order, or the only key is the name.
+// objects is the syntax of calls that are JSON objects, one after another or in a list: one key holds the name and
+// another the arguments, in any order, or the only key is the name.
 type objects struct {
 	keyIsName bool
 	known     bool // only names of tools that the request has: nothing else marks these calls
@@ -32,7 +32,7 @@ func (o *objects) begin(p *Parser) (call, verdict) {
 
 func (*objects) texts() []string { return nil }
 
-// object is one that is being read.
+// object is a call that is being read.
 type object struct {
 	form     *objects
 	at       int // what comes next
@@ -40,7 +40,7 @@ type object struct {
 	key      string
 	value    value
 	text     []byte // of the value or key, as JSON
-	told     int    // bytes of text that were told as arguments
+	told     int    // bytes of text that were reported as arguments
 	name, id string
 	begun    bool
 	args     []byte // complete, before the name is known
@@ -191,7 +191,8 @@ func (o *object) valueDone(p *Parser) verdict {
 	return yes
 }
 
-// setName tells of the call, unless its id may still come: then the arguments do.
+// setName reports the call. Where only arguments tell a call from other objects that have a name, it waits for
+// these.
 func (o *object) setName(p *Parser, name string) bool {
 	if o.form.known && !p.tools.has(name) {
 		return false
@@ -209,7 +210,7 @@ func (o *object) tell(p *Parser) {
 	p.begin(o.name, o.id)
 }
 
-// tellArguments tells those that are complete, once the name is known.
+// tellArguments reports arguments that are complete, once the name is known.
 func (o *object) tellArguments(p *Parser) {
 	if !o.begun || o.args == nil {
 		return

@@ -16,7 +16,7 @@ const (
 	Arguments      // more of the arguments of a call, a piece of an object of JSON
 )
 
-// Part is a piece of an answer.
+// Part is a typed piece of an answer.
 type Part struct {
 	Kind  Kind
 	Index int    // of the call, from 0
@@ -31,7 +31,7 @@ type Parser struct {
 	syntax *Syntax
 	tools  *Set
 	parts  []Part
-	text   []byte // of parts, one after the other
+	text   []byte // the texts of parts, one after the other
 	held   []byte // not yet understood
 	final  bool   // nothing comes after what is held
 
@@ -40,12 +40,12 @@ type Parser struct {
 	section *section // the section of calls that we are in
 	call    call     // the call that we are in
 	raw     []byte   // of the section so far, until it is known to hold a call
-	sure    bool     // it does
-	lost    bool     // what a call of it said went wrong: the rest of the section is markup
+	sure    bool     // the section is known to hold a call
+	lost    bool     // a call in the section could not be read: the rest of the section is dropped
 	calls   int
 
 	blank   []byte // white space that belongs to a text only if more of it comes
-	aside   []byte // the same, of the text that a thought interrupts
+	aside   []byte // the same, for the text that a thought interrupts
 	fresh   bool   // white space that comes next separates, and belongs to nothing
 	visible bool   // the answer's text has begun
 }
@@ -56,17 +56,17 @@ type call interface {
 	step(p *Parser) verdict
 }
 
-// verdict is what a step found.
+// verdict is the outcome of reading a little more.
 type verdict uint8
 
 const (
 	wait verdict = iota // more text decides
-	yes                 // it is one, or it is read to its end
-	no                  // it is none
+	yes                 // what was looked for is there, or is read to its end
+	no                  // it is not there
 )
 
-// Parser begins to read an answer. tail is how the prompt ends, behind all that others said: templates may end it
-// within a thought or a heading.
+// Parser begins to read an answer. tail is the end of the prompt, behind the last message that is not the model's:
+// templates may end it within a thought or a heading.
 func (s *Syntax) Parser(tail string, tools *Set) *Parser {
 	p := &Parser{syntax: s, tools: tools}
 	last := -1
@@ -87,13 +87,14 @@ func (s *Syntax) Parser(tail string, tools *Set) *Parser {
 	return p
 }
 
-// Apart says that what comes next is a thought, or the heading of a message: no part of what is answered.
+// Apart says whether what comes next is a thought, or the heading of a message: no part of the answer itself.
 func (p *Parser) Apart() bool { return p.Thinks() || p.channel != nil && p.channel.heading }
 
-// Thinks says that what comes next is a thought.
+// Thinks says whether what comes next is a thought.
 func (p *Parser) Thinks() bool { return p.think != nil || p.channel != nil && p.channel.thought }
 
-// Opened is what a section of calls began with, its mark included, as long as it is not certain that it is one.
+// Opened returns the text of a section of calls so far, its mark included, while it is not certain that it holds
+// calls.
 func (p *Parser) Opened() (text []byte, ok bool) {
 	if p.section == nil || p.sure || p.section.bare {
 		return nil, false
@@ -101,7 +102,7 @@ func (p *Parser) Opened() (text []byte, ok bool) {
 	return append(bytes.Clone(p.raw), p.held...), true
 }
 
-// Closes is the mark that ends the thought that comes next; "": there is none, or it has no such mark.
+// Closes is the mark that ends the present thought; "": there is no thought, or no such mark.
 func (p *Parser) Closes() string {
 	if p.think == nil {
 		return ""
@@ -156,8 +157,8 @@ func (p *Parser) End() []Part {
 	return p.parts
 }
 
-// Cut ends an answer as End does that was cut short. Where there are tools, what is not understood by then is left out:
-// it would have become a mark, a call or more of its arguments. forced: nothing but calls was to come.
+// Cut ends an answer that was cut short. Other than with End, where there are tools, what is not understood by then
+// is left out: it would have become a mark, a call or more of its arguments. forced: nothing but calls was to come.
 func (p *Parser) Cut(forced bool) []Part {
 	likeText := p.section != nil && !p.sure && p.section.bare && !forced // nothing but its form says that it is a call
 	if likeText || !p.tools.Some() {
@@ -186,7 +187,7 @@ func (p *Parser) step() (more bool) {
 	return p.scan()
 }
 
-// scan passes text or a thought on, up to the next mark.
+// scan passes on text or a thought, up to the next mark.
 func (p *Parser) scan() bool {
 	for at := range p.held {
 		rest := p.held[at:]
@@ -327,7 +328,7 @@ func (p *Parser) between() bool {
 	return p.leave()
 }
 
-// drop passes over what is left of a section, or of the answer where nothing ends it.
+// drop skips the rest of a section, or of the answer if nothing ends the section.
 func (p *Parser) drop(end string) bool {
 	at := bytes.Index(p.held, []byte(end))
 	if at < 0 {
@@ -349,7 +350,7 @@ func (p *Parser) leave() bool {
 	return true
 }
 
-// sectionClose ends the section that we are in, where something does.
+// sectionClose is the mark that ends the present section; "": none.
 func (p *Parser) sectionClose() string {
 	if p.section == nil {
 		return ""
@@ -385,7 +386,7 @@ func (p *Parser) starts(text string) verdict {
 	return no
 }
 
-// begin tells of a call; from here on nothing is taken back.
+// begin reports that a call begins; from here on the section is not given back as text.
 func (p *Parser) begin(name, id string) {
 	p.sure = true
 	if p.think != nil || !p.visible || p.channel != nil {
@@ -395,14 +396,14 @@ func (p *Parser) begin(name, id string) {
 	p.calls++
 }
 
-// arguments tells of more arguments of the last call.
+// arguments reports more arguments of the last call.
 func (p *Parser) arguments(text []byte) {
 	if len(text) > 0 {
 		p.add(Arguments, p.calls-1, nil, text)
 	}
 }
 
-// say tells of text or a thought, but for white space around it.
+// say reports text or a thought, without white space around it.
 func (p *Parser) say(text []byte) {
 	if len(text) == 0 {
 		return
@@ -426,7 +427,7 @@ func (p *Parser) say(text []byte) {
 	p.blank = append(p.blank, text[len(bare):]...)
 }
 
-// add tells of text before and after, with the part before it where they say one thing.
+// add reports before and after as one part, joined to the part before it if that is of the same kind and call.
 func (p *Parser) add(kind Kind, index int, before, after []byte) {
 	from := len(p.text)
 	p.text = append(append(p.text, before...), after...)

@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// Render makes text of a conversation, {"messages": […], "tools": […]}, as a chat template has it.
+// Render renders a conversation, {"messages": […], "tools": […]}, with a chat template.
 type Render func(conversation string) (string, error)
 
-// Shown is the syntax of a template: that of the families whose marks are in it, or else what the template writes when
-// it is given calls. A template that writes none, or calls in a form that no reading here has, shows thoughts alone.
+// Shown is the syntax of a template: that of the families whose marks are in it, or else one read from what the
+// template writes when it is given calls. If it writes none, or in a form that cannot be read here, only thoughts
+// are read.
 func Shown(template string, render Render) *Syntax {
 	s := For(template)
 	if s.channels != nil {
@@ -29,7 +30,7 @@ func Shown(template string, render Render) *Syntax {
 	return s
 }
 
-// What the probe says. No template has these words of its own.
+// The texts of the probe: no template has these words of its own.
 const (
 	probeText  = "⁂words⁂"
 	probeName  = "qqfunction"
@@ -39,7 +40,7 @@ const (
 	probeValue = "qqvalue"
 )
 
-// probe is a conversation whose answer holds calls of these names, or is the text.
+// probe is a conversation whose answer is calls of these names; of none, it is probeText.
 func probe(names ...string) string {
 	type object = map[string]any
 	answer := object{"role": "assistant", "content": probeText}
@@ -83,7 +84,8 @@ func derive(render Render) (*Syntax, bool) {
 	return first.syntax()
 }
 
-// between is the part of a text that another has not: what both begin and end with is cut off, but no mark is cut.
+// between is the part of a text that differs from another: the beginning and the end that both have are cut off, but
+// marks stay whole.
 func between(text, other string) string {
 	n := 0
 	for n < min(len(text), len(other)) && text[n] == other[n] {
@@ -156,7 +158,7 @@ func objectAt(text string) (object map[string]any, n int) {
 	return object, int(d.InputOffset())
 }
 
-// keys learns the keys of the name and the arguments.
+// keys finds the keys under which an object has the name and the arguments.
 func (s *sighting) keys(object map[string]any, name string) bool {
 	if inner, ok := object["function"].(map[string]any); ok {
 		object = inner
@@ -181,7 +183,7 @@ func (s *sighting) keys(object map[string]any, name string) bool {
 	return s.nameKey != "" && s.argsKey != ""
 }
 
-// part tells the marks of each call from those around all, by what stands between two.
+// part separates the marks of each call from those around all calls, by what stands between two calls.
 func (s *sighting) part(two string) {
 	if len(two) < s.length {
 		return
@@ -201,7 +203,7 @@ func (s *sighting) part(two string) {
 	s.close, s.after = strings.TrimPrefix(s.after, own), own
 }
 
-// common is what two texts end with, or begin with, in whole marks.
+// common is what two texts both end with (end), or begin with, in whole marks.
 func common(a, b string, end bool) string {
 	n, most := 0, min(len(a), len(b))
 	if end {
@@ -224,7 +226,7 @@ func common(a, b string, end bool) string {
 	return text
 }
 
-// syntax is what was seen, as the parser reads it.
+// syntax makes the parser's syntax from what was seen.
 func (s *sighting) syntax() (*Syntax, bool) {
 	out := &Syntax{}
 	for _, t := range usualThinks { // an empty thought may come first
@@ -285,7 +287,7 @@ func numbered(mark string) func(raw string) (name, id string) {
 	}
 }
 
-// skip names marks around sections.
+// skip adds marks that are dropped.
 func (s *Syntax) skip(marks ...string) {
 	for _, m := range marks {
 		if m != "" {

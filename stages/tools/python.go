@@ -2,7 +2,7 @@ package tools
 
 import "bytes"
 
-// python are calls as Python writes them: name(key=value, …).
+// python is the syntax of calls as Python writes them: name(key=value, …).
 type python struct {
 	known bool // only names of tools that the request has
 }

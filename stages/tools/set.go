@@ -11,40 +11,40 @@ import (
 type Tool struct {
 	Name       string
 	Parameters string // JSON Schema of its arguments; "": it takes none
-	Strict     bool   // its arguments are kept to that
+	Strict     bool   // its arguments must keep to Parameters
 }
 
-// Choice is the functions that an answer may call, and must. Nobody changes it.
+// Choice is which functions an answer may call, and whether it must. Nobody changes it.
 type Choice struct {
 	List   []Tool
 	Must   bool   // the answer is a call, or several; their arguments are kept to the schemas
-	Only   string // with Must: of this one; "": any
+	Only   string // with Must: the tool to call; "": any
 	Single bool   // at most one call
 	Free   bool   // unless it is firm, calls may name any tool, with any arguments
 }
 
-// Binds says that some of what an answer says may be bound: calls name tools of the list, and their arguments are as
-// the schemas want them, as far as these can be kept.
+// Binds says whether the answer may have to be constrained: calls name tools of the list, and their arguments keep
+// to the schemas as far as a grammar can express them.
 func (c *Choice) Binds() bool { return c.Firm() || len(c.List) > 0 && !c.Free }
 
-// Firm says that an answer that cannot be bound is none.
+// Firm says whether the request fails if the answer cannot be constrained.
 func (c *Choice) Firm() bool {
 	return c.Must || slices.ContainsFunc(c.List, func(t Tool) bool { return t.Strict })
 }
 
-// Set is the tools of a request. The nil Set is one that nobody told: any name may be a tool's.
+// Set is the tools of a request. The nil Set is that of a request whose tools are unknown: any name may be a tool's.
 type Set struct {
 	names  []string
 	fields map[string]schema // by name: of the arguments
 }
 
-// schema is the part of a JSON Schema that decides what a text is.
+// schema is the part of a JSON Schema that decides which type a text of an argument has.
 type schema struct {
 	known any
 	root  any
 }
 
-// NewSet is the set of some tools; of none, it is one in which nothing is called.
+// NewSet makes the set of some tools; an empty list gives a set in which nothing may be called.
 func NewSet(list []Tool) (*Set, error) {
 	s := &Set{fields: map[string]schema{}}
 	for _, t := range list {
@@ -85,7 +85,7 @@ func ParseSet(data []byte) (*Set, error) {
 	return s, nil
 }
 
-// Some says that there may be calls.
+// Some says whether calls are possible.
 func (s *Set) Some() bool { return s == nil || len(s.names) > 0 }
 
 func (s *Set) has(name string) bool { return s == nil || slices.Contains(s.names, name) }
@@ -132,7 +132,7 @@ func (s schema) items() schema {
 	return s.at(m["items"])
 }
 
-// types lists what a value may be; nil if nothing is said.
+// types lists the JSON types that a value may have; nil if the schema does not say.
 func (s schema) types() []string {
 	looked := 0
 	all := s.among(&looked)

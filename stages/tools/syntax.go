@@ -12,7 +12,7 @@ type Syntax struct {
 	skips    []string // marks that mean nothing to a reader
 	channels *channels
 
-	marks []mark // all of these
+	marks []mark // the marks of all of these
 	first [256]bool
 }
 
@@ -20,7 +20,7 @@ type Syntax struct {
 type think struct {
 	open, close string
 	anywhere    bool // also behind text of the answer
-	solid       bool // a call within is only thought of
+	solid       bool // a call within is part of the thought
 }
 
 // section is a part of an answer that holds calls.
@@ -39,7 +39,7 @@ type body interface {
 	texts() []string
 }
 
-// mark is a text that means something.
+// mark is a text with a meaning in an answer: it begins a section of calls, begins or ends a thought, or is dropped.
 type mark struct {
 	text    string
 	section *section
@@ -84,7 +84,7 @@ func (s *Syntax) index() *Syntax {
 	return s
 }
 
-// Thoughtless is the syntax in which thoughts are text, marks and all.
+// Thoughtless is the syntax in which thoughts are read as text, with their marks.
 func (s *Syntax) Thoughtless() *Syntax {
 	out := &Syntax{sections: s.sections, skips: s.skips, channels: s.channels}
 	return out.index()

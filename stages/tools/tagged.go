@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// tag is a mark with something in it: a name between open and mid, then whatever it says beside, up to end.
+// tag is a mark with a name in it, between open and mid, and then attributes, up to end.
 type tag struct{ open, mid, end string }
 
-// tagged are calls whose arguments are elements, each a key and a text.
+// tagged is the syntax of calls whose arguments are elements, each with a key and a text.
 type tagged struct {
 	call      tag // without mid, the name ends at white space or a <
 	callClose string
@@ -55,10 +55,10 @@ type taggedCall struct {
 	name   string
 	fields int
 	key    string
-	said   string // beside the key
+	said   string // attributes behind the key
 	text   []byte // of a value, where it is needed whole
-	open   bool   // the value is a string, and its quote is told
-	first  bool   // nothing of it was read
+	open   bool   // the value is a string, and its opening quote was reported
+	first  bool   // nothing of the value was read
 	close  string
 	object *namedCall
 }
@@ -92,7 +92,7 @@ func (c *taggedCall) step(p *Parser) verdict {
 	}
 }
 
-// until finds what stands between two marks at the beginning of what is held, without taking it.
+// until returns the text between two marks at the beginning of what is held, without taking it.
 func (p *Parser) until(open, mid string, most int) (text string, v verdict) {
 	rest := p.held[len(open):]
 	at := bytes.Index(rest, []byte(mid))

@@ -2,14 +2,14 @@ package expertcache
 
 import "math"
 
-// fit is a linear fit by least squares that forgets slowly.
+// fit is a linear regression by least squares, in which older observations count less.
 type fit struct {
-	products [terms][terms]float64 // of terms
-	targets  [terms]float64        // of terms and what they should give
+	products [terms][terms]float64 // sums of products of two terms
+	targets  [terms]float64        // sums of products of a term and the target
 	weights  [terms]float64
 }
 
-// begin expects of the future what usual makes of the averages, as strongly as some observations would.
+// begin starts from the weights usual, as if some observations had confirmed them.
 func (f *fit) begin() {
 	const strength = 1
 	for i, w := range usual {
@@ -26,7 +26,7 @@ func (f *fit) add(x *[terms]float64, y float64) {
 	}
 }
 
-// solve finds the weights by Cholesky's method, and then lets all that was observed count a little less.
+// solve finds the weights by Cholesky decomposition, and then lets all earlier observations count a little less.
 func (f *fit) solve() {
 	const keep, ridge = 0.999, 1e-3
 	var c [terms][terms]float64

@@ -40,7 +40,7 @@ func ParseKind(name string) (Kind, error) {
 type Policy struct {
 	kind    Kind
 	layers  []layer
-	reuse   *reuse    // of Ours
+	reuse   *reuse    // nil for other policies than Ours
 	scratch []float64 // by expert
 }
 
@@ -53,10 +53,10 @@ type layer struct {
 	number  int       // of the last arrival
 	again   []int     // by expert: when last used since it arrived; 0: it was not
 	future  [][]int   // by expert: the times of its uses that are to come; Belady
-	prices  []float64 // by expert: what it costs to bring; nil: all the same. Ours
+	prices  []float64 // by expert: what it costs to bring; nil: all cost the same. Only Ours uses them
 }
 
-// New makes a policy for layers of so many experts. Belady needs Foresee, too.
+// New makes a policy for layers of so many experts each. Belady needs Foresee, too.
 func New(kind Kind, experts []int) *Policy {
 	p := &Policy{kind: kind, layers: make([]layer, len(experts))}
 	for i, n := range experts {
@@ -69,7 +69,7 @@ func New(kind Kind, experts []int) *Policy {
 	return p
 }
 
-// Foresee tells Belady which experts a layer will use, time after time.
+// Foresee tells Belady which experts a layer will use each time that it is computed.
 func (p *Policy) Foresee(l int, uses [][]int32) {
 	x := &p.layers[l]
 	x.future = make([][]int, len(x.used))
@@ -80,11 +80,12 @@ func (p *Policy) Foresee(l int, uses [][]int32) {
 	}
 }
 
-// Price says what it costs to bring each expert of a layer, of which all cost the same else: those that wait in memory
-// come sooner than those on disk. Ours keeps what is worth most then; the others do not care.
+// Price sets what it costs to bring each expert of a layer; without it all cost the same. Experts that wait in
+// memory come sooner than those on disk. Only Ours takes prices into account.
 func (p *Policy) Price(l int, prices []float64) { p.layers[l].prices = prices }
 
-// Touch says which experts the rows of a step chose, each once: before any of them arrives for the step.
+// Touch records which experts the rows of a step chose, each one once. It is called before any of them arrives for
+// the step.
 func (p *Policy) Touch(l int, experts []int32) {
 	x := &p.layers[l]
 	x.time++
@@ -103,18 +104,18 @@ func (p *Policy) Touch(l int, experts []int32) {
 	}
 }
 
-// Arrive says that an expert has a slot, or will have as soon as it is read.
+// Arrive records that an expert has a slot, or will have it as soon as it is read.
 func (p *Policy) Arrive(l, expert int) {
 	x := &p.layers[l]
 	x.number++
 	x.arrived[expert], x.again[expert] = x.number, 0
 }
 
-// Leave says that it has none any more.
+// Leave records that an expert has no slot any more.
 func (p *Policy) Leave(l, expert int) { p.layers[l].arrived[expert] = 0 }
 
-// Victim is which of some experts that have slots leaves first; there is at least one. Of equals it is the one that
-// came last: then the others stay, and are there when their turn comes again.
+// Victim is the expert that leaves first, of some that have slots; there is at least one. Of equals it is the one
+// that arrived last: then the others stay, and are there when their turn comes again.
 func (p *Policy) Victim(l int, among []int32) int {
 	x, worth, best := &p.layers[l], p.worths(l, among), 0
 	for i, e := range among {
@@ -125,7 +126,7 @@ func (p *Policy) Victim(l int, among []int32) int {
 	return int(among[best])
 }
 
-// worths orders experts: the one of the least leaves. The slice is valid until the next call.
+// worths gives each of some experts a number: the one with the least leaves. The slice is valid until the next call.
 func (p *Policy) worths(l int, among []int32) []float64 {
 	worth := p.scratch[:len(among)]
 	if p.kind == Ours {
@@ -144,7 +145,7 @@ func (p *Policy) worths(l int, among []int32) []float64 {
 	return worth
 }
 
-// worth is that of an expert for policies that do not measure reuse.
+// worth is the number of an expert for policies that do not measure reuse.
 func (x *layer) worth(k Kind, e int32) float64 {
 	switch k {
 	case LFU:
@@ -160,8 +161,8 @@ func (x *layer) worth(k Kind, e int32) float64 {
 	return float64(x.used[e])
 }
 
-// segmented is when an expert was used last, and much more if that was since it arrived and others did not follow it
-// to fill half of the slots.
+// segmented is the worth of an expert in SLRU: when it was last used; and much more if it was used since it arrived,
+// unless as many experts as half of the slots were used again later than it.
 func (x *layer) segmented(e int) float64 {
 	const protected = 1 << 40
 	if x.again[e] == 0 {

@@ -1,48 +1,48 @@
 package expertcache
 
-// reuse measures how much an expert's past says of its future. Of each expert it keeps how often it was used, in
-// several averages that forget at different speeds, and how often it followed upon each of the others. Which of these
-// tell most depends on the text and the model: now and then it writes down what it has of a layer, waits for the first
-// use of each expert, and fits by least squares how soon that came to what it had written down. What is worth keeping
-// is what the fit expects soonest.
+// reuse predicts an expert's next use from its past. Of each expert it keeps how often it was used, in several
+// averages that forget at different speeds, and how often it followed each of the others. Which of these terms tell
+// most depends on the text and the model. So now and then it samples the terms of a layer's experts, waits for the
+// first use of each expert, and fits by least squares how soon that came to the terms. Those experts are worth
+// keeping whose use the fit expects soonest.
 //
-// So experts of lasting popularity are told from those in fashion, and from those of a cycle that just were used and
-// will not be soon.
+// So experts of lasting popularity are told from those that are popular for a while, and from those that come round
+// in a cycle: these were just used, and will not be soon.
 type reuse struct {
 	layers []measures
-	turn   int // of the layer that is written down next
+	turn   int // the layer that is sampled next
 	fit    fit
 }
 
-// memories is how many averages there are, memory by how much of each is left after a time.
+// memories is the number of averages; memory is, for each, how much of it is left after one time.
 const memories = 4
 
 var memory = [memories]float64{0.9, 0.97, 0.99, 0.998}
 
-// usual is how much each term tells, as long as little was observed.
+// usual is the weight of each term as long as little was observed.
 var usual = [terms]float64{0.1, 0.2, 0.3, 0.4, follows: 0.7, constant: 0}
 
 const (
-	follows  = memories // how likely it is after what was used last
-	constant = memories + 1
+	follows  = memories     // term: succession.likely
+	constant = memories + 1 // term: 1
 	terms    = memories + 2
 
-	horizon = 12  // times that the first use is waited for
-	sooner  = 0.8 // what a use is worth, of one that comes a time sooner
+	horizon = 12  // times that a first use is waited for
+	sooner  = 0.8 // what a first use is worth, as a share of one that comes a time sooner
 	most    = 1e100
 )
 
-// measures are those of a layer's experts, and what is waited for.
+// measures are what is known of one layer's experts, and the sample whose first uses are waited for.
 type measures struct {
-	of     [][memories]float64 // averages, but for full: uses do not fade, each one counts more than those before
-	use    [memories]float64   // what one counts now; below most
-	full   [memories]float64   // what an expert would have that was always used
-	weight [memories]float64   // of averages, in what is expected
-	follow float64             // of what follows
+	of     [][memories]float64 // by expert: averages times full. Uses do not fade: each one counts more than those before
+	use    [memories]float64   // what a use counts now; below most
+	full   [memories]float64   // what of would be for an expert that is always used
+	weight [memories]float64   // weights of the averages in the fit, over full
+	follow float64             // weight of what follows
 	after  succession
-	past   [][terms]float64 // as they were written down
-	worth  []float64        // of the first use since, by expert; 0: there was none
-	left   int              // times to wait; 0: nothing is written down
+	past   [][terms]float64 // by expert: terms, as they were sampled
+	worth  []float64        // by expert: worth of the first use since; 0: there was none
+	left   int              // times to wait; 0: there is no sample
 	first  float64          // what a first use is worth now
 }
 
@@ -99,7 +99,7 @@ func (m *measures) count(experts []int32) {
 	}
 }
 
-// terms sets x to what an expert's past is now.
+// terms sets x to the present terms of an expert.
 func (m *measures) terms(e int, x *[terms]float64) {
 	for i := range memories {
 		x[i] = m.of[e][i] / m.full[i]
@@ -107,7 +107,7 @@ func (m *measures) terms(e int, x *[terms]float64) {
 	x[follows], x[constant] = m.after.likely(e), 1
 }
 
-// wait goes on with what was written down, and gives it to the fit when the horizon is reached.
+// wait records first uses since the sample was taken, and gives the sample to the fit when the horizon is reached.
 func (m *measures) wait(f *fit, experts []int32) {
 	if m.left == 0 {
 		return
@@ -125,7 +125,7 @@ func (m *measures) wait(f *fit, experts []int32) {
 	f.solve()
 }
 
-// expect sets worth to an order of some experts by how soon they will be used.
+// expect sets worth to numbers that order some experts by how soon they will be used: more is sooner.
 func (r *reuse) expect(l int, among []int32, worth []float64) {
 	m := &r.layers[l]
 	w := m.weight
@@ -136,11 +136,11 @@ func (r *reuse) expect(l int, among []int32, worth []float64) {
 	m.after.add(worth, among, m.follow)
 }
 
-// rare is what is expected of an expert that is hardly ever used: it may be.
+// rare is the least worth of an expert: one that was hardly ever used may still be.
 const rare = 0.01
 
-// certain makes of an order how soon each use is expected, at a time: where prices differ, it counts by how much one is
-// sooner than another. As long as little was observed of a layer, all are expected about alike.
+// certain turns the order of expect into estimates of how soon each use comes: where prices differ, the size of a
+// difference counts as well. As long as little was observed of a layer, all are nearly equal.
 func (r *reuse) certain(time, experts int, worth []float64) {
 	sum := 0.0
 	for i := range worth {

@@ -1,21 +1,21 @@
 package expertcache
 
-// succession counts which experts of a layer are used soon after which.
+// succession counts which experts of a layer are used soon after which. A time is one computation of the layer.
 type succession struct {
 	time    int
 	last    []int         // by expert: when it was used last; 0: never
-	recent  [soon][]int32 // what was used at the last times: by time modulo soon
-	counts  [][]uint16    // by expert, and by one that was used soon after it: how often
-	times   []uint16      // by expert: how often that was looked for
-	shares  []float64     // by expert of the last time: what one of its counts tells
+	recent  [soon][]int32 // experts used at the last times: by time modulo soon
+	counts  [][]uint16    // [a][e]: how often e was used soon after a
+	times   []uint16      // by expert a: how often its successors were counted
+	shares  []float64     // by expert of the last time: the weight of one of its counts
 	present []int32       // experts of the last time
 	sooner  []int32       // scratch
 }
 
 const (
-	soon    = 4    // times
-	limit   = 1024 // of times: then they count half
-	unknown = 1    // times without anything after, that are taken to have been
+	soon    = 4    // how many times later still counts as soon
+	limit   = 1024 // of succession.times: then all counts of the expert are halved
+	unknown = 1    // times that an expert is taken to have been used before, with no successors
 )
 
 func newSuccession(experts int) succession {
@@ -31,7 +31,7 @@ func newSuccession(experts int) succession {
 	return s
 }
 
-// touch says what was used, each once.
+// touch records the experts that were used, each one once.
 func (s *succession) touch(experts []int32) {
 	s.time++
 	for _, e := range experts {
@@ -46,7 +46,7 @@ func (s *succession) touch(experts []int32) {
 	}
 }
 
-// count looks at what followed what was used some times ago.
+// count counts the successors of the experts that were used some times ago.
 func (s *succession) count() {
 	first := s.recent[s.time%soon]
 	if len(first) == 0 {
@@ -72,7 +72,7 @@ func (s *succession) count() {
 	}
 }
 
-// likely is how often an expert was used soon after those of the last time.
+// likely estimates how likely an expert is used soon after those of the last time.
 func (s *succession) likely(expert int) (sum float64) {
 	for i, a := range s.present {
 		sum += float64(float64(s.counts[a][expert]) * s.shares[i])
@@ -80,7 +80,7 @@ func (s *succession) likely(expert int) (sum float64) {
 	return sum
 }
 
-// add adds that of some experts, times a weight, to sums.
+// add adds to sums what likely gives for some experts, times a weight.
 func (s *succession) add(sums []float64, among []int32, weight float64) {
 	for i, a := range s.present {
 		counts, share := s.counts[a], weight*s.shares[i]

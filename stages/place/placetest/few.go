@@ -1,4 +1,4 @@
-// Package placetest makes plans that no machine would need: with hardly any slots, so that small models stream.
+// Package placetest makes plans for tests: with hardly any slots, so that even small models stream.
 //
 // Only tests import it.
 package placetest
@@ -15,8 +15,8 @@ type Few struct {
 	Piece int64 // bytes of a piece of the head; 0: as usual
 }
 
-// Plan changes a plan, which was made with all weights resident. Of a plan for two devices, what the host computes with
-// is streamed.
+// Plan changes a plan that was made with all weights resident. In a plan for two devices, only what the host
+// computes with is streamed.
 func (f Few) Plan(p *ir.Bound, m *place.Model) {
 	p.Piece, m.Piece = f.Piece, f.Piece
 	m.Layout.Slots = [][]int{}

@@ -1,9 +1,9 @@
 package predict
 
-// remembered is how many tokens are remembered: those whose numbers leave the same rest share a place.
+// remembered is how many tokens are remembered: those whose ids are equal modulo it share a place.
 const remembered = 4096
 
-// times is how many choices of a token are.
+// times is how many choices are remembered of each token: the last one and the one before.
 const times = 2
 
 // memory is what layers chose for tokens the last times.
@@ -29,7 +29,7 @@ func (m *memory) at(token int32, l, time int) []uint16 {
 	return m.chosen[int(token)%remembered*m.size+m.from[l]+time*m.used[l]:][:m.used[l]]
 }
 
-// recall is what a layer chose for a token at the last time, 0, or before: experts plus one.
+// recall is what a layer chose for a token at the last time (0) or the time before (1): experts plus one.
 func (m *memory) recall(token int32, l, time int) []uint16 {
 	if token < 0 || m.tokens[int(token)%remembered] != token+1 {
 		return nil

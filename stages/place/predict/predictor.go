@@ -6,10 +6,10 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// Layer is one with experts.
+// Layer is a layer with experts: how many, and how many a row uses.
 type Layer struct{ Experts, Used int }
 
-// MaxRows is how many rows a step has at most of which experts are guessed: many rows need nearly all.
+// MaxRows is how many rows a step has at most for which experts are guessed: many rows need nearly all.
 const MaxRows = 8
 
 // source is what a guess is made from.
@@ -17,8 +17,8 @@ type source int
 
 const (
 	byTokens source = iota // what the layer chose for them before
-	byEarly                // and scores of the stream that the layer before takes in
-	byLate                 // that it leaves
+	byEarly                // and the scores of the residual stream that the layer before takes in
+	byLate                 // and the scores of the residual stream that it leaves
 	sources
 )
 
@@ -32,22 +32,22 @@ const (
 	terms
 )
 
-// usual is how much they tell as long as nothing was learned.
+// usual is the weight of each term as long as nothing was learned.
 var usual = [sources][terms]float64{
 	byTokens: {-3.5, -1, 3.5, 2.3, 0},
 	byEarly:  {-1.8, -0.6, 2, 1.2, 3},
 	byLate:   {-1.5, -0.6, 1.5, 0.9, 4},
 }
 
-// rate is how fast it learns.
+// rate is the learning rate.
 const rate = 0.05
 
-// What chances are for.
+// Thresholds of chances.
 const (
-	least           = 0.06      // an expert is brought from here on, if guesses are never in the way
-	most            = 0.6       // and from here on at least, if they are
-	dearer, cheaper = 1.1, 0.95 // that bound, with each guess that was in the way or right
-	keep            = 0.015     // and does not leave from here on
+	least           = 0.06      // an expert is brought above this chance, if guesses are never in the way
+	most            = 0.6       // and above this one, if they often are
+	dearer, cheaper = 1.1, 0.95 // factors of that threshold, with each guess that was in the way, or right
+	keep            = 0.015     // an expert does not leave above this chance
 	reach           = 2         // layers that are looked ahead
 )
 
@@ -55,7 +55,7 @@ const (
 type Predictor struct {
 	layers []layer
 	next   int     // the first layer that has not chosen
-	worth  float32 // from which chance on an expert is brought
+	worth  float32 // the chance above which an expert is brought
 	tokens []int32 // of the step's rows
 	memory memory
 }
@@ -66,7 +66,7 @@ type layer struct {
 	scores  [sources][]int8 // [rows][experts] of the step, if it has them
 	has     [sources]bool
 	chances []float32 // by expert
-	stale   bool      // they are of a step, or of scores, before
+	stale   bool      // chances were computed before the newest step or scores
 	chosen  [2][]bool // scratch: what the memory has of a row
 	now     []bool    // scratch: what a row chose
 }
@@ -88,8 +88,8 @@ func New(layers []Layer) *Predictor {
 	return p
 }
 
-// Begin says which tokens the rows of the next step are; one below 0 is not known. Of steps of more than MaxRows rows
-// nothing is guessed.
+// Begin starts a step with the tokens of its rows; a token below 0 is not known. Nothing is guessed for steps of
+// more than MaxRows rows.
 func (p *Predictor) Begin(tokens []int32) {
 	p.tokens = p.tokens[:0]
 	if len(tokens) <= MaxRows {
@@ -102,8 +102,8 @@ func (p *Predictor) Begin(tokens []int32) {
 	}
 }
 
-// Scores says what the router of a layer makes of the stream that the layer before it takes in, or, late, leaves: the
-// margins of the rows, [rows][experts].
+// Scores sets the scores that a layer's router gives to the residual stream as the layer before it takes it in, or,
+// late, leaves it: margins by row and expert, in units of backend.MarginUnit.
 func (p *Predictor) Scores(l int, isLate bool, margins []int8) {
 	x, s := &p.layers[l], byEarly
 	if isLate {
@@ -115,8 +115,8 @@ func (p *Predictor) Scores(l int, isLate bool, margins []int8) {
 	}
 }
 
-// Next is the expert that is to be brought next: of the first layer that has one worth it, the likeliest that has no
-// slot yet.
+// Next is the expert that is to be brought next: in the first layer that has one above the threshold, the likeliest
+// one without a slot.
 func (p *Predictor) Next(has func(l, expert int) bool) (l, expert int, ok bool) {
 	if len(p.tokens) == 0 {
 		return 0, 0, false
@@ -135,11 +135,11 @@ func (p *Predictor) Next(has func(l, expert int) bool) (l, expert int, ok bool) 
 	return 0, 0, false
 }
 
-// Wrong says that something was being read on a guess when its layer chose others, and Right that what was guessed was
-// chosen. So fewer guesses are made the more often they are in the way.
+// Wrong records that a guess was still being read when its layer chose other experts. The more often guesses are in
+// the way, the fewer are made.
 func (p *Predictor) Wrong() { p.worth = min(most, p.worth*dearer) }
 
-// Right is the opposite of Wrong.
+// Right records that a guessed expert was chosen.
 func (p *Predictor) Right() { p.worth = max(least, p.worth*cheaper) }
 
 // Keeps says whether an expert is likely enough in this step to keep its slot when another one is brought.
@@ -166,7 +166,7 @@ func (p *Predictor) chances(l int) []float32 {
 	return x.chances
 }
 
-// best is the source that tells most.
+// best is the available source that tells most.
 func (x *layer) best() source {
 	for s := byLate; s > byTokens; s-- {
 		if x.has[s] {
@@ -213,8 +213,8 @@ func (x *layer) score(s source, row, e int) float64 {
 
 func chance(sum float64) float64 { return 1 / (1 + math.Exp(-sum)) }
 
-// Learn says what the rows of the step chose in a layer, [rows][used], -1 where there are fewer, and which experts were
-// there without a guess. Of the layer nothing is to be guessed any more.
+// Learn records what the rows of the step chose in a layer, [rows][used], -1 where there are fewer, and which
+// experts were there without a guess. After that nothing is guessed for the layer in this step.
 func (p *Predictor) Learn(l int, chosen []int32, there []bool) {
 	x := &p.layers[l]
 	p.next = l + 1
@@ -239,7 +239,8 @@ func (p *Predictor) Learn(l int, chosen []int32, there []bool) {
 	}
 }
 
-// learn has the weights of a source go some way towards what would have told better what x.now has.
+// learn moves the weights of a source by one step of gradient descent (logistic regression) towards what the row
+// chose, x.now.
 func (x *layer) learn(s source, row int, isKnown bool, there []bool) {
 	w := &x.weights[s]
 	for e, chosen := range x.now {

@@ -2,13 +2,13 @@ package replay
 
 import "slices"
 
-// A drive brings what it is asked for piece by piece, so that what is needed overtakes what is only likely to be.
+// drive brings what it is asked for piece by piece, so that what is needed overtakes what is only guessed.
 type drive struct {
-	speed  float64 // bytes a second
-	free   float64 // when it is done with the piece at hand
-	asked  []*read // in the order in which they were
-	guess  *read   // one at a time, while nothing is asked; nil: none
-	likely func() *read
+	speed  float64      // bytes a second
+	free   float64      // when it is done with the piece at hand
+	asked  []*read      // in the order in which they were asked for
+	guess  *read        // what is read while nothing is asked for; nil: nothing
+	likely func() *read // the next guess; nil: none
 }
 
 // read is something on its way.
@@ -17,11 +17,12 @@ type read struct {
 	left          float64 // bytes
 	piece         float64
 	landed        bool
-	fills         bool    // nobody has asked for it
+	fills         bool    // it fills a free slot: no layer has asked for it
 	at            float64 // when it landed
 }
 
-// mostPiece is how much is read at once, fewest in how many pieces an expert comes: its matrices lie apart.
+// mostPiece is the bytes that are read at once, at most; fewest the number of pieces of an expert, at least: its
+// matrices lie apart.
 const (
 	mostPiece = 1 << 20
 	fewest    = 3
@@ -31,14 +32,14 @@ func newRead(layer, expert int, bytes float64) *read {
 	return &read{layer: layer, expert: expert, left: bytes, piece: min(mostPiece, bytes/fewest)}
 }
 
-// ask has something read, after what was asked for before, from a time on at the earliest.
+// ask queues a read behind those asked for before; it begins at now at the earliest.
 func (d *drive) ask(r *read, now float64) *read {
 	d.work(now)
 	d.asked = append(d.asked, r)
 	return r
 }
 
-// need makes a guess that is on its way something that is asked for.
+// need makes a guess that is being read a read that is asked for.
 func (d *drive) need(r *read) {
 	if r == d.guess {
 		d.guess = nil
@@ -46,7 +47,7 @@ func (d *drive) need(r *read) {
 	}
 }
 
-// work has it work until a time. Guesses begin only while nothing is asked.
+// work lets the drive read until a time. Guesses begin only while nothing is asked for.
 func (d *drive) work(until float64) {
 	for d.free < until {
 		if len(d.asked) == 0 && d.guess == nil {
@@ -59,7 +60,7 @@ func (d *drive) work(until float64) {
 	}
 }
 
-// finish has it work until something has landed, and says when that was.
+// finish lets the drive read until something has landed, and returns when that was.
 func (d *drive) finish(r *read) float64 {
 	for !r.landed {
 		d.piece()
@@ -67,7 +68,7 @@ func (d *drive) finish(r *read) float64 {
 	return r.at
 }
 
-// piece reads the next one.
+// piece reads the next piece.
 func (d *drive) piece() {
 	r := d.guess
 	if len(d.asked) > 0 {

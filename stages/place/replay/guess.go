@@ -1,6 +1,6 @@
 package replay
 
-// begins has the step begin: what is looked ahead to is its first layer.
+// begins starts a step: experts are guessed for its first layer.
 func (r *replay) begins(s *Step) {
 	r.drive.work(r.now)
 	r.at, r.next = s, 0
@@ -14,7 +14,7 @@ func (r *replay) begins(s *Step) {
 	}
 }
 
-// chose tells what is known when a layer has chosen its experts: what is looked ahead to is the next one.
+// chose tells the predictor what a layer has chosen: now experts are guessed for the next one.
 func (r *replay) chose(i int) {
 	r.next = i + 1
 	r.forsake(i)
@@ -29,7 +29,8 @@ func (r *replay) chose(i int) {
 	r.scores(i+1, false)
 }
 
-// forsake gives up what is being read for a layer that has not chosen it: there is something better to read.
+// forsake gives up the guess that is being read, if it is for a layer that has not chosen it: there is something
+// better to read.
 func (r *replay) forsake(i int) {
 	g, l := r.drive.guess, &r.layers[i]
 	if g == nil || g.layer != i || g.fills || in(r.at.Chosen[i], int32(g.expert)) {
@@ -44,7 +45,7 @@ func (r *replay) forsake(i int) {
 	l.count--
 }
 
-// scores are what the router of a layer makes of the stream, if the trace has it.
+// scores gives the predictor the scores of a layer's router, if the trace has them.
 func (r *replay) scores(i int, late bool) {
 	if r.guess == nil || r.at.Foreseen == nil || i >= len(r.layers) {
 		return
@@ -96,7 +97,8 @@ func (r *replay) keeps(i int, expert int32) bool {
 	return in(r.at.Chosen[i], expert)
 }
 
-// fill is what a free slot is for while the drive has nothing else to do, as tiers.Residency has it; nil: nothing.
+// fill returns a read that fills a free slot while the drive has nothing else to do, by the same rule as
+// tiers.Residency; nil: none.
 func (r *replay) fill() *read {
 	if !r.Fill {
 		return nil

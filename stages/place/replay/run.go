@@ -26,7 +26,7 @@ var prefetchNames = [...]string{None: "none", Predicted: "ours", Oracle: "oracle
 
 func (p Prefetch) String() string { return prefetchNames[p] }
 
-// ParsePrefetch finds one by its name.
+// ParsePrefetch finds a kind of prefetching by its name.
 func ParsePrefetch(name string) (Prefetch, error) {
 	for p := None; int(p) < len(prefetchNames); p++ {
 		if prefetchNames[p] == name {
@@ -40,28 +40,29 @@ func ParsePrefetch(name string) (Prefetch, error) {
 type Setting struct {
 	Policy   expertcache.Kind
 	Prefetch Prefetch
-	Slots    int   // of each layer; 0: as the budget has it
-	Weights  int64 // bytes; 0: everything is resident, but for what Slots says
-	Disk     float64
+	Slots    int     // of each layer; 0: as the budget has it
+	Weights  int64   // bytes; 0: everything is resident, but for what Slots says
+	Disk     float64 // bytes a second
 	Memory   float64 // bytes a second that are computed from
 
-	// Kept is how many experts of each layer wait in the program's memory, to be copied to slots on a device by Bus, in
-	// bytes a second. The others are on disk, and cost as much more as a plan has it. 0: all are.
+	// Kept is how many experts of each layer wait in the program's memory, to be copied to slots on a device by Bus,
+	// in bytes a second. The others are on disk, and their prices are those of a plan (place.Price). 0: all are on
+	// disk.
 	Kept int
 	Bus  float64
 	Lead float64 // seconds that the drive has to fill slots before the first step
-	Fill bool    // it does so then, and while it has nothing else to do
+	Fill bool    // the drive fills free slots before the first step, and whenever it has nothing else to do
 
 	blind bool // the policy is told no prices
 }
 
-// Result is what came of it.
+// Result is the outcome of a replay.
 type Result struct {
-	Hits    int     // uses of experts that found them there, or on their way
-	Misses  int     // that had to ask for them
+	Hits    int     // uses of experts that were there, or on their way
+	Misses  int     // uses of experts that had to be asked for
 	Bytes   int64   // read from disk
-	Copied  int64   // likewise, by Bus
-	Waited  float64 // seconds that computing waited for either
+	Copied  int64   // copied by Bus
+	Waited  float64 // seconds that computing waited for disk or bus
 	Seconds float64
 	Tokens  float64 // a second
 }
@@ -81,13 +82,13 @@ type replay struct {
 	result         Result
 	guess          *predict.Predictor // of Predicted
 	at             *Step
-	next           int     // the layer that is looked ahead to
+	next           int     // the layer for which experts are guessed
 	among, missing []int32 // scratch
 }
 
-// layer is what is in the slots of one.
+// layer is the slots of one layer.
 type layer struct {
-	reads   []*read // by expert: nil: it has no slot
+	reads   []*read // by expert; nil: it has no slot
 	guessed []bool  // by expert: its slot is a guess that was not used yet
 	there   []bool  // scratch
 	count   int
@@ -155,7 +156,7 @@ func newReplay(t *Trace, s Setting, share *place.Share) *replay {
 	return r
 }
 
-// price tells the policy what experts cost that are not on disk.
+// price tells the policy what it costs to bring each expert, where some wait in memory.
 func (r *replay) price() {
 	if r.Kept == 0 || r.blind {
 		return
@@ -190,7 +191,7 @@ func (r *replay) step(s *Step) {
 	}
 }
 
-// layer has the experts of a layer read that are not there, and computes: first what is there.
+// layer runs one layer: the experts that are not there are read, and those that are there are computed first.
 func (r *replay) layer(s *Step, i int) {
 	r.drive.work(r.now)
 	l, chosen := &r.layers[i], s.Chosen[i]
@@ -242,7 +243,7 @@ func (r *replay) layer(s *Step, i int) {
 	r.scores(i+1, true)
 }
 
-// wait lets time pass until something is there.
+// wait lets time pass until an expert, or a dense group, is there.
 func (r *replay) wait(until float64) {
 	if until > r.now {
 		r.result.Waited += until - r.now

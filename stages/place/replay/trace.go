@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/place/predict"
 )
 
-// Trace is what a replay needs of a recorded one.
+// Trace is what a replay needs of a token trace.
 type Trace struct {
 	Sizes place.Sizes
 	Steps []Step
@@ -23,18 +23,18 @@ type Trace struct {
 type Step struct {
 	Rows     int
 	Chosen   [][]int32
-	Foreseen *Foreseen // nil: of none of its rows the token is known, or they are many
+	Foreseen *Foreseen // nil: the tokens of its rows are not known, or there are too many rows
 }
 
-// Foreseen is what guesses of a step are made from, and learn from.
+// Foreseen is what the guesses of a step are made from, and learned from.
 type Foreseen struct {
 	Tokens  []int32     // of the rows
 	ByRow   [][]int32   // by layer: [rows][used], -1 where there are fewer
 	Margins [2][][]int8 // early and late, by layer: [rows][experts]; nil: there are none
 }
 
-// Load takes what a replay needs out of a trace. Steps whose experts were not all recorded are left out; a trace that
-// was cut off is taken as far as it goes.
+// Load reads what a replay needs from a trace. Steps whose experts were not all recorded are left out; of a trace
+// that was cut off, what there is is taken.
 func Load(r *tokentrace.Reader) (*Trace, error) {
 	t := &Trace{Sizes: place.Sizes{Vectors: r.Model.Vectors, Dense: r.Model.Dense}}
 	for _, l := range r.Model.Layers {
