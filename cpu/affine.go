@@ -1,6 +1,6 @@
 package cpu
 
-// affineOp is w·x + b, either of which may be nil; one value is for all features.
+// affineOp is w·x + b. Either may be nil, and either may be a single value for all features.
 type affineOp struct {
 	out, x place
 	w, b   []float32

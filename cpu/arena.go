@@ -2,7 +2,7 @@ package cpu
 
 import "unsafe"
 
-// arena is memory that is given away piece by piece.
+// arena is memory that is handed out piece by piece.
 type arena struct{ left []float32 }
 
 func (a *arena) take(n int) []float32 {

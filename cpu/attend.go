@@ -8,23 +8,24 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// attention reads the paged cache. For a row, every block of 64 positions is a softmax of its own; blocks are merged
-// in order into stretches of 8, anchored at position 0, and these in order into the whole. How many rows are computed
-// together, and whether stretches are computed at once, therefore never shows (laws RowAlone and ChunkFree).
+// attention reads the paged cache. For a row, every block of 64 positions has a softmax of its own; blocks are merged
+// in order into stretches of 8, anchored at position 0, and stretches in order into the whole. So results do not depend
+// on how many rows are computed together, or on whether stretches are computed in parallel (laws RowAlone and
+// ChunkFree).
 type attention struct {
 	ex         *execution
 	args       *ir.AttendArgs
 	cache      *cache
-	store      *storeOp // nil: the cache is filled
-	rows       int      // of a span, for a KV head, most
+	store      *storeOp // nil: another layer stores the rows
+	rows       int      // most rows of a span that a chunk computes for a KV head
 	q, out     place
 	headsPerKV int       // query heads of each
 	sinks      []float32 // by query head; nil: none
 	split      *split
-	sealing    *sealing // nil: blocks stay as they are
+	sealing    *sealing // nil: the format seals no blocks
 }
 
-// end is behind the last position that a row at pos of a span sees.
+// end is the position after the last one that a row at pos of a span sees.
 func (a *attention) end(span *backend.Span, pos int) int {
 	if a.args.Both {
 		return span.Pos + span.Rows
@@ -66,7 +67,7 @@ func (a *attention) run(worker, chunk int) {
 	a.finish(q, c)
 }
 
-// partial is where a split chunk leaves its result.
+// partial is the memory for the result of a chunk that computes one stretch.
 func (a *attention) partial(c *attendChunk) softmax {
 	p, n, stride := &a.split.partials, a.count(c), a.cache.stride
 	return softmax{
@@ -154,7 +155,7 @@ func (a *attention) weigh(worker int, c *attendChunk, v *view) error {
 	for i := range queries {
 		row := (*[backend.BlockSize]float32)(scores[i*backend.BlockSize:])
 		r := c.row + v.r0 + i%v.queries/a.headsPerKV
-		// Of what the rows see together a row takes its own part: scores outside become −∞, weights 0.
+		// A row sees only a part of what the rows together see: scores outside become −∞, weights 0.
 		pos := span.Pos + r
 		mask(row, max(0, a.first(pos)-first), min(backend.BlockSize, a.end(span, pos)-first))
 		q.block.top[i], q.block.sum[i] = isa.SoftMax(row)
@@ -166,7 +167,7 @@ func (a *attention) weigh(worker int, c *attendChunk, v *view) error {
 	return nil
 }
 
-// append stores K and V of a head in position block b, those of the chunk's rows that are in it, if that was left to
+// append stores K and V of a head in position block b, for the chunk's rows in that block, if storeOp left that to
 // attention: no other chunk reads them.
 func (a *attention) append(worker int, c *attendChunk, head, b int) error {
 	span := &a.ex.step.Spans[c.span]

@@ -6,18 +6,18 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// split is how attention is spread over workers in the running step. Layers use the same memory one after another.
+// split is how the running step's attention is divided over workers. Layers use the same memory one after another.
 type split struct {
 	chunks   []attendChunk
 	merges   []merge // splitMerges
 	claimed  int     // merges in use
-	partials softmax // what chunks of one stretch leave, by query
+	partials softmax // results of chunks of one stretch, by query
 }
 
-// stretch is the number of blocks that are merged first: the grain in which a single row is split over workers.
+// stretch is the number of blocks that are merged first: a single row is divided over workers at these borders.
 const stretch = 8
 
-// Splitting is for few rows; more than these are work enough as they are.
+// Spans of many queries have enough chunks without being divided by stretches.
 const (
 	splitMerges  = 64
 	splitQueries = 2048 // of all stretches
@@ -29,18 +29,18 @@ const (
 	attendChunksPerWorker = 4
 )
 
-// attendChunk is what a worker claims: some rows of a span for one KV head, or one row for several, over all stretches
-// or over one. Its queries are rows times query heads of the KV heads; those of one KV head lie together.
+// attendChunk is what a worker claims: some rows of a span for one KV head, or one row for several KV heads, over all
+// stretches or one. Its queries are rows times query heads of the KV heads; those of one KV head lie together.
 type attendChunk struct {
 	span        int
 	head, heads int // KV heads
 	row, rows   int // of the span
 	stretch     int // −1: all
-	merge       int // of a split one
-	slot        int // of a split one: its first query in partials
+	merge       int // of a chunk of one stretch: its index among the merges
+	slot        int // of a chunk of one stretch: its first query in partials
 }
 
-// merge counts the chunks of a span and its heads that are not done; the last one merges what they left.
+// merge counts the unfinished chunks of a span's divided heads; the worker of the last one merges their results.
 type merge struct {
 	left     atomic.Int32
 	from, to int // chunks
@@ -85,7 +85,7 @@ func (a *attention) together(rows int) int {
 	return max(1, min(headsTogether/a.headsPerKV, each))
 }
 
-// divide makes a chunk of every stretch of one, and returns the first free slot.
+// divide makes a chunk for every stretch of c, and returns the first free slot.
 func (a *attention) divide(c attendChunk, from, to, slot int) int {
 	c.merge = a.split.claimed
 	a.split.claimed++
@@ -104,17 +104,17 @@ func (a *attention) divide(c attendChunk, from, to, slot int) int {
 // count is the number of queries of a chunk.
 func (a *attention) count(c *attendChunk) int { return c.rows * c.heads * a.headsPerKV }
 
-// view is what the rows [r0, r1) of a chunk see of a position block, some of it each.
+// view is the part of a position block that rows [r0, r1) of a chunk see; each row sees some of it.
 type view struct {
-	cache   *cache // where they find it
+	cache   *cache // that holds the block
 	block   int
 	r0, r1  int
 	head    int // the chunk's first one in the cache
-	queries int // of one KV head; if the chunk has several heads, it has one row
+	queries int // per KV head; a chunk of several heads has one row
 	lo, hi  int // positions of the block that some row sees
 }
 
-// seeing is the rows of a chunk that see some of position block b; pos is the position of its row 0.
+// seeing returns the rows of a chunk that see some of position block b; pos is the position of its row 0.
 func (a *attention) seeing(c *attendChunk, b, pos int) (r0, r1 int) {
 	first := b * backend.BlockSize
 	r0, r1 = max(0, first-pos), c.rows
@@ -127,7 +127,7 @@ func (a *attention) seeing(c *attendChunk, b, pos int) (r0, r1 int) {
 	return r0, r1
 }
 
-// view is what some rows of a chunk see of position block b in a cache.
+// view returns what some rows of a chunk see of position block b, in a cache.
 func (a *attention) view(c *attendChunk, rows *view, b, pos int) view {
 	first, span := b*backend.BlockSize, &a.ex.step.Spans[c.span]
 	return view{
@@ -137,7 +137,7 @@ func (a *attention) view(c *attendChunk, rows *view, b, pos int) view {
 	}
 }
 
-// next is the head that is read after position block b of a chunk.
+// next is the head (block and KV head) that is read after position block b of a chunk.
 func (a *attention) next(q *queries, c *attendChunk, b int) int {
 	span := &a.ex.step.Spans[c.span]
 	last := (a.end(span, span.Pos+c.row+c.rows-1) - 1) / backend.BlockSize

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir/live"
 )
 
-// bind makes segments of phases whose memory is there.
+// bind builds segments from phases; the memory of values and weights is there.
 func (m *model) bind(p *ir.Bound, l *layout, phases [][]live.Phase) {
 	b := binder{m: m, p: p, layout: l, known: map[live.Prepared]*kernels.Acts{}}
 	for i := range p.Segments {
@@ -20,13 +20,13 @@ func (m *model) bind(p *ir.Bound, l *layout, phases [][]live.Phase) {
 	m.borders = l.borders()
 }
 
-// binder turns phases into runners that know their memory.
+// binder turns phases into runners that hold references to their memory.
 type binder struct {
 	m      *model
 	p      *ir.Bound
 	layout *layout
 	known  map[live.Prepared]*kernels.Acts
-	ropes  []*ropeTable // without repetition
+	ropes  []*ropeTable // each distinct table once
 }
 
 func (b *binder) segment(s *ir.Segment, phases []live.Phase) segment {
@@ -50,7 +50,7 @@ func (b *binder) segment(s *ir.Segment, phases []live.Phase) segment {
 	return seg
 }
 
-// divides says whether a phase has work for each of several groups.
+// divides says whether a phase has separate work for each of several groups.
 func divides(m *model, ph *live.Phase) bool {
 	return ph.Kind == live.Experts || ph.Kind == live.Products && len(ph.Items) == 1 &&
 		len(m.weights[ph.Items[0].Node.W].parts) > 1
@@ -149,7 +149,7 @@ func (b *binder) op(it *live.Item) rowOp {
 	panic(fmt.Sprintf("cpu: %s is no operation on rows", n.Op))
 }
 
-// end adds what the last segment owes its caller: finite logits, or vectors, in the step's memory.
+// end adds the checks and copies of the last segment's result: finite logits, or vectors, in the step's memory.
 func (b *binder) end() {
 	if !b.layout.leaves() {
 		return // somebody else computes the head, or there is none
@@ -187,7 +187,7 @@ func (b *binder) prepare(it *live.Item) rowOp {
 	return &quantizeOp{in: in, acts: b.acts(it.Input), what: what}
 }
 
-// readers names the first product that reads a prepared value.
+// readers names the first product that reads a prepared value, for messages.
 func (b *binder) readers(it *live.Item) string {
 	for s := range b.p.Segments {
 		for i := range b.p.Segments[s].Nodes {
@@ -218,7 +218,7 @@ func (b *binder) input(v ir.Value, w ir.Ref) live.Prepared {
 	return live.Prepared{Value: v, Form: liveForm(kernels.FormOf(b.p.Types[w]))}
 }
 
-// acts describes the input of products: the blocks that quantizeOp fills, or the value itself.
+// acts describes the input of products: blocks that quantizeOp fills, or the float32 value itself.
 func (b *binder) acts(input live.Prepared) *kernels.Acts {
 	if a := b.known[input]; a != nil {
 		return a
@@ -254,7 +254,7 @@ func (b *binder) attention(n *ir.Node) *attention {
 	return x
 }
 
-// store is nil for a node that attends to what another one stored.
+// store is the storeOp of a node; nil if it attends to what another one stored.
 func (b *binder) store(n *ir.Node) *storeOp {
 	if len(n.In) == 1 {
 		return nil
@@ -276,7 +276,7 @@ func (b *binder) product(ph *live.Phase) *linear {
 	return l
 }
 
-// products adds those of a node, by group.
+// products adds the products of a node, one for each group.
 func (b *binder) products(l *linear, n *ir.Node) {
 	w, bias, row := &b.m.weights[n.W], b.vector(n.B), 0
 	for i, part := range w.parts {
@@ -310,7 +310,7 @@ func (b *binder) rope(n *ir.Node, out, x place) *ropeOp {
 	return &ropeOp{out: out, x: x, args: n.RoPE, table: b.ropeTable(n.RoPE, b.vector(n.W))}
 }
 
-// ropeTable finds the table of the same angles, or makes one.
+// ropeTable returns the table of the same angles, or makes one.
 func (b *binder) ropeTable(a *ir.RoPEArgs, divisors []float32) *ropeTable {
 	for _, t := range b.ropes {
 		if slices.Equal(t.args.Freq, a.Freq) && slices.Equal(t.args.Axes, a.Axes) && t.args.Mscale == a.Mscale &&
@@ -327,7 +327,7 @@ func (b *binder) ropeTable(a *ir.RoPEArgs, divisors []float32) *ropeTable {
 	return t
 }
 
-// experts binds a pass.
+// experts binds a pass of an Experts.
 func (b *binder) experts(ph *live.Phase) runner {
 	n, it := ph.Items[0].Node, &ph.Items[0]
 	e := n.Experts
@@ -359,7 +359,7 @@ func (b *binder) combine(n *ir.Node, out, weights place) rowOp {
 		before: n.Experts.Before}
 }
 
-// slots is where a pass leaves rows: those of a row of the step lie side by side.
+// slots is the memory for rows that a pass leaves; those of one row of the step lie side by side.
 func (b *binder) slots(n *ir.Node, buf *live.Buffer) slots {
 	rows, _ := b.layout.bytes(buf)
 	return slots{b.m.scratch[buf.Offset:][:rows/4], buf.Width / n.Experts.Used}

@@ -7,8 +7,8 @@ import (
 )
 
 // cache is K and V of one attention layer, [block][KV head] of two small matrices: K transposed, [KDim][64 positions],
-// and V, [64 positions][stride]. Both are the right operand of a product (vec.Product); how their elements lie is a
-// form's business. A head's number in all blocks, block·KVHeads + head, says where it begins.
+// and V, [64 positions][stride]. Both are the right operand of a product (vec.Product); the form decides how their
+// elements lie. A head is numbered over all blocks, block·KVHeads + head, which gives its offset.
 type cache struct {
 	ir.KVLayer
 	format backend.Format
@@ -16,16 +16,16 @@ type cache struct {
 	keys   keys
 	values values
 	memory []byte
-	scales []float32 // [block][KV head] of those of K, then those of V
+	scales []float32 // [block][KV head]: scales of K, then of V
 
-	// Sizes of one head in one block. They are asked for at each product, and forms are interfaces.
+	// Sizes of one head in one block, kept here since each product needs them and forms are interfaces.
 	keyBytes, head    int // bytes of K, and of both
 	keyScales, scaled int // scales of K, and of both
 
-	open *cache // in whose blocks rows are stored until they are full; itself where nothing is sealed
+	open *cache // the cache of open blocks; itself where nothing is sealed
 }
 
-// newCache is a cache of full blocks and, where the format seals, one of open ones.
+// newCache is a cache of full blocks and, if the format seals, with another one of open blocks.
 func newCache(l ir.KVLayer, f backend.Format) *cache {
 	c := &cache{KVLayer: l, format: f, stride: (l.VDim + vec.Lanes - 1) &^ (vec.Lanes - 1)}
 	c.keys, c.values = keysOf(f.K.Kept(), l.KDim), valuesOf(f.V.Kept(), l.VDim, c.stride)
@@ -40,7 +40,7 @@ func newCache(l ir.KVLayer, f backend.Format) *cache {
 	return c
 }
 
-// parts are the cache, and that of its open blocks if it has another one.
+// parts are the cache, and the cache of its open blocks if there is another one.
 func (c *cache) parts() []*cache {
 	if c.open == c {
 		return []*cache{c}
@@ -48,12 +48,12 @@ func (c *cache) parts() []*cache {
 	return []*cache{c, c.open}
 }
 
-// key is where K of a head begins, and value where V does.
+// key is the offset of K of a head, and value that of V.
 func (c *cache) key(head int) int { return head * c.head }
 
 func (c *cache) value(head int) int { return c.key(head) + c.keyBytes }
 
-// size is the bytes of blocks, and those of their scales.
+// size is the bytes of blocks, and of their scales.
 func (c *cache) size(blocks int) (elements, scales int) {
 	heads := blocks * c.KVHeads
 	return c.key(heads), 4 * heads * c.scaled
@@ -68,7 +68,8 @@ func (c *cache) heldValue(head int) held {
 	return held{c.memory[c.value(head):c.key(head+1)], c.scales[head*c.scaled+c.keyScales:]}
 }
 
-// from is the memory from a place on, or, behind the end, the last of it: what is read ahead at the end of the cache.
+// from is the memory from an offset on; past the end it is the last few bytes, for reading ahead at the end of the
+// cache.
 func (c *cache) from(at int) []byte { return c.memory[min(at, len(c.memory)-vec.Lanes*4):] }
 
 // store keeps K and V of a head at a position of its block.
@@ -77,8 +78,8 @@ func (c *cache) store(isa vec.ISA, w *workspace, head, at int, key, value []floa
 	c.values.store(isa, w, c.heldValue(head), at, value)
 }
 
-// scores are those of n queries, from the given one on, with K of a head, in q.scores from row on: those of the
-// positions below hi and some after them. What is at ahead is read next.
+// scores computes the scores of n queries, from the given one on, with K of a head, into q.scores from row on: for the
+// positions below hi and some after them. What lies at ahead is read next.
 func (c *cache) scores(isa vec.ISA, q *queries, first, row, n, head, hi, ahead int) {
 	q.first = first
 	q.product = vec.Product{
@@ -88,8 +89,8 @@ func (c *cache) scores(isa vec.ISA, q *queries, first, row, n, head, hi, ahead i
 	c.keys.multiply(isa, q, &q.product, c.heldKey(head), c.from(ahead))
 }
 
-// add adds up V of the positions [lo, hi) of a head, by the weights of n queries in q.scores from row on, in the
-// same rows of q.block. What is at ahead is read next.
+// add sums V of the positions [lo, hi) of a head, weighted for n queries by q.scores from row on, into the same rows of
+// q.block. What lies at ahead is read next.
 func (c *cache) add(isa vec.ISA, q *queries, row, n, head, lo, hi, ahead int) {
 	weights := q.scores[row*backend.BlockSize:][:n*backend.BlockSize]
 	q.product = vec.Product{

@@ -97,7 +97,7 @@ func (o *softCapOp) row(ex *execution, _, r int) error {
 	return nil
 }
 
-// rowsOp gathers: row r of the output is that of the r-th wanted row.
+// rowsOp gathers wanted rows: row r of the output is the r-th wanted row.
 type rowsOp struct{ out, x place }
 
 func (o *rowsOp) row(ex *execution, _, r int) error {
@@ -160,7 +160,7 @@ func activate(a ir.Act, x float32) float32 {
 	panic(fmt.Sprintf("cpu: %s has no formula", a))
 }
 
-// quantizeOp prepares a row for products with quantised weights.
+// quantizeOp quantises a row for products with quantised weights.
 type quantizeOp struct {
 	in   place
 	acts *kernels.Acts
@@ -174,7 +174,7 @@ func (o *quantizeOp) row(ex *execution, _, r int) error {
 	return nil
 }
 
-// finiteOp checks what goes on as it is.
+// finiteOp checks that a row is finite, where it is used as float32.
 type finiteOp struct {
 	in   place
 	what string

@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/kvcode"
 )
 
-// codedKeys is K in codes of few bits, rotated. Queries are rotated and brought to bytes once for all blocks; their
-// products with codes are whole numbers.
+// codedKeys is K in codes of few bits, rotated. Queries are rotated and rounded to bytes once for all blocks; their
+// products with codes are integers.
 type codedKeys struct {
 	unscaled
 	vec.CodedKeys
@@ -46,8 +46,8 @@ func (k *codedKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, in held, n
 	k.Multiply(isa, p.C, q.coded[q.first*k.QueryBytes():], p.Rows, in.block, next)
 }
 
-// codedValues is V in codes. Its sums stay rotated until all blocks are added up; weights are brought to words for each
-// block.
+// codedValues is V in codes, rotated. Sums over V are rotated back when all blocks are added; weights are rounded to
+// 16-bit words for each block.
 type codedValues struct {
 	unscaled
 	vec.CodedValues
@@ -94,7 +94,7 @@ func encode(isa vec.ISA, w *workspace, code kvcode.Code, r *kvcode.Rotation, row
 	return codes, scales
 }
 
-// decode gives a block's rows back.
+// decode decodes the rows of a block.
 func decode(code kvcode.Code, r *kvcode.Rotation, rows []float32, unpack func([]byte, []uint16)) {
 	dim := len(rows) / backend.BlockSize
 	each := code.Scales(dim)

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir/live"
 )
 
-// compile plans every segment, takes the memory and binds the work to it.
+// compile plans every segment, allocates memory and binds the phases to it.
 func compile(d *device, p *ir.Bound, c backend.Config) (backend.Model, error) {
 	if err := c.Check(p, d.Traits()); err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ func (c *convolution) run(worker, chunk int) {
 	c.store(before, span, from, n)
 }
 
-// load takes the channels [from, from+n) of the positions before a span from the state.
+// load copies the channels [from, from+n) of the positions before a span out of the state.
 func (c *convolution) load(before []float32, span *backend.Span, from, n int) {
 	if span.Pos == 0 {
 		clear(before)
@@ -62,7 +62,7 @@ func (c *convolution) load(before []float32, span *backend.Span, from, n int) {
 	}
 }
 
-// input is the channels of row i of a span, or of one before it.
+// input is the channels of row i of a span; for i below 0, of a position before the span.
 func (c *convolution) input(before []float32, span *backend.Span, i, from, n int) []float32 {
 	if i < 0 {
 		return before[(i+c.w.cols-1)*n:][:n]
@@ -70,7 +70,8 @@ func (c *convolution) input(before []float32, span *backend.Span, i, from, n int
 	return c.ex.at(&c.x, span.Row+i)[from:][:n]
 }
 
-// store leaves in each block the inputs of the last positions before its end, or that of the span's kept rows.
+// store writes to each block the inputs of the last positions before the block's end, or before the end of the span's
+// kept rows.
 func (c *convolution) store(before []float32, span *backend.Span, from, n int) {
 	for i, kept := 0, span.Kept(); i < kept; {
 		end := min(kept, i+backend.BlockSize-(span.Pos+i)%backend.BlockSize)

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settle lets the calling thread run on one hardware thread of each core only: two workers on one core would share
-// its vector units. The kernel chooses among these cores, so that a worker can move away from a busy neighbour, or
-// from worker 0, which is placed nowhere. Where that cannot be arranged the thread stays as it is.
+// settle lets the calling thread run only on the first hardware thread of each core: two workers on one core would
+// share its vector units. The kernel chooses among these cores, so that a worker can move away from a busy neighbour,
+// or from worker 0, whose thread is not restricted. On failure the thread stays unrestricted.
 func settle() {
 	var allowed unix.CPUSet
 	if unix.SchedGetaffinity(0, &allowed) != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// dispatch says where rows meet experts in the running step. A slot is one row at one of its experts; slots are sorted
-// by expert, then by row, so that an expert's rows lie together. Layers use the same memory one after another.
+// dispatch says which rows each expert computes in the running step. A slot is one row at one of its experts; slots are
+// sorted by expert, then by row, so that an expert's rows lie together. Layers use the same memory one after another.
 type dispatch struct {
 	first  []int32 // by expert, and one more: its first slot
 	next   []int32 // by expert: a cursor
@@ -20,19 +20,19 @@ type dispatch struct {
 // expertChunk is what a worker claims: tiles [from, to) of an expert's matrices for all of its rows.
 type expertChunk struct{ expert, from, to int }
 
-// outputs is a chunk's part of a row of results.
+// outputs is the part of a row of results that the chunk computes.
 func (c *expertChunk) outputs(y []float32) []float32 {
 	return y[c.from*kernels.TileRows : c.to*kernels.TileRows]
 }
 
-// unpackRows is what reading and unpacking a tile costs, in rows that it is multiplied by: roughly.
+// unpackRows is about what reading and unpacking a tile costs, as a number of rows that are multiplied by it.
 const unpackRows = 4
 
-// gatherBytes is the size of a worker's copy of an expert's rows of activations: they stay in L2.
+// gatherBytes bounds a worker's copy of an expert's rows of activations, so that it stays in L2.
 const gatherBytes = 256 << 10
 
-// expertShape is the largest that a program's experts need; rowBytes is of prepared activations, of heads with matrices
-// of their own, too.
+// expertShape is the largest mixture of a program. rowBytes is the largest row of prepared activations, including those
+// of heads with matrices of their own.
 type expertShape struct{ experts, used, rowBytes int }
 
 func shapeOfExperts(p *ir.Bound) (s expertShape) {
@@ -63,7 +63,7 @@ func rowBytes(f kernels.Form, cols int) int {
 	return f.RowBytes(cols)
 }
 
-// gathered is the number of rows that a worker gathers at once.
+// gathered is the number of rows that a worker gathers at a time.
 func (s expertShape) gathered() int {
 	if s.rowBytes == 0 {
 		return 0
@@ -118,8 +118,8 @@ func (d *dispatch) sort(ex *execution, weights *place, rows, used int) error {
 // slots are the slots of an expert.
 func (d *dispatch) slots(e int) (from, to int) { return int(d.first[e]), int(d.first[e+1]) }
 
-// divide cuts the experts that have rows into chunks of about the same work. A chunk takes the same tiles of every
-// stack: their matrices have the same number. Of experts that the running part has not, it takes none.
+// divide cuts the experts that have rows into chunks of about equal work. A chunk takes the same tiles of every stack,
+// as all have the same number of tiles. Experts whose groups are not in the running part are left out.
 func (d *dispatch) divide(ex *execution, stacks ...*stack) int {
 	d.chunks = d.chunks[:0]
 	total, bytes, tiles, groups := 0, 0, stacks[0].tiles(), stacks[0].groups

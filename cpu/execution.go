@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// execution is what the phases of a model share: the memory of values and workers, and the running step.
+// execution is what all phases of a model share: the memory of values and workers, and the running step.
 type execution struct {
 	device *device
 	config backend.Config
@@ -25,8 +25,8 @@ type execution struct {
 	pos    []int // by row
 	span   []int // by row
 	logits []float32
-	part   []bool // by group: whether the running part of a segment has it; nil: it is whole
-	again  bool   // it is not the segment's first part
+	part   []bool // by group: whether the running part has it; nil: the segment runs whole
+	again  bool   // this part is not the segment's first
 
 	failed  atomic.Bool
 	mu      sync.Mutex
@@ -37,36 +37,36 @@ type execution struct {
 type segment struct {
 	name    string
 	phases  []runner
-	before  int   // phases before those that parts repeat, each for its groups
-	parts   int   // how many these are; 0: the segment has one part
-	guarded bool  // it reads memory that may go away
+	before  int   // number of phases before those that are repeated for each part
+	parts   int   // number of the repeated phases; 0: the segment has one part
+	guarded bool  // it reads mapped memory that may become unreadable
 	ends    bool  // its rows are the wanted ones
-	route   place // where a route leaves the weights of experts
+	route   place // where a route writes the weights of experts
 	used    int   // most experts of a row; 0: it is no route
 
 	stream place      // the residual stream after it, or before it if it is a route
-	next   *foresight // of the route that comes next; nil: there is none, or it cannot be foreseen
+	next   *foresight // foresight of the next route; nil: there is none, or it cannot be foreseen
 }
 
-// takes says whether a group is part of what is running.
+// takes says whether the running part, or the whole segment, has a group.
 func (ex *execution) takes(group int) bool { return ex.part == nil || ex.part[group] }
 
 // runner is a phase whose work is split over workers.
 type runner interface {
 	task
-	// chunks prepares the phase for the running step and says into how many chunks it falls.
+	// chunks prepares the phase for the running step and returns its number of chunks.
 	chunks() int
 }
 
 // workspace is the memory of one worker.
 type workspace struct {
 	queries queries
-	halves  []uint16          // one head of K on its way into the cache
-	bytes   []int8            // or it
+	halves  []uint16          // one head of K on its way into the cache, in half precision
+	bytes   []int8            // the same, as int8
 	row     kernels.RowBuffer // of an embedding
 	strips  kernels.Strips    // of weights in place
 	choice  choice
-	state   []float32 // of a head, or of some channels, on its way
+	state   []float32 // of a head, or of some channels, during its computation
 
 	gathered     int       // rows that gatherFloats can hold
 	gatherFloats []float32 // prepared activations of an expert's rows
@@ -76,7 +76,7 @@ type workspace struct {
 	_            [64]byte
 }
 
-// place is where rows of float32 lie: in the scratch memory, or in the caller's logits.
+// place is where rows of float32 lie: at an offset in the scratch memory, or in the caller's logits.
 type place struct {
 	logits             bool
 	off, stride, width int // float32
@@ -104,7 +104,7 @@ func (ex *execution) rows(wanted bool) int {
 	return ex.step.Rows()
 }
 
-// place is where row r is on its axes.
+// place is the position of row r on each axis.
 func (ex *execution) place(r int) ir.Place {
 	span := &ex.step.Spans[ex.span[r]]
 	return span.Place(r - span.Row)

@@ -16,18 +16,18 @@ type slots struct {
 
 func (s *slots) row(slot int) []float32 { return s.data[slot*s.width:][:s.width] }
 
-// stack is the same matrix of all experts, and where its results go.
+// stack is one matrix of each expert, and where its results go.
 type stack struct {
 	ref    ir.Ref
 	w      []*kernels.Matrix // by expert
 	groups []int             // by expert
 	bias   []float32         // [experts][outputs]; nil: none
 	out    slots
-	joined bool // the matrices have rows of another stack, too
-	row    int  // the first of its own
+	joined bool // the matrices also hold the rows of another stack (gate and up)
+	row    int  // the first of this stack's rows
 }
 
-// tiles is the number of those of its own rows.
+// tiles is the number of tiles of its own rows.
 func (s *stack) tiles() int {
 	if s.joined {
 		return s.out.width / kernels.TileRows
@@ -35,7 +35,7 @@ func (s *stack) tiles() int {
 	return s.w[0].Tiles()
 }
 
-// multiply computes a chunk's outputs for the slots from slot on, whose activations the worker has.
+// multiply computes a chunk's outputs for slots from slot on, from the activations in the worker's memory.
 func (s *stack) multiply(ex *execution, work *workspace, c *expertChunk, slot int) {
 	out, x, w := s.out.data[slot*s.out.width:], &work.acts, s.w[c.expert]
 	if s.joined {
@@ -49,14 +49,14 @@ func (s *stack) multiply(ex *execution, work *workspace, c *expertChunk, slot in
 	work.strips.MatMul(ex.device.set, out, s.out.width, w, bias, c.from, c.to, x)
 }
 
-// observe adds a row of inputs to the sums that were asked for. One chunk of each expert does so, row after row.
+// observe adds a row of inputs to config.Inputs, if set. One chunk of each expert does so, row after row.
 func (s *stack) observe(ex *execution, c *expertChunk, x []float32) {
 	if ex.config.Inputs != nil && c.from == 0 && s.row == 0 {
 		ex.config.Inputs.Add(s.ref, c.expert, 0, x)
 	}
 }
 
-// part is a chunk's outputs for one slot.
+// part is the part of a slot's row that the chunk computes.
 func (s *stack) part(c *expertChunk, slot int) []float32 { return c.outputs(s.out.row(slot)) }
 
 // expansion multiplies the rows of the step by the gate and up matrices of their experts, and activates the results. A
@@ -72,7 +72,7 @@ type expansion struct {
 	xGate   *kernels.Acts // of the step's rows
 	xUp     *kernels.Acts // the same if both matrices take the same form
 	act     ir.Act
-	before  bool // weights multiply the input: so much for its products, which have no biases
+	before  bool // weights multiply the input, and so the outputs of its products, which have no biases
 }
 
 func (x *expansion) chunks() int {
@@ -111,7 +111,7 @@ func (x *expansion) run(worker, chunk int) {
 	}
 }
 
-// observe adds a row as it goes into the products.
+// observe adds a row to config.Inputs as it is multiplied.
 func (x *expansion) observe(c *expertChunk, row []float32, weight float32) {
 	if x.ex.config.Inputs == nil || c.from > 0 {
 		return
@@ -124,7 +124,7 @@ func (x *expansion) observe(c *expertChunk, row []float32, weight float32) {
 	x.up.observe(x.ex, c, row)
 }
 
-// gather makes the worker's activations those of some rows of the step. A single row is used where it lies.
+// gather copies some rows of the step to the worker's activations. A single row is used in place.
 func (w *workspace) gather(x *kernels.Acts, rows []int32) {
 	w.acts = kernels.Acts{Form: x.Form, Cols: x.Cols, Rows: len(rows), Stride: x.Cols}
 	if x.Form == kernels.Plain {
@@ -156,8 +156,8 @@ func (w *workspace) placeActs() {
 	}
 }
 
-// contraction multiplies what an expansion left by the down matrices. Each chunk prepares its expert's activations
-// again: that costs little, and less than another barrier.
+// contraction multiplies the results of an expansion by the down matrices. Each chunk prepares its expert's activations
+// again: that costs less than another barrier.
 type contraction struct {
 	ex     *execution
 	hidden slots
@@ -184,7 +184,7 @@ func (o *contraction) run(worker, chunk int) {
 	}
 }
 
-// prepare makes the worker's activations those of slots [from, to).
+// prepare prepares slots [from, to) in the worker's activations.
 func (o *contraction) prepare(w *workspace, from, to int) error {
 	width := o.hidden.width
 	w.acts = kernels.Acts{Form: o.form, Cols: width, Rows: to - from, Stride: width}
@@ -206,12 +206,12 @@ func (o *contraction) prepare(w *workspace, from, to int) error {
 	return nil
 }
 
-// combineOp adds what the experts of a row gave, times their weights.
+// combineOp adds the results of a row's experts, times their weights.
 type combineOp struct {
 	out, weights place
 	used         int
 	down         slots
-	before       bool // the weights are in already
+	before       bool // the weights were applied to the inputs
 }
 
 func (o *combineOp) row(ex *execution, _, r int) error {

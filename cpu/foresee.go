@@ -8,9 +8,9 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// foresight is what a route makes of the residual stream before it is its turn: its norm and its router, of rows that
-// are not yet what they will be. It computes beside the route and in memory of its own, so that the route's bits are
-// its own.
+// foresight predicts the experts of a route before its turn: it applies the route's norm and router to the residual
+// stream of an earlier segment. It computes beside the route, in memory of its own, so it cannot change the route's
+// bits.
 type foresight struct {
 	route   int
 	norm    *normOp
@@ -20,12 +20,12 @@ type foresight struct {
 	margins []int8    // of all rows
 }
 
-// foresights finds for each segment the route that comes next, and where the stream is then.
+// foresights finds for each segment the next route, and where the residual stream lies after the segment.
 func (b *binder) foresights() {
 	var next *foresight
 	for i := len(b.p.Segments) - 1; i >= 0; i-- {
 		s := &b.p.Segments[i]
-		// After a mix the route itself comes as soon.
+		// After a mix the route itself is computed next, so there is nothing to foresee.
 		if next != nil && len(s.Nodes) > 0 && len(s.Carries) > 0 && s.Kind != ir.SegMix {
 			b.m.segments[i].next, b.m.segments[i].stream = next, b.layout.place(s.Stream())
 		}
@@ -35,7 +35,7 @@ func (b *binder) foresights() {
 	}
 }
 
-// foresight is that of a route whose logits are a product of the normalised stream; nil: it is made otherwise.
+// foresight makes that of a route whose logits are a product of the normalised stream; nil for any other route.
 func (b *binder) foresight(i int, s *ir.Segment) *foresight {
 	route := writer(s, func(n *ir.Node) bool { return n.Op == ir.Route })
 	linear := writer(s, func(n *ir.Node) bool { return n.Op == ir.Linear && n.Out == route.In[0] })
@@ -58,7 +58,7 @@ func (b *binder) foresight(i int, s *ir.Segment) *foresight {
 	return f
 }
 
-// writer is the node of a segment for which something holds, or nil.
+// writer finds the node of a segment for which is holds, or nil.
 func writer(s *ir.Segment, is func(n *ir.Node) bool) *ir.Node {
 	if i := slices.IndexFunc(s.Nodes, func(n ir.Node) bool { return is(&n) }); i >= 0 {
 		return &s.Nodes[i]
@@ -66,7 +66,7 @@ func writer(s *ir.Segment, is func(n *ir.Node) bool) *ir.Node {
 	return nil
 }
 
-// Foresees needs the router where its segment has it.
+// Foresees is not ok if the router's weights share a slot and are not resident.
 func (m *model) Foresees(segment int) (route int, ok bool) {
 	f := m.segments[segment].next
 	if f == nil || m.where != nil && m.where[f.product.group] == absent {
@@ -75,8 +75,8 @@ func (m *model) Foresees(segment int) (route int, ok bool) {
 	return f.route, true
 }
 
-// foresee computes on the caller's goroutine. Of numbers that are broken it tells nothing: the route will name them. It
-// allocates nothing.
+// foresee computes on the caller's goroutine. It reports nothing if numbers are not finite: the route will return that
+// error. It allocates nothing.
 func (m *model) foresee(segment int, s *backend.Step, tell func(margins []int8)) {
 	seg := &m.segments[segment]
 	f := seg.next
@@ -89,7 +89,7 @@ func (m *model) foresee(segment int, s *backend.Step, tell func(margins []int8))
 	tell(f.margins)
 }
 
-// row sets the margins of a row of the stream, unless its numbers are broken.
+// row sets the margins of a row of the stream; ok is false if its numbers are not finite.
 func (f *foresight) row(m *model, stream []float32, margins []int8) (ok bool) {
 	p := &f.product
 	if f.norm.apply(&m.execution, f.x, stream) != nil || m.device.set.Quantize(p.acts, 0, f.x) != nil {
@@ -99,7 +99,7 @@ func (f *foresight) row(m *model, stream []float32, margins []int8) (ok bool) {
 	if !m.device.isa.Finite(f.keys) {
 		return false
 	}
-	if f.router.bias != nil { // else the logits are in the order of the scores
+	if f.router.bias != nil { // without a bias the logits are in the order of the scores
 		f.router.score(&m.execution, f.keys)
 		m.device.isa.Add(f.keys, f.keys, f.router.bias)
 	}

@@ -9,30 +9,30 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// keys is how K of a head lies in a block. It is chosen when a model is compiled, and asked once for a head and block.
-// Scales lie apart from what they scale, one after the other for all heads: so the processor sees them coming.
+// keys is how K of a head lies in a block. It is chosen when a model is compiled, and called once for a head and block.
+// Scales of all heads lie together, apart from what they scale, so that the processor can prefetch them.
 type keys interface {
 	bytes() int
 	scales() int // of a position
-	// store keeps a row at a position of the block, or all 64 at 0; load reads all 64.
+	// store writes a row at a position of the block, or all 64 rows at 0; load reads all 64.
 	store(isa vec.ISA, w *workspace, in held, at int, rows []float32)
 	load(rows []float32, in held)
-	// prepare makes of n queries what multiply takes of them, if it is not what they are: prepared bytes of each.
+	// prepare converts n queries to what multiply takes, prepared() bytes each; 0: multiply takes them as they are.
 	prepared() int
 	prepare(isa vec.ISA, q *queries, n int)
 	// multiply runs a product with K of the first positions. next is read after it.
 	multiply(isa vec.ISA, q *queries, p *vec.Product, in held, next []byte)
 }
 
-// values is the same of V. multiply runs a product with the positions from lo on; weights are all of its rows', by
-// position of the block, and may be changed.
+// values is how V of a head lies in a block. multiply runs a product with the positions from lo on; weights are those
+// of all its rows, by position of the block, and may be changed.
 type values interface {
 	bytes() int
 	scales() int
 	store(isa vec.ISA, w *workspace, in held, at int, rows []float32)
 	load(rows []float32, in held)
 	prepared() int             // bytes that multiply makes of a row's weights
-	rotated() *kvcode.Rotation // of V, and so of its sums; nil: none
+	rotated() *kvcode.Rotation // the rotation of V, and so of its sums; nil: none
 	multiply(isa vec.ISA, q *queries, p *vec.Product, weights []float32, lo int, in held, next []byte)
 }
 
@@ -42,17 +42,17 @@ type held struct {
 	scaled []float32
 }
 
-// scale has scale i of each position.
+// scale is scale i of all positions.
 func (h *held) scale(i int) *[backend.BlockSize]float32 {
 	return (*[backend.BlockSize]float32)(h.scaled[i*backend.BlockSize:])
 }
 
-// unscaled is what has no scales.
+// unscaled implements scales for forms without any.
 type unscaled struct{}
 
 func (unscaled) scales() int { return 0 }
 
-// floating is what takes queries and weights as they are.
+// floating implements prepare for forms that take queries and weights as float32.
 type floating struct{}
 
 func (floating) prepared() int { return 0 }
@@ -61,7 +61,7 @@ func (floating) prepare(vec.ISA, *queries, int) {}
 
 func (floating) rotated() *kvcode.Rotation { return nil }
 
-// keysOf is how the processor keeps a form of K: one that it has no kernels for, as the form itself does.
+// keysOf chooses how the processor keeps a form of K. A form without kernels is kept as it defines itself.
 func keysOf(f backend.Form, dim int) keys {
 	switch f := f.(type) {
 	case backend.Float32:
@@ -80,7 +80,7 @@ func keysOf(f backend.Form, dim int) keys {
 	return loadedKeys{Form: f, dim: dim}
 }
 
-// valuesOf is how it keeps one of V, in rows of stride elements.
+// valuesOf chooses the same for a form of V, in rows of stride elements.
 func valuesOf(f backend.Form, dim, stride int) values {
 	switch f := f.(type) {
 	case backend.Float32:
@@ -99,20 +99,20 @@ func valuesOf(f backend.Form, dim, stride int) values {
 	return loadedValues{Form: f, dim: dim, stride: stride}
 }
 
-// as is memory as numbers of another type.
+// as views memory as numbers of another type.
 func as[T any](b []byte) []T {
 	var one T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(one)))
 }
 
-// scatter makes key a column of K.
+// scatter writes key to a column of K.
 func scatter[T float32 | uint16 | int8](block, key []T, at int) {
 	for i, x := range key {
 		block[i*backend.BlockSize+at] = x
 	}
 }
 
-// elements are floats that a product takes as they lie there.
+// elements are numbers that a product takes without preparation.
 type elements interface {
 	size() int
 	column(isa vec.ISA, w *workspace, block []byte, at int, row []float32)
@@ -219,10 +219,10 @@ func (floats16) multiply(isa vec.ISA, q *queries, p *vec.Product, b, next []byte
 	isa.Panel(p, q.wide[:len(kept)], nil)
 }
 
-// worthWidening is the number of rows from which elements are better widened once than in each pass of four rows.
+// worthWidening is the number of rows from which it is faster to widen elements once than in each pass of four rows.
 const worthWidening = 8
 
-// span is how many elements a product's right operand reaches over.
+// span is the number of elements that a product's right operand extends over.
 func span(p *vec.Product) int { return (p.K-1)*p.BStride + p.N }
 
 func multiplyBytes(isa vec.ISA, q *queries, p *vec.Product, b, next []byte) {
@@ -235,8 +235,8 @@ func multiplyBytes(isa vec.ISA, q *queries, p *vec.Product, b, next []byte) {
 	isa.Panel(p, q.wide[:len(kept)], nil)
 }
 
-// scaledKeys is bytes, with scales of every so many features, by position: the scores of these are scaled when they are
-// added up.
+// scaledKeys is K in bytes, with a scale of every Each features by position: scores are summed for features with one
+// scale, then scaled and added.
 type scaledKeys struct {
 	floating
 	each, dim int
@@ -284,7 +284,7 @@ func (k scaledKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, in held, n
 	}
 }
 
-// scaledValues is bytes, with a scale for each position: the weights are scaled before they meet V.
+// scaledValues is V in bytes, with a scale for each position: weights are multiplied by the scales before the product.
 type scaledValues struct {
 	floating
 	dim, stride int
@@ -339,7 +339,7 @@ func (k loadedKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, in held, _
 	isa.Panel(p, wide, nil)
 }
 
-// loadedValues is the same of V.
+// loadedValues does for V what loadedKeys does for K.
 type loadedValues struct {
 	unscaled
 	floating

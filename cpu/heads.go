@@ -22,7 +22,7 @@ func (o *headSliceOp) row(ex *execution, _, r int) error {
 	return nil
 }
 
-// headJoinOp copies the heads of a and b side by side, or those of a and the whole of b.
+// headJoinOp puts each head of a beside the same head of b, or beside the whole of b.
 type headJoinOp struct {
 	out, a, b place
 	heads     int
@@ -44,7 +44,7 @@ func (o *headJoinOp) row(ex *execution, _, r int) error {
 }
 
 // headLinear multiplies each head of a row by a matrix of its own. A chunk is a head, for all rows of the step: it
-// prepares its activations itself, as nobody else multiplies them.
+// prepares its activations itself, since no other chunk uses them.
 type headLinear struct {
 	ex     *execution
 	wanted bool

@@ -2,8 +2,8 @@ package cpu
 
 import "github.com/sluice-ai/sluice/cpu/kernels"
 
-// linear multiplies several matrices by their inputs. Its work is the tiles of all of them in a row; a worker takes
-// some neighbouring ones and multiplies them by every row of the step.
+// linear multiplies several inputs by their matrices. Its work is the tiles of all matrices, in a row; a worker takes
+// some neighbouring tiles and multiplies them by every row of the step.
 type linear struct {
 	ex       *execution
 	wanted   bool
@@ -12,26 +12,26 @@ type linear struct {
 	shares   shares    // of them
 }
 
-// shares are how tiles fall into chunks: a chunk is a share of the tiles left. Then workers end together, even if one
-// of them has half of its core.
+// shares divide tiles into chunks: each chunk is a share of the tiles left, so chunks get smaller and workers end
+// together, even if one has only half of its core.
 type shares struct {
 	tiles    int
 	share    int
 	least    int // tiles of a chunk
-	multiple int // of which the size of a chunk is one, if it can
+	multiple int // the size of a chunk is a multiple of it, if it can be
 }
 
-// product multiplies what a group has of a matrix.
+// product multiplies the rows that a group has of a matrix.
 type product struct {
 	group int
 	out   place
 	w     *kernels.Matrix
 	bias  []float32 // nil: none
 	acts  *kernels.Acts
-	from  int // number of its first tile among those of now
+	from  int // number of its first tile among all tiles of now
 }
 
-// Chunks are small, but not so small that claiming one counts.
+// Chunks are small, but large enough that claiming one costs little.
 const (
 	chunksPerWorker = 8
 	chunkBytes      = 32 << 10 // at least, of weights times rows
@@ -58,9 +58,9 @@ func (l *linear) chunks() int {
 	return l.shares.chunks()
 }
 
-// newShares shares out tiles of so many bytes for a product with some rows. One row is bound by memory, and each chunk
-// begins with weights that nobody asked for before: chunks are large. More rows shall find a chunk in the cache when
-// they come to it again.
+// newShares divides tiles of so many bytes for a product with some rows. One row is limited by memory bandwidth, and
+// each chunk begins with weights that were not prefetched: chunks are large. With more rows, a chunk has to stay in the
+// cache until all rows are multiplied.
 func newShares(tiles, rows, workers, bytes int) shares {
 	s := shares{tiles: tiles, share: 4 * workers, multiple: 2} // strips are multiplied by many rows in pairs
 	if rows == 1 {

@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/mem"
 )
 
-// layWeights reports what cannot be used, or places all weights: what is used in place where it is, what has slots of
-// its own in memory for all of it.
+// layWeights returns all weights that cannot be used, or places them: weights in place stay where they are, those in
+// slots of their own get one area for all.
 func (m *model) layWeights(p *ir.Bound) error {
 	m.weights = make([]weight, len(p.Weights))
 	own, groups := m.config.Own(len(m.parts.Groups)), m.parts.Groups
@@ -72,15 +72,15 @@ func (m *model) layWeights(p *ir.Bound) error {
 	})
 }
 
-// regions are a model's memory, outside of the heap.
+// regions are a model's areas of memory, outside of the Go heap.
 type regions struct {
-	populated sync.WaitGroup // the weights' pages are being taken from the system until then, or until closing
+	populated sync.WaitGroup // the goroutine that populates the weights' pages
 	closing   atomic.Bool
 
 	weightMemory, roomMemory, kvMemory, stateMemory, scratchMemory, stripMemory, logitMemory []byte
 }
 
-// free gives all of it back.
+// free unmaps all areas.
 func (r *regions) free() error {
 	r.closing.Store(true)
 	r.populated.Wait()
@@ -88,7 +88,7 @@ func (r *regions) free() error {
 		mem.Free(r.scratchMemory), mem.Free(r.stripMemory), mem.Free(r.logitMemory))
 }
 
-// eachShare visits what each group has of each of its weights: so many rows from one on.
+// eachShare visits the share that each group has of each of its weights: a number of rows, from row from on.
 func (m *model) eachShare(p *ir.Bound, visit func(group int, r ir.Ref, rows, from int) error) error {
 	for g := range m.parts.Groups {
 		for _, r := range m.parts.Groups[g].Weights {
@@ -106,7 +106,7 @@ func (m *model) copied(w *weight, own bool) bool {
 	return own && (m.config.InPlace() == nil || w.use == ir.Vector)
 }
 
-// layCaches takes the memory of all layers; the system gives pages when they are first written.
+// layCaches allocates the memory of all layers; the system provides pages when they are first written.
 func (m *model) layCaches(p *ir.Bound) error {
 	m.caches, m.Areas = make([]*cache, len(p.KV)), make(backend.Areas, len(p.Classes))
 	total := 0
@@ -152,7 +152,8 @@ func (m *model) layStep() (err error) {
 	return nil
 }
 
-// layScratch takes the memory for values and for attention: each worker's largest queries, and what split rows leave.
+// layScratch allocates memory for values and for attention: the workers' queries of the largest size, and partial
+// results.
 func (m *model) layScratch(p *ir.Bound, values int) error {
 	shape, experts, threads := shapeOfQueries(p, m.caches), shapeOfExperts(p), m.device.pool.size()
 	gathered, tiles := align(experts.gathered()*experts.rowBytes)/4, 0
@@ -186,7 +187,7 @@ func (m *model) layScratch(p *ir.Bound, values int) error {
 	return nil
 }
 
-// layStrips takes the memory in which workers pack strips of weights that are in place, or in slots that groups share.
+// layStrips allocates memory where workers pack strips of weights that are in place, or in shared slots.
 func (m *model) layStrips() error {
 	row := 0
 	for i := range m.weights {

@@ -15,17 +15,17 @@ type model struct {
 	program       *ir.Program // all of it
 	segments      []segment
 	weights       []weight
-	caches        []*cache // by layer; nil: of no segment that is computed here
+	caches        []*cache // by layer; nil if no segment that is computed here uses it
 	states        []state
-	rooms         []room // by slot; none if every group has its own
-	where         []int  // by group: its slot among rooms, 0 if it is its own, or absent
+	rooms         []room // by slot; empty if every group has a slot of its own
+	where         []int  // by group: its slot among rooms; 0 if it has its own; or absent
 	parts         backend.Parts
 	named         []bool  // by group: execution.part while a part runs
-	chosen        []int32 // what Work.Chosen hears
+	chosen        []int32 // argument of Work.Chosen
 
 	regions
 	ring    []*backend.Step
-	borders map[ir.Value]place // of values that cross to other devices, or come from them
+	borders map[ir.Value]place // places of values that cross to other devices, or come from them
 }
 
 // RowGrain is the height of a tile.
@@ -57,12 +57,12 @@ func (m *model) Close() error {
 	return err
 }
 
-// In copies a value from elsewhere to where the segment that reads it expects it.
+// In copies a value from another device to its place here.
 func (m *model) In(v ir.Value, s *backend.Step, rows []float32) error {
 	return m.cross(v, s, rows, func(here, there []float32) { copy(here, there) })
 }
 
-// Out copies what a segment computed.
+// Out copies the value that a segment computed.
 func (m *model) Out(v ir.Value, s *backend.Step, rows []float32) error {
 	return m.cross(v, s, rows, func(here, there []float32) { copy(there, here) })
 }

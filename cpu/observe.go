@@ -5,8 +5,8 @@ import "github.com/sluice-ai/sluice/internal/ir"
 // observeGrain is the number of columns of a chunk.
 const observeGrain = 64
 
-// observation adds what goes into products to the sums of backend.Inputs. Work is split by columns, so that each sum
-// takes the rows in their order whoever adds it up.
+// observation adds inputs of products to the sums of backend.Inputs. Work is divided by columns, so that each sum takes
+// the rows in their order, whichever worker adds them.
 type observation struct {
 	ex     *execution
 	wanted bool

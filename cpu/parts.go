@@ -10,8 +10,8 @@ import (
 
 var errWhole = errors.New("parts of a segment: the model was compiled without slots, all is there")
 
-// some runs the phases of a segment that have work for each group, for some of them; the first time what comes before,
-// and the last time what comes after.
+// some runs a part of a segment: the phases that have work for each group, for some groups; before the first part the
+// phases that precede them, after the last part those that follow.
 func (m *model) some(w *backend.Work, s *backend.Step) error {
 	if m.config.Slots == nil {
 		return errWhole
@@ -48,7 +48,7 @@ func (m *model) some(w *backend.Work, s *backend.Step) error {
 	return m.due(w, seg, first)
 }
 
-// due runs what is due of a segment with several parts.
+// due runs the phases of a segment that belong to this part.
 func (m *model) due(w *backend.Work, seg *segment, first bool) error {
 	from, after := seg.before, seg.before+seg.parts
 	if first {
@@ -63,7 +63,7 @@ func (m *model) due(w *backend.Work, seg *segment, first bool) error {
 	return m.run(seg, after, len(seg.phases))
 }
 
-// needs says whether the running step needs a group of its segment, where rows were sorted by expert.
+// needs says whether the running step needs a group of its segment: for an expert, whether rows were sorted to it.
 func (m *model) needs(g *ir.Group) bool {
 	if g.Expert != ir.Dense {
 		from, to := m.dispatch.slots(g.Expert)
@@ -72,7 +72,7 @@ func (m *model) needs(g *ir.Group) bool {
 	return !m.segments[g.Segment].ends || len(m.step.Wanted) > 0
 }
 
-// choices are those of the rows at a route.
+// choices returns the experts of all rows at a route.
 func (m *model) choices(route int, s *backend.Step) []int32 {
 	seg := &m.segments[route]
 	m.chosen = m.chosen[:0]

@@ -7,8 +7,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// own says whether the CPU has a kernel for an op. Of another one the loop runs that says what the op means, on one
-// worker.
+// own says whether the CPU has a kernel for an op. For others it runs the reference loop of internal/ir, on one worker.
 func own(op ir.Op) bool {
 	switch op {
 	case ir.Embed, ir.Linear, ir.Norm, ir.RoPE, ir.Attend, ir.GLU, ir.Add, ir.Mul, ir.Scale, ir.SoftCap, ir.Temper,
@@ -19,7 +18,7 @@ func own(op ir.Op) bool {
 	return false
 }
 
-// checkPlain finds nodes whose loops take what only kernels have: matrices and states.
+// checkPlain finds nodes that need matrices or states and have no kernel: their loops cannot run here.
 func checkPlain(p *ir.Program) error {
 	for s := range p.Segments {
 		for i := range p.Segments[s].Nodes {
@@ -32,7 +31,7 @@ func checkPlain(p *ir.Program) error {
 	return nil
 }
 
-// plain is a node that has no kernel.
+// plain runs a node that has no kernel by its reference loop.
 type plain struct {
 	ex      *execution
 	p       *ir.Program
@@ -57,7 +56,7 @@ func (b *binder) plain(n *ir.Node, wanted bool) *plain {
 
 func (o *plain) chunks() int { return min(1, o.ex.rows(o.wanted)) }
 
-// run copies the inputs to where the loop expects them, and its result to where others do.
+// run copies the inputs to where the loop expects them, and its result to its place.
 func (o *plain) run(_, _ int) {
 	step := o.ex.step
 	f := ir.Frame{P: o.p, Values: make([][]float32, len(o.p.Widths)), Tokens: step.Tokens, Wanted: step.Wanted,

@@ -7,21 +7,21 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir/live"
 )
 
-// Passes of an Experts. The chain after them adds what the chosen experts gave.
+// Passes of an Experts. A chain after them adds the results of the chosen experts.
 const (
-	expand   = iota // the products by gate and up, and what they activate
-	contract        // the products by down
+	expand   = iota // products by gate and up, and the activation
+	contract        // products by down
 	combine
 )
 
-// What expand leaves, and what contract leaves; in parts, expand makes room for all of it.
+// Indices of what expand and contract leave; in parts, expand leaves room for contract's result, too.
 const (
 	leftHidden, leftUp, leftRoom = 0, 1, 2
 	leftDown                     = 0
 )
 
-// rulesOf are those of the CPU for a program. In parts, the contract of one expert comes before the expand of another,
-// and may not write where that reads.
+// rulesOf are the CPU's planning rules for a program. In parts, the contract pass of one expert comes before the expand
+// pass of another, so contract may not write over what expand reads.
 func rulesOf(p *ir.Bound, observed, parts bool) live.Rules {
 	return live.Rules{
 		ByRow: func(op ir.Op) bool { return own(op) && op.ByRow() && op != ir.HeadLinear },
@@ -55,13 +55,13 @@ func rulesOf(p *ir.Bound, observed, parts bool) live.Rules {
 func liveForm(f kernels.Form) live.Form { return live.Form(f - kernels.Plain) }
 func formOf(f live.Form) kernels.Form   { return kernels.Form(f) + kernels.Plain }
 
-// layout says where everything lies.
+// layout says where all values and prepared rows lie.
 type layout struct {
 	p       *ir.Bound
 	buffers *live.Buffers
 	config  backend.Config
 	tiled   bool         // prepared rows have Acts.Tiles behind them
-	output  *live.Buffer // lies in the caller's logits; nil: none does
+	output  *live.Buffer // the buffer in the caller's logits; nil: there is none
 	size    int          // of the scratch memory, float32
 }
 
@@ -82,7 +82,7 @@ func newLayout(p *ir.Bound, buffers *live.Buffers, c backend.Config, tiled bool)
 	return l
 }
 
-// bytes is what a buffer has for rows, and behind them for Acts.Tiles, in whole cache lines.
+// bytes is the size of a buffer's rows, and of the Acts.Tiles behind them, in whole cache lines.
 func (l *layout) bytes(b *live.Buffer) (rows, tiles int) {
 	n := l.config.MaxRows
 	if b.Wanted {
@@ -95,7 +95,7 @@ func (l *layout) bytes(b *live.Buffer) (rows, tiles int) {
 	return align(n * row), tiles
 }
 
-// down is where contract leaves its rows.
+// down is the buffer for contract's rows.
 func (l *layout) down(n *ir.Node) *live.Buffer {
 	if left := l.buffers.Left(n, contract); len(left) > 0 {
 		return left[leftDown]
@@ -109,7 +109,7 @@ func (l *layout) place(v ir.Value) place {
 	return place{logits: b == l.output, off: b.Offset + from, stride: b.Width, width: l.p.Widths[v]}
 }
 
-// leaves says whether the program's end is computed here.
+// leaves says whether the program's end is computed here, and writes logits or vectors.
 func (l *layout) leaves() bool {
 	if l.p.End() == ir.NoValue {
 		return false

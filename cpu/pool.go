@@ -14,9 +14,9 @@ type task interface {
 	run(worker, chunk int)
 }
 
-// spin is how long a worker looks for more work without a break: longer than the serial part between two operations.
-// Then it goes on looking until patience ends, but lets others have its core between two looks: another worker may be
-// waiting for just this core. Only then it parks, since waking a thread costs about as much as a small operation takes.
+// spin is how long a worker polls for work without a break: longer than the serial part between two operations. Then it
+// polls until patience ends, but yields its core between two polls: another worker may be waiting for this core. Only
+// then it parks, since waking a thread costs about as much as a small operation.
 const (
 	spin     = 20 * time.Microsecond
 	patience = 300 * time.Microsecond
@@ -30,11 +30,11 @@ const (
 // claimed chunk is done, so after a claim, and only then, task may be read.
 type pool struct {
 	word atomic.Uint64
-	_    [56]byte // its own cache line: every worker hammers it
+	_    [56]byte // its own cache line: every worker writes it often
 	left atomic.Int64
 	_    [56]byte
 
-	turn     sync.Mutex // whose task runs: models that are driven by different goroutines take turns
+	turn     sync.Mutex // held by the caller whose task runs: models on different goroutines take turns
 	task     task
 	patience time.Duration
 
@@ -91,9 +91,9 @@ func (p *pool) close() {
 // size is the number of workers, the caller included.
 func (p *pool) size() int { return len(p.workers) + 1 }
 
-// do runs chunks 0…n−1 of t and returns when all are done. Goroutines that call it take turns, of about a millisecond
-// while several have much to do: who has waited for so long is next (sync.Mutex, starvation mode). If chunks panic, do
-// panics with a *workerPanic after the others are done.
+// do runs chunks 0…n−1 of t and returns when all are done. Goroutines that call it take turns of about a millisecond
+// while several have much to do: one that has waited that long is next (sync.Mutex, starvation mode). If chunks panic,
+// do panics with a *workerPanic after the others are done.
 func (p *pool) do(t task, n int) {
 	if n == 1 || len(p.workers) == 0 {
 		for i := range n {
@@ -158,12 +158,13 @@ func (p *pool) wait() {
 		if p.left.Load() == 0 && p.waiting.CompareAndSwap(true, false) {
 			return
 		}
-		// A worker that slept between the two steps of its last chunk may wake us a task too late: look again.
+		// A worker that was descheduled before it signalled the end of an earlier task may wake us too early: look
+		// again.
 		<-p.finished
 	}
 }
 
-// spinUntil looks for a while whether ok holds.
+// spinUntil polls for a while, and says whether ok holds.
 func (p *pool) spinUntil(ok func() bool) bool {
 	if ok() {
 		return true
@@ -187,7 +188,7 @@ func (p *pool) spinUntil(ok func() bool) bool {
 	}
 }
 
-// serve is the life of a thread. It is never unlocked, so that it ends with its goroutine.
+// serve is the loop of a worker's thread. The goroutine stays locked to it, so that the thread ends with the goroutine.
 func (p *pool) serve(id int) {
 	defer p.ended.Done()
 	runtime.LockOSThread()
@@ -202,7 +203,7 @@ func (p *pool) serve(id int) {
 	}
 }
 
-// park sleeps until unpark, unless there is something to do already.
+// park sleeps until unpark, unless there is already something to do.
 func (w *worker) park(p *pool) {
 	w.parked.Store(true)
 	if (p.available() || p.closed.Load()) && w.parked.CompareAndSwap(true, false) {

@@ -6,35 +6,35 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// queries is a worker's memory for those that share a KV head: rows of the step times the query heads that read it.
+// queries is a worker's memory for queries that share a KV head: rows of the step times the query heads that read it.
 type queries struct {
 	scaled  []float32 // [queries][KDim], times the scale
 	scores  []float32 // [queries][64], then the weights of the positions
 	some    []float32 // [queries][64]: scores of some features
-	wide    []float32 // K or V of a block, widened
+	wide    []float32 // K or V of a block, as float32
 	coded   []byte    // [queries] as prepared for K in codes
 	weighed []byte    // [queries] weights of the positions, as prepared for V in codes
-	first   int       // of the queries of the product that is computed
-	rows    []float32 // K or V of a block, as a form gives it that there are no kernels for
+	first   int       // first of the queries that the product is computed for
+	rows    []float32 // K or V of a block, decoded, in a form that has no kernels
 	shrink  []float32 // [queries]
-	block   softmax   // of those queries that see some of the block, from 0 on
-	part    softmax   // of a stretch
+	block   softmax   // results for one block, of those queries that see some of it
+	part    softmax   // results for a stretch
 	total   softmax
-	product vec.Product // that is computed: here, so that a form can be asked for it without an allocation
+	product vec.Product // the current product: here, so that passing it to a form allocates nothing
 	after   int         // the head that is read after those of the chunk
 }
 
-// queryShape is the size of the largest that a program needs.
+// queryShape is the size of the largest queries that a program needs.
 type queryShape struct {
 	count, dim, stride, kvHeads int
 	coded, weighed              int // of a query, in float32
 }
 
-// queriesTogether is their number, where a KV head has no more heads: they share the reading of K and V, and their
-// scores fit the nearest cache.
+// queriesTogether is how many queries of a KV head are computed together, unless one row has more: they share the
+// reading of K and V, and their scores fit the L1 cache.
 const queriesTogether = 128
 
-// rowsTogether is the number of rows of the step whose queries are those, for so many query heads of a KV head.
+// rowsTogether is how many rows of the step have these queries, for so many query heads of a KV head.
 func rowsTogether(headsPerKV int) int { return max(1, queriesTogether/headsPerKV) }
 
 func shapeOfQueries(p *ir.Bound, caches []*cache) (s queryShape) {
@@ -43,7 +43,7 @@ func shapeOfQueries(p *ir.Bound, caches []*cache) (s queryShape) {
 			if n.Op != ir.Attend {
 				continue
 			}
-			// Queries in whole cache lines keep all that is taken from an arena aligned.
+			// Queries fill whole cache lines, so that everything taken from the arena is aligned.
 			headsPerKV := n.Attend.Heads / n.Attend.KVHeads
 			s.count = max(s.count, align(headsPerKV*rowsTogether(headsPerKV)))
 			s.dim, s.kvHeads = max(s.dim, n.Attend.KDim), max(s.kvHeads, n.Attend.KVHeads)
@@ -63,7 +63,7 @@ func (s queryShape) floats() int {
 	return s.count*each + 2*backend.BlockSize*max(s.dim, s.stride)
 }
 
-// take takes floats() values of an arena.
+// take returns queries in memory of an arena, floats() values of it.
 func (s queryShape) take(a *arena) (q queries) {
 	q.scaled, q.scores, q.shrink = a.take(s.count*s.dim), a.take(s.count*backend.BlockSize), a.take(s.count)
 	q.some = a.take(s.count * backend.BlockSize)

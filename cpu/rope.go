@@ -7,12 +7,12 @@ import (
 )
 
 // ropeTable holds cos and sin of the angles of every row of the step. Layers share it, and a row's angles are computed
-// once: by the first chain that rotates it, as long as the row keeps its position.
+// once: by the first chain that rotates it. They stay valid while the row keeps its position.
 type ropeTable struct {
 	args     *ir.RoPEArgs
-	divisors []float32 // nil, or of Freq
+	divisors []float32 // of Freq; nil: none
 	pairs    int
-	at       []ir.Place // by row: the place of its angles; below 0 for none
+	at       []ir.Place // by row: the place that its angles are for; below 0: none
 	cos, sin []float32  // [rows][pairs]
 }
 
@@ -23,7 +23,7 @@ type ropeOp struct {
 	table  *ropeTable
 }
 
-// same says whether two weights are one.
+// same says whether two weights are the same memory.
 func same(a, b []float32) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

@@ -15,16 +15,16 @@ type routerOp struct {
 	scale  []float32 // by expert, of its weight; nil: none
 }
 
-// choice is a worker's memory for the choice of one row.
+// choice is a worker's memory to choose the experts of one row.
 type choice struct {
 	scores  []float32 // by expert
-	keys    []float32 // by expert: what the choice goes by
+	keys    []float32 // by expert: scores with bias, by which experts are chosen
 	sums    []float32 // by group
 	chosen  []int     // in the order of the choice
 	weights []float32 // of chosen
 }
 
-// newChoice has room for all of a program's routers.
+// newChoice makes room for the largest of a program's routers.
 func newChoice(p *ir.Bound) choice {
 	experts := 0
 	for i := range p.Segments {
@@ -75,7 +75,7 @@ func (o *routerOp) row(ex *execution, worker, r int) error {
 	return nil
 }
 
-// score makes scores of logits.
+// score computes scores from logits.
 func (o *routerOp) score(ex *execution, x []float32) {
 	switch o.args.Scoring {
 	case ir.SoftmaxAll:
@@ -87,7 +87,7 @@ func (o *routerOp) score(ex *execution, x []float32) {
 	}
 }
 
-// weigh makes weights of the scores of the chosen experts.
+// weigh computes weights from the scores of the chosen experts.
 func (o *routerOp) weigh(ex *execution, w []float32) {
 	isa := ex.device.isa
 	if o.args.Scoring == ir.SoftmaxChosen {
@@ -112,7 +112,7 @@ func (ex *execution) softmax(x []float32) {
 	isa.Divide(x, x, isa.Sum(x))
 }
 
-// highest lists the places of the highest values, of equal ones the first, and makes them −∞.
+// highest lists the indices of the highest values, among equals the first, and sets those values to −∞.
 func highest(list []int, values []float32) []int {
 	for i := range list {
 		best := 0
@@ -127,7 +127,7 @@ func highest(list []int, values []float32) []int {
 	return list
 }
 
-// mix chooses as ir.SparseMixer says. Values of chosen experts become −∞.
+// mix chooses as ir.SparseMixer does. Values of chosen experts become −∞.
 func (c *choice) mix(ex *execution, chosen []int, weights, values []float32) {
 	isa, near := ex.device.isa, c.scores[:len(values)]
 	for i := range chosen {
@@ -144,7 +144,7 @@ func (c *choice) mix(ex *execution, chosen []int, weights, values []float32) {
 	}
 }
 
-// keepGroups makes the keys −∞ of experts outside the best groups: those whose highest keys have the largest sums.
+// keepGroups sets the keys of experts outside the best groups to −∞. A group is judged by the sum of its highest keys.
 func (c *choice) keepGroups(keys []float32, a *ir.RouteArgs) {
 	size, sums := len(keys)/a.Groups, c.sums[:a.Groups]
 	for g := range sums {
@@ -163,7 +163,7 @@ func (c *choice) keepGroups(keys []float32, a *ir.RouteArgs) {
 	}
 }
 
-// topTwo adds the two highest values, or is the only one.
+// topTwo is the sum of the two highest values, or the only value.
 func topTwo(values []float32) float32 {
 	if len(values) == 1 {
 		return values[0]

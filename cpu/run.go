@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// Run runs the phases of a segment one after another: all, or those that some groups have work for. Nothing reads the
-// groups when it returns. It allocates nothing unless it fails.
+// Run runs the phases of a segment one after another: all of them, or those with work for some groups. Nothing reads
+// the groups any more when it returns. It allocates nothing unless it fails.
 func (m *model) Run(w backend.Work, s *backend.Step) error {
 	err := s.Follows(&m.config.Layout, &w)
 	if err == nil {
@@ -70,7 +70,7 @@ func (m *model) begin(index int, s *backend.Step) error {
 	return nil
 }
 
-// Finish has nothing to wait for.
+// Finish calls done at once: nothing is in flight.
 func (m *model) Finish(s *backend.Step, done func(error)) {
 	m.parts.Drop()
 	s.Restart()
@@ -95,11 +95,11 @@ func (m *model) runPhases(seg *segment, from, to int) error {
 	return nil
 }
 
-// errFault is the error of weights that cannot be read where they lie.
+// errFault is the error for weights whose mapped file cannot be read any more.
 var errFault = fmt.Errorf("%w: the model's file was truncated or its disk fails: restore it and start again",
 	backend.ErrWeights)
 
-// guardedRun is runPhases where the pages of a file may be gone. The pool's workers are prepared for that anyway.
+// guardedRun is runPhases for weights in a mapped file, whose pages may be gone. The pool's workers always expect that.
 func (m *model) guardedRun(seg *segment, from, to int) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -113,7 +113,7 @@ func (m *model) guardedRun(seg *segment, from, to int) (err error) {
 	return m.runPhases(seg, from, to)
 }
 
-// isFault says whether what was recovered, here or by a worker, is an access to memory that is not there.
+// isFault says whether a recovered panic, here or of a worker, is an access to unreadable memory.
 func isFault(recovered any) bool {
 	if w, ok := recovered.(*workerPanic); ok {
 		recovered = w.value

@@ -8,11 +8,11 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// scanGrain is about how many elements of states a chunk passes over.
+// scanGrain is about how many elements of states a chunk processes.
 const scanGrain = 32 << 10
 
 // scan is an SSMScan or a DeltaRule. A chunk is some heads of a span, whose rows it takes one after another, in the
-// recurrent form however many they are: prompts have the bits of answers, and a head's state stays in a near cache.
+// recurrent form, however many there are: prompts get the same bits as answers, and a head's state stays in L1 or L2.
 type scan struct {
 	ex          *execution
 	args        *ir.ScanArgs
@@ -42,7 +42,7 @@ func (s *scan) run(worker, chunk int) {
 	}
 }
 
-// head takes one head through the rows of a span.
+// head computes one head for the rows of a span.
 func (s *scan) head(memory []float32, span *backend.Span, h int) {
 	r := vec.Recurrence{N: s.stride, Stride: s.stride, W: memory[:s.stride], Y: memory[s.stride:][:s.stride]}
 	block, kept := int32(-1), span.Kept()
@@ -51,7 +51,7 @@ func (s *scan) head(memory []float32, span *backend.Span, h int) {
 		if b := s.state.block(span, pos); b != block && i < kept {
 			r.S, block = s.begin(span, pos, b, h), b
 		}
-		if i == kept { // from here on nothing is left in the block
+		if i == kept { // later rows are proposed: they leave nothing in the block
 			trial := memory[2*s.stride:][:len(r.S)]
 			copy(trial, r.S)
 			r.S = trial
@@ -60,7 +60,7 @@ func (s *scan) head(memory []float32, span *backend.Span, h int) {
 	}
 }
 
-// begin makes a block's state what the row at position pos goes on from.
+// begin sets a block's state to what the row at position pos goes on from.
 func (s *scan) begin(span *backend.Span, pos int, block int32, h int) []float32 {
 	size := s.args.KDim * s.stride
 	state := s.state.at(block)[h*size:][:size]
@@ -72,7 +72,7 @@ func (s *scan) begin(span *backend.Span, pos int, block int32, h int) []float32 
 	return state
 }
 
-// row takes in one row and reads the state.
+// row updates the state by one row, and reads it.
 func (s *scan) row(r *vec.Recurrence, row, h int) {
 	isa, a, ex := s.ex.device.isa, s.args, s.ex
 	keys, values := a.Group(h)*a.KDim, h*a.VDim

@@ -2,9 +2,9 @@ package cpu
 
 import "github.com/sluice-ai/sluice/internal/backend"
 
-// sealing keeps for good the blocks whose last rows the running step stored, before any row attends to them. What is
-// sealed is a function of the block's 64 rows, so it does not matter which step has the last one; a row that is stored
-// again, since a proposal was not accepted, is followed by another last one, and the block is sealed again.
+// sealing seals the blocks whose last rows the running step stored, before any row attends to them. A sealed block
+// depends only on its 64 rows, not on which step stored the last one. If a row is stored again, since a proposal was
+// rejected, the last row comes again, too, and the block is sealed again.
 type sealing struct {
 	ex    *execution
 	cache *cache
@@ -30,7 +30,7 @@ func (s *sealing) run() {
 	s.ex.device.pool.do(sealHeads{s}, len(s.full)*s.cache.KVHeads)
 }
 
-// sealHeads is the work of it: a chunk is one head of a block.
+// sealHeads is the work of sealing: a chunk is one head of a block.
 type sealHeads struct{ *sealing }
 
 func (s sealHeads) run(worker, chunk int) {
@@ -55,7 +55,7 @@ func (s sealHeads) run(worker, chunk int) {
 	}
 }
 
-// copy takes over what another block has in the same form, with so many scales.
+// copy copies the content of another block in the same form, with so many scales.
 func (h held) copy(from held, scales int) {
 	copy(h.block, from.block)
 	copy(h.scaled[:scales*backend.BlockSize], from.scaled)

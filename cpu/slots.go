@@ -12,17 +12,17 @@ import (
 	"github.com/sluice-ai/sluice/internal/mem"
 )
 
-// room is a slot that groups share: what is in it is computed from as it lies in the file. Experts, which may be used
-// again while they are there, are packed where they lie by the first product (docs/adr/0014).
+// room is a slot that groups share: products read the group as it lies in the file. Experts, which may be used again
+// while they are resident, are packed in the slot by the first product (docs/adr/0014).
 type room struct {
 	memory []byte // nil: the slot is one group's own
 	holds  int    // group; -1: none
 }
 
-// absent stands in model.where for the slot of a group that is in none.
+// absent stands in model.where for a group that is in no slot.
 const absent = -1
 
-// layRooms takes the memory of slots that groups share, in one area: for all the huge pages that it can have.
+// layRooms allocates the memory of shared slots as one area, so that it gets as many huge pages as possible.
 func (m *model) layRooms(p *ir.Bound) error {
 	groups := m.parts.Groups
 	m.where, m.named = make([]int, len(groups)), make([]bool, len(groups))
@@ -87,13 +87,13 @@ func (m *model) leave(group int) {
 	}
 }
 
-// matrix is what a group has of a weight.
+// matrix is the part of a weight that a group has.
 func (m *model) matrix(group int, ref ir.Ref) *kernels.Matrix {
 	g, w := &m.parts.Groups[group], &m.weights[ref]
 	return w.parts[max(g.Expert, g.Piece)]
 }
 
-// fits is an error if a group cannot be placed in a slot, or data is not it.
+// fits is an error if a group cannot be placed in a slot, or if data is not the group's data in the slot.
 func (m *model) fits(group, slot int, data [][]byte) error {
 	if slot < 0 || slot >= len(m.rooms) || len(m.rooms[slot].memory) == 0 {
 		return errors.New("no such slot is shared")
@@ -120,7 +120,7 @@ func (m *model) fits(group, slot int, data [][]byte) error {
 // inside says whether data is part of memory.
 func inside(memory, data []byte) bool {
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(data))) - uintptr(unsafe.Pointer(unsafe.SliceData(memory)))
-	return at <= uintptr(len(memory)-len(data)) // one that lies before is far behind, too
+	return at <= uintptr(len(memory)-len(data)) // a difference below 0 wraps to a large number
 }
 
 // there is an error if a group is in no slot.

@@ -9,23 +9,24 @@ import (
 	"github.com/sluice-ai/sluice/internal/mem"
 )
 
-// state is what a node keeps of sequences, float32, by block of its class. A step goes on in the block of its first
-// row, from what the block before holds if that is another one, and leaves in each block what it had at its end.
+// state is what a node keeps of sequences, float32, by block of its class. A step continues in the block of its first
+// row, from the state at the end of the block before if that row is the block's first; it leaves in each block the
+// state at the block's end.
 type state struct {
 	ir.StateLayer
-	size  int // of a block: Values, and what pads rows to whole vectors
+	size  int // of a block: Values, with rows padded to whole vectors
 	slots []float32
 }
 
-// at is what a block holds.
+// at is the state in a block.
 func (s *state) at(block int32) []float32 { return s.slots[int(block)*s.size:][:s.size] }
 
-// block is that of a position.
+// block is the block of a position.
 func (s *state) block(span *backend.Span, pos int) int32 {
 	return span.Tables[s.Class].At(pos / backend.BlockSize)
 }
 
-// sizeOfState is that of a node's state here.
+// sizeOfState is the size of a node's state on this device, in float32.
 func sizeOfState(p *ir.Bound, n *ir.Node) int {
 	if n.Op == ir.CausalConv {
 		return p.States[n.State].Values
@@ -35,7 +36,7 @@ func sizeOfState(p *ir.Bound, n *ir.Node) int {
 
 func strideOfScan(a *ir.ScanArgs) int { return (a.VDim + vec.Lanes - 1) &^ (vec.Lanes - 1) }
 
-// layStates takes the memory of all states, and what workers need to compute them.
+// layStates allocates the memory of all states, and what workers need to compute them.
 func (m *model) layStates(p *ir.Bound) error {
 	m.states = make([]state, len(p.States))
 	total, scratch := 0, 0
@@ -69,7 +70,7 @@ func (m *model) layStates(p *ir.Bound) error {
 	return nil
 }
 
-// eachState visits the nodes that keep something.
+// eachState visits the nodes that keep a state.
 func eachState(p *ir.Bound, visit func(n *ir.Node)) {
 	for s := range p.Segments {
 		for i := range p.Segments[s].Nodes {

@@ -7,9 +7,9 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// storeOp appends K and V of rows to the cache. K of a position lies in as many cache lines as it has features, so a
-// short span, one that attention computes in one piece for each head, is left to attention: workers share the heads
-// there, and what is stored is in the cache of the one who reads it next.
+// storeOp stores K and V of rows in the cache. K of a position touches as many cache lines as it has features, so short
+// spans, those that attention computes in one chunk for each head, are left to attention: there workers share the
+// heads, and what is stored is in the cache of the core that reads it next.
 type storeOp struct {
 	cache *cache
 	k, v  place
@@ -28,7 +28,7 @@ func (o *storeOp) row(ex *execution, worker, r int) error {
 	return nil
 }
 
-// head appends K and V of one head of a row.
+// head stores K and V of one head of a row.
 func (o *storeOp) head(ex *execution, worker, r, h int) error {
 	c := o.cache
 	key, value := ex.at(&o.k, r)[h*c.KDim:][:c.KDim], ex.at(&o.v, r)[h*c.VDim:][:c.VDim]
@@ -44,7 +44,7 @@ func (o *storeOp) head(ex *execution, worker, r, h int) error {
 	return nil
 }
 
-// storable checks values on their way into the cache.
+// storable checks that values fit the form of the cache.
 func (ex *execution) storable(x []float32, form backend.Form, what string) error {
 	const half = 65520 // from here on the nearest half is infinite
 	largest := ex.device.isa.Largest(x)

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// weight is one tensor in the form in which it is used. Exactly one of parts, vector and table is set; but an embedding
-// whose pieces share slots is in a table, too, to be read there.
+// weight is one tensor in the form in which it is used. Exactly one of parts, vector and table is set, with one
+// exception: an embedding whose pieces share slots is in a table, too, for reading single rows.
 type weight struct {
 	name     string
 	typ      quant.Type
@@ -18,14 +18,14 @@ type weight struct {
 	cols     int
 	row      int               // bytes of a row in the file
 	each     int               // rows of a part
-	parts    []*kernels.Matrix // of its groups: packed in tiles; or in file order, without Data while they are in no slot
-	groups   []int             // of parts
+	parts    []*kernels.Matrix // one for each group: packed in tiles; or in file order, without Data while in no slot
+	groups   []int             // groups of parts
 	vector   []float32
 	byColumn bool   // the vector has several rows, and is kept column after column
 	table    []byte // rows as in the file: of an embedding
 }
 
-// measure takes what the file says of a weight that groups use so.
+// measure sets a weight's sizes from the file's type, for groups of one use.
 func (w *weight) measure(want *ir.Weight, t quant.Type, use ir.Use) (err error) {
 	w.name, w.typ, w.use, w.rows, w.cols, w.each = want.Name, t, use, want.Rows, want.Cols, want.Rows
 	if w.row, err = t.RowBytes(want.Cols); err != nil {
@@ -46,7 +46,7 @@ func (w *weight) measure(want *ir.Weight, t quant.Type, use ir.Use) (err error) 
 	return err
 }
 
-// size is what so many rows take in memory of their own.
+// size is the bytes that so many rows take in memory of their own.
 func (w *weight) size(rows int) int {
 	switch w.use {
 	case ir.Matrix:
@@ -61,7 +61,7 @@ func (w *weight) size(rows int) int {
 	return w.row * rows
 }
 
-// add adds the rows of a group, to be packed into memory of their own.
+// add adds the rows of a group, to be packed into memory.
 func (w *weight) add(group, rows int, memory []byte) (err error) {
 	switch w.use {
 	case ir.Matrix:
@@ -76,7 +76,7 @@ func (w *weight) add(group, rows int, memory []byte) (err error) {
 	return err
 }
 
-// adopt adds the rows of a group where they lie as in the file; vectors are decoded.
+// adopt adds the rows of a group in place, in the file's layout; vectors are decoded.
 func (w *weight) adopt(group, rows int, data []byte) (err error) {
 	switch {
 	case len(data) != rows*w.row:
@@ -93,7 +93,7 @@ func (w *weight) adopt(group, rows int, data []byte) (err error) {
 	return err
 }
 
-// await adds the rows of a group that is in no slot yet. What is used again while it is there stays packed.
+// await adds the rows of a group that is in no slot yet. With again, packed strips are kept while the group is there.
 func (w *weight) await(group, rows int, again bool) {
 	m := &kernels.Matrix{Type: w.typ, Rows: rows, Cols: w.cols, FileOrder: true}
 	if again {
@@ -126,7 +126,7 @@ func (w *weight) upload(set *kernels.Set, row int, data []byte) error {
 	return nil
 }
 
-// take decodes rows of a vector, from row on.
+// take decodes rows into a vector, from row on.
 func (w *weight) take(row int, data []byte) error {
 	n := len(data) / w.row
 	if !w.byColumn {
@@ -144,13 +144,13 @@ func (w *weight) take(row int, data []byte) error {
 	return nil
 }
 
-// convolves says whether a weight is that of a convolution.
+// convolves says whether a weight belongs to a convolution.
 func convolves(p *ir.Bound, r ir.Ref) (found bool) {
 	eachState(p, func(n *ir.Node) { found = found || n.Op == ir.CausalConv && n.W == r })
 	return found
 }
 
-// oddHalves is an error if a weight is gate and up in one, and the rows of either do not fill tiles.
+// oddHalves is an error if a weight is gate and up in one, and the rows of each do not fill whole tiles.
 func oddHalves(p *ir.Bound, r ir.Ref) error {
 	for s := range p.Segments {
 		for i := range p.Segments[s].Nodes {
@@ -166,7 +166,7 @@ func oddHalves(p *ir.Bound, r ir.Ref) error {
 	return nil
 }
 
-// pack stores rows in the parts that they belong to.
+// pack packs rows into the parts that they belong to.
 func (w *weight) pack(set *kernels.Set, row int, data []byte) error {
 	for len(data) > 0 {
 		m, at := w.parts[row/w.each], row%w.each

@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// heads are shapes of attention as models have them: sizes of heads, and query heads of a KV head.
+// heads are shapes of attention that models have: sizes of heads, and query heads per KV head.
 var heads = []struct {
 	dim, kvHeads, group, window, softCap int
 	sinks                                bool
@@ -27,9 +27,9 @@ var heads = []struct {
 	{dim: 256, kvHeads: 1, group: 2, window: 100, softCap: 20},
 }
 
-// Attention compares every shape with every type of cache, which the oracle rounds to alike. A device that rounds what
-// meets halves is as far from it there as that explains: a weight by 2^-12 of it, and by what its score is off, a sum
-// of products of which each is by as much.
+// Attention compares every shape with the oracle in every type of cache; the oracle rounds to the same types. A device
+// that also rounds what is multiplied with halves may differ by what that explains: 2^-12 of a weight, and the error of
+// its score, which is a sum of products with that error each.
 func Attention(t *testing.T, d, oracle backend.Device) {
 	const n = 2*backend.BlockSize + 9
 	for _, h := range heads {

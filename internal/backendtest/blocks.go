@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Blockwise moves the blocks of a sequence: out to memory and into others, while what they held is overwritten, and
-// from one block to another. A sequence that goes on from there has the same bits.
+// Blockwise moves the blocks of a sequence: out to memory and back into other blocks, while the old ones are
+// overwritten, and from one block to another. Afterwards the sequence must go on with the same bits.
 func Blockwise(t *testing.T, d backend.Device, formats ...backend.KV) {
 	for _, f := range models {
 		if f.name != "gemma" && f.name != "hybrid" { // a class with a window beside one without, and one of states
@@ -33,7 +33,8 @@ func Blockwise(t *testing.T, d backend.Device, formats ...backend.KV) {
 	}
 }
 
-// moved computes all but three rows in some blocks, and these in blocks that were brought there or are copies.
+// moved computes all but three rows in some blocks, and the three in copies of these blocks or in blocks that they were
+// moved to.
 func (w *lawful) moved(t *testing.T, classes int) {
 	n, v, from := len(w.tokens), w.m.OutputWidth(), []int32{4, 3, 2}
 	w.step(t, rows{w.tokens[:n-3], 0, from})
@@ -56,7 +57,7 @@ func (w *lawful) moved(t *testing.T, classes int) {
 	w.step(t, rows{prompt(12, 5, w.m.Vocab), 0, from[:1]}) // blocks that were moved out hold another sequence
 }
 
-// refused: blocks and sizes that there are not.
+// refused checks that blocks and sizes that do not exist are refused.
 func (w *lawful) refused(t *testing.T, classes int) {
 	some := make([]byte, w.BlockBytes(0))
 	require.ErrorContains(t, w.ReadBlock(classes, 0, some), "cache class")

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// distance is the largest absolute difference and where it is. NaN is as far as it gets.
+// distance is the largest absolute difference, and its index. NaN counts as infinitely far.
 func distance(got, want []float32) (worst float64, at int) {
 	if len(got) != len(want) {
 		return math.Inf(1), 0
@@ -23,7 +23,7 @@ func distance(got, want []float32) (worst float64, at int) {
 	return worst, at
 }
 
-// sameBits fails at the first element that differs, told as row and feature.
+// sameBits fails at the first element that differs, and reports its row and feature.
 func sameBits(t rapid.TB, what string, width int, got, want []float32) {
 	t.Helper()
 	if len(got) != len(want) {

@@ -14,7 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Conformance holds d against the oracle and to the laws, for matrices of the given types.
+// Conformance compares d with the oracle, and checks the laws on it, with matrices of the given types.
 func Conformance(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
 	t.Run("Ops", func(t *testing.T) { ops(t, d, oracle, nil) })
 	t.Run("Attention", func(t *testing.T) { Attention(t, d, oracle) })
@@ -25,12 +25,12 @@ func Conformance(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Typ
 	heldToLaws(t, d, oracle, matrixTypes)
 }
 
-// Oracle holds the oracle to what Conformance holds a device to, but for what would compare it with itself alone.
+// Oracle checks the oracle as Conformance does a device, without the tests that would compare it with itself.
 func Oracle(t *testing.T, oracle backend.Device, matrixTypes []quant.Type) {
 	heldToLaws(t, oracle, oracle, matrixTypes)
 }
 
-// heldToLaws is the part of Conformance that a device can fail beside an oracle that makes the same mistakes.
+// heldToLaws is the part of Conformance that finds faults of a device even if the oracle has the same ones.
 func heldToLaws(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
 	t.Run("Orders", func(t *testing.T) { allOrders(t, d, oracle, matrixTypes) })
 	t.Run("Inputs", func(t *testing.T) { inputs(t, d, oracle) })
@@ -48,8 +48,8 @@ func heldToLaws(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type
 	t.Run("Errors", func(t *testing.T) { Errors(t, d, matrixTypes) })
 }
 
-// Slice is Conformance for a device that takes seconds to compile a kernel: all ops, but for experts in float32; a
-// mixture of one type whose groups share slots; pictures; blocks that move; and what must be refused.
+// Slice is Conformance for a device that takes seconds to compile a kernel: all ops except experts in float32; one
+// mixture of one type whose groups share slots; pictures; blocks that move; and refusals.
 func Slice(t *testing.T, d, oracle backend.Device, typ quant.Type) {
 	t.Run("Ops", func(t *testing.T) { ops(t, d, oracle, []ir.Op{ir.Experts}) })
 	t.Run("Slots", func(t *testing.T) {
@@ -74,7 +74,7 @@ func prompt(seed uint64, n, vocab int) []int32 {
 	return tokens
 }
 
-// ops compares every op on its own, but for some.
+// ops compares every op on its own, except those in but.
 func ops(t *testing.T, d, oracle backend.Device, but []ir.Op) {
 	for _, op := range ir.Ops() {
 		if !slices.Contains(but, op) {
@@ -122,7 +122,7 @@ func has(p *ir.Program, op ir.Op) bool {
 	return false
 }
 
-// both runs the tokens on the device and on the oracle.
+// both runs the tokens on the device and on the oracle, and returns the logits of either.
 func both(t *testing.T, d, oracle backend.Device, m *Model, kv backend.KV, tokens []int32) (got, want []float32) {
 	t.Helper()
 	n := len(tokens)
@@ -141,9 +141,9 @@ func near(t testing.TB, got, want []float32, i, width int, tolerance float64) {
 	}
 }
 
-// Products multiplies by a matrix of each type: all that a device knows, where for Conformance some of each kind are
-// enough. A device may quantise activations to int8 in the type's blocks, rounded to nearest: that explains
-// Σ_blocks amax/254 · Σ|w|, and float32 sums a little more.
+// Products compares products with a matrix of each type that a device knows; Conformance has only some types of each
+// kind. A device may quantise activations to int8 in the type's blocks, rounded to nearest: that explains a difference
+// of Σ_blocks amax/254 · Σ|w|, and float32 sums a little more.
 func Products(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
 	const out, rows = 256, 17 // 256 is a block of K-quants
 	for _, typ := range matrixTypes {
@@ -201,9 +201,9 @@ func productBound(typ quant.Type, w, x []float32) float64 {
 	return 1.01*bound + 1e-5*sum + 1e-6
 }
 
-// wholeModels compares models end to end. Errors of int8 activations add up over layers; with random weights
-// they stay a few hundredths of the logits' size, where a wrong head, scale or mask is tenths or more. What matrices do
-// and what caches do meet in no kernel: the first type is seen with each cache, the others with one.
+// wholeModels compares models end to end. Errors of int8 activations add up over layers; with random weights they stay
+// a few hundredths of the logits' size, where a wrong head, scale or mask makes tenths or more. No kernel depends on
+// the types of both matrices and caches, so the first matrix type is tested with each cache, the others with one.
 func wholeModels(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
 	s := small{layers: 2, width: 256, ffn: 256, vocab: 300, heads: 8, kvHeads: 2, head: 32}
 	for _, f := range models {
@@ -233,7 +233,7 @@ func wholeModels(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Typ
 	}
 }
 
-// Relative is the root mean square of the differences, as a share of that of want.
+// Relative is the root mean square of the differences, divided by that of want.
 func Relative(got, want []float32) float64 {
 	diff, size := 0.0, 0.0
 	for i := range want {

@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/testref"
 )
 
-// Embeddings compares the vectors of all rows with those of transformers, at most factor times each fixture's tolerance
-// away; a text among others has the bits that it has alone.
+// Embeddings compares the vectors of all rows with those of transformers, within factor times each fixture's tolerance;
+// a text beside others must have the bits that it has alone.
 func Embeddings(t *testing.T, d backend.Device, open Loader, factor float64) {
 	dir := filepath.Join(testref.Dir(t), "fixtures")
 	for _, name := range []string{"bert", "nomicbert", "qwen3emb"} {

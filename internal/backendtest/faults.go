@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Errors holds d to what a device must refuse, with an error and without harm to what comes after.
+// Errors checks that a device refuses what it must, with an error and without harm to what comes after.
 func Errors(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 	t.Run("steps", func(t *testing.T) { badSteps(t, d) })
 	t.Run("order", func(t *testing.T) { badOrder(t, d) })
@@ -34,7 +34,8 @@ func tiny(t *testing.T) *Model {
 	return m
 }
 
-// steady is a small model on a device, and a step of it with its logits: what they are after whatever is refused.
+// steady returns a small model on a device, and a step with its logits, which must stay the same after anything that is
+// refused.
 func steady(t *testing.T, d backend.Device) (m *Model, l *loaded, good rows, want []float32) {
 	m = tiny(t)
 	l = load(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 2),
@@ -61,8 +62,8 @@ func badSteps(t *testing.T, d backend.Device) {
 	sameBits(t, "after bad steps", m.Vocab, l.step(t, good), want)
 }
 
-// badOrder: segments that do not follow the program are refused, the step that was to have them is finished, and the
-// next one has its bits.
+// badOrder checks that segments out of the program's order are refused, that their step can be finished, and that the
+// next step has its usual bits.
 func badOrder(t *testing.T, d backend.Device) {
 	m, l, good, want := steady(t, d)
 	s, last := l.Steps()[0], len(m.Segments)-1
@@ -80,7 +81,7 @@ func badOrder(t *testing.T, d backend.Device) {
 	}
 }
 
-// badTypes: all weights of a type that no device knows are named at once.
+// badTypes checks that the error names all weights of a type that no device knows at once.
 func badTypes(t *testing.T, d backend.Device) {
 	m := tiny(t)
 	bound := *m.Bound
@@ -110,7 +111,8 @@ func badUploads(t *testing.T, d backend.Device) {
 	require.Error(t, l.Upload(0, 0, make([]byte, 21*size)), "past the last row")
 }
 
-// notANumber: a NaN that reaches an op is an error, whichever row of the step has it, and the next step is right again.
+// notANumber checks that a NaN that reaches an op is an error, whichever row of the step has it, and that the next step
+// is right.
 func notANumber(t *testing.T, d backend.Device, typ quant.Type) {
 	m, err := product(typ, 256, 256)
 	require.NoError(t, err)

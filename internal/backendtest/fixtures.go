@@ -29,7 +29,7 @@ type fixture struct {
 	Greedy    struct{ Prompt, Tokens []int32 }
 }
 
-// variants lists the fixtures. Each is a file's name, or one with other metadata and logits.
+// variants lists the fixtures: each is a model file, or one with other metadata and logits.
 var variants = []struct {
 	name, file, logits string
 	edit               func(*meta.Map)
@@ -46,9 +46,9 @@ var variants = []struct {
 	{name: "phi3.nowindow", file: "phi3", edit: func(m *meta.Map) { m.Set("phi3.attention.sliding_window", uint32(0)) }},
 }
 
-// Fixtures compares logits with those of transformers, at most factor times each fixture's tolerance away, the
-// prompt whole, in chunks and token by token; and 32 greedy tokens through the cache. Where a fast device (factor above
-// 1) rounds activations, positions differ as much as llama.cpp's do: half of them are within twice its median.
+// Fixtures compares logits with those of transformers, within factor times each fixture's tolerance: of the prompt
+// whole, in chunks and token by token; and compares 32 greedy tokens. A fast device (factor above 1) that rounds
+// activations may differ as much as llama.cpp does: half of the positions must be within twice its median.
 func Fixtures(t *testing.T, d backend.Device, open Loader, factor float64) {
 	dir := filepath.Join(testref.Dir(t), "fixtures")
 	for _, v := range variants {
@@ -73,7 +73,7 @@ func Fixtures(t *testing.T, d backend.Device, open Loader, factor float64) {
 	}
 }
 
-// whole is the logits of all positions, the same bits in any chunks.
+// whole returns the logits of all positions, and checks that any chunks give the same bits.
 func (f *fixture) whole(t *testing.T, d backend.Device, m *Model) []float32 {
 	n := len(f.Tokens)
 	l := load(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 4),
@@ -84,7 +84,7 @@ func (f *fixture) whole(t *testing.T, d backend.Device, m *Model) []float32 {
 	return whole
 }
 
-// Logits are those of all positions.
+// Logits returns the logits of all positions.
 func Logits(t *testing.T, d backend.Device, m *Model, tokens []int32) []float32 {
 	n := len(tokens)
 	blocks := table(n, 0)
@@ -100,7 +100,7 @@ func (f *fixture) near(t *testing.T, got, want []float32, tolerance float64) {
 		at/f.Vocab, at%f.Vocab, got[at], want[at])
 }
 
-// median is the largest difference of the median position.
+// median is the largest difference at the median position.
 func (f *fixture) median(got, want []float32) float64 {
 	var each []float64
 	for ; len(want) > 0; got, want = got[f.Vocab:], want[f.Vocab:] {
@@ -111,8 +111,8 @@ func (f *fixture) median(got, want []float32) float64 {
 	return each[len(each)/2]
 }
 
-// greedy continues the prompt by the most likely token, as engines do: where a device computes prompts apart, it has a
-// step of a prompt and then some of an answer. The reference's margins are far above the tolerance.
+// greedy continues the prompt with the likeliest tokens, as an engine does: a device that computes prompts apart gets a
+// step of a prompt, then steps of an answer. The reference's margins are far above the tolerance.
 func (f *fixture) greedy(t *testing.T, d backend.Device, m *Model) {
 	n := len(f.Greedy.Prompt)
 	l := load(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 1),

@@ -33,7 +33,7 @@ func Golden(t *testing.T, d backend.Device, m *Model, model string, sure func(*t
 	require.GreaterOrEqual(t, ran, max(len(names), 1), "prompts named %v", names)
 }
 
-// Margins are by how much a device prefers the recorded tokens to all others, for each prompt.
+// Margins are by how much a device's logits prefer each recorded token to all others, by prompt.
 func Margins(t *testing.T, d backend.Device, m *Model, model string, names ...string) map[string][]float64 {
 	all := map[string][]float64{}
 	eachAnswer(t, d, m, model, names, func(t *testing.T, a *testref.Answer, logits func(i int) []float32) {
@@ -47,8 +47,7 @@ func Margins(t *testing.T, d backend.Device, m *Model, model string, names ...st
 	return all
 }
 
-// eachAnswer computes what a device makes of recorded answers, fed with their own tokens. logits is a row for each of
-// these: what it is chosen by.
+// eachAnswer runs recorded answers, fed with their own tokens. logits returns the row that token i is chosen by.
 func eachAnswer(t *testing.T, d backend.Device, m *Model, model string, names []string,
 	do func(t *testing.T, a *testref.Answer, logits func(i int) []float32)) {
 	const chunk = 32

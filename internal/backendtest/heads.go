@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Heads compares what a decoder hands out beside its logits: hidden states of all rows from within a layer, the
-// residual stream after it, and another head's numbers for the wanted rows.
+// Heads compares a decoder's outputs beside its logits: hidden states of all rows from within a layer, the residual
+// stream after it, and the result of another head for the wanted rows.
 func Heads(t *testing.T, d, oracle backend.Device) {
 	const n = 9
 	m := manyHeaded(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// inputs compares what a device adds up of the inputs of products with the oracle's sums, and those of a whole prompt
-// with those of its chunks, by bits.
+// inputs compares a device's sums over the inputs of products with the oracle's; the sums of a whole prompt must have
+// the bits of the sums of its chunks.
 func inputs(t *testing.T, d, oracle backend.Device) {
 	s := small{layers: 2, width: 256, ffn: 192, vocab: 70, heads: 8, kvHeads: 2, head: 32}
 	for _, f := range models {

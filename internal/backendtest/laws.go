@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// laws checks, by bits, that what a row's logits are depends on its own sequence only. Small models have matrices
-// of all the types whose blocks fit 32 features; one of 256 has all types, and is run a few times only.
+// laws checks, by bits, that a row's logits depend on its own sequence only. Small models have matrices of all types
+// whose blocks fit 32 features; one with 256 features has all types, and runs only a few times.
 func laws(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 	narrow := narrowest(matrixTypes)
 	s := small{layers: 2, width: 32, ffn: 96, vocab: 51, heads: 2, kvHeads: 1, head: 16, used: 3}
@@ -44,7 +44,7 @@ func laws(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 	})
 }
 
-// inTurn gives matrices the types one after another.
+// inTurn assigns the types to matrices one after another.
 func inTurn(list []quant.Type) types {
 	i := 0
 	return func(*ir.Weight) quant.Type {
@@ -71,13 +71,13 @@ func newLawful(t *testing.T, d backend.Device, m *Model) *lawful {
 	return w
 }
 
-// fewTimes is both laws for models that take long to run.
+// fewTimes checks both laws a few times, for models that take long to run.
 func (w *lawful) fewTimes(t *testing.T) {
 	sameBits(t, "in chunks", w.m.OutputWidth(), w.sequence(t, w.tokens, []int32{7, 2, 9}, 5, 60, 1, 3, 1), w.want)
 	w.beside(t)
 }
 
-// beside: the last rows have the same logits beside others.
+// beside checks that the last rows have the same logits beside other sequences.
 func (w *lawful) beside(t *testing.T) {
 	vocab, v, n := w.m.Vocab, w.m.OutputWidth(), len(w.tokens)
 	w.step(t, rows{w.tokens[:n-3], 0, []int32{4, 3, 2}})
@@ -86,7 +86,7 @@ func (w *lawful) beside(t *testing.T) {
 	sameBits(t, "beside others", v, got[6*v:9*v], w.want[(n-3)*v:])
 }
 
-// chunkFree: a prompt in any chunks, in any blocks, has the logits of the whole one.
+// chunkFree checks that a prompt in any chunks and any blocks has the logits of the whole prompt.
 func (w *lawful) chunkFree(t *rapid.T) {
 	first := rapid.SliceOfN(rapid.IntRange(1, 70), 0, 3).Draw(t, "chunks")
 	chunks := append(first, rapid.IntRange(8, 140).Draw(t, "other chunks"))
@@ -94,7 +94,7 @@ func (w *lawful) chunkFree(t *rapid.T) {
 	sameBits(t, "in chunks", w.m.Vocab, w.sequence(t, w.tokens, blocks[:3], chunks...), w.want)
 }
 
-// rowAlone: with other sequences before and after it in a step, a row is as it is alone.
+// rowAlone checks that a row has the same logits with other sequences before and after it in a step as alone.
 func (w *lawful) rowAlone(t *rapid.T) {
 	n := len(w.tokens)
 	done := rapid.IntRange(0, n-1).Draw(t, "done")
@@ -117,8 +117,8 @@ func (w *lawful) rowAlone(t *rapid.T) {
 	sameBits(t, "beside others", v, got, w.want[done*v:end*v])
 }
 
-// proposed: whatever is proposed, a row that is kept has the logits that it has without; so have proposed rows of
-// tokens that the sequence turns out to have, and those that are computed in place of others.
+// proposed checks that proposals change no kept row's logits. Proposed rows whose tokens turn out right must have the
+// usual logits, and so must rows that are computed in place of wrong ones.
 func (w *lawful) proposed(t *rapid.T) {
 	n, v := len(w.tokens), w.m.Vocab
 	tables := Tables(w.m.Program, table(n, 0))
@@ -146,7 +146,7 @@ func (w *lawful) proposed(t *rapid.T) {
 	}
 }
 
-// wanted: asking for the logits of some rows gives those rows' logits.
+// wanted checks that a row's logits do not depend on which other rows are wanted.
 func (w *lawful) wanted(t *testing.T) {
 	n, v := len(w.tokens), w.m.OutputWidth()
 	rng := rand.New(rand.NewPCG(17, 0))
@@ -163,8 +163,8 @@ func (w *lawful) wanted(t *testing.T) {
 	sameBits(t, "wanted rows", v, s.Logits[:len(want)], want)
 }
 
-// uploads: weights that arrive in pieces, in any order and several at once, are the same weights, and so are those that
-// stay where they are.
+// uploads checks that weights uploaded in pieces, in any order and concurrently, give the same logits, and so do
+// weights in place.
 func uploads(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 	for _, typ := range matrixTypes {
 		t.Run(typ.String(), func(t *testing.T) {

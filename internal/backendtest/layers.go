@@ -2,7 +2,7 @@ package backendtest
 
 import "github.com/sluice-ai/sluice/internal/ir"
 
-// Layer is one with head norms and a fused gate and up.
+// Layer is a layer with head norms and a fused gate and up.
 func Layer() *ir.Builder {
 	const width, heads, dim, ffn = 64, 2, 32, 96
 	b := ir.NewBuilder("layer", hasNone)
@@ -21,7 +21,7 @@ func Layer() *ir.Builder {
 	return b
 }
 
-// RoutedLayer is a layer with 8 experts, of which rows use 3, and, if asked, one that all rows share.
+// RoutedLayer is a layer with 8 experts, of which each row uses 3, and with a shared expert if shared is set.
 func RoutedLayer(shared bool) *ir.Builder {
 	const width, experts, used, ffn = 64, 8, 3, 32
 	b := ir.NewBuilder("routed", hasNone)
@@ -43,7 +43,7 @@ func RoutedLayer(shared bool) *ir.Builder {
 	return b
 }
 
-// EncoderLayer is attention whose rows see those after them, with so many KV heads.
+// EncoderLayer is attention in which rows also see those after them, with so many KV heads.
 func EncoderLayer(kvHeads int) *ir.Builder {
 	b := ir.NewBuilder("test", nil)
 	x := b.Embed("token_embd", 50, 64)

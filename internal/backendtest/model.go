@@ -60,8 +60,8 @@ func load(t testing.TB, d backend.Device, m *Model, c backend.Config) *loaded {
 	return &loaded{Model: model, m: m, config: c}
 }
 
-// compile skips the test where the device says that it cannot compute the program: which it cannot is its own tests' to
-// say.
+// compile skips the test if the device reports that it does not support the program: which programs it must support is
+// checked in its own tests.
 func compile(t testing.TB, d backend.Device, m *Model, c backend.Config) (backend.Model, error) {
 	t.Helper()
 	model, err := d.Compile(m.Bound, c)
@@ -78,10 +78,10 @@ func compile(t testing.TB, d backend.Device, m *Model, c backend.Config) (backen
 	return model, err
 }
 
-// Blocks is so many KV blocks in each cache class.
+// Blocks returns n KV blocks for each cache class.
 func Blocks(p *ir.Program, n int) []int { return slices.Repeat([]int{n}, len(p.Classes)) }
 
-// Tables has the same blocks in each cache class.
+// Tables returns the same blocks for each cache class.
 func Tables(p *ir.Program, blocks []int32) []backend.Table {
 	return slices.Repeat([]backend.Table{{Blocks: blocks}}, len(p.Classes))
 }
@@ -126,7 +126,7 @@ func (l *loaded) run(s *backend.Step) (err error) {
 	return l.whole(s)
 }
 
-// whole runs it segment by segment.
+// whole runs a step segment by segment.
 func (l *loaded) whole(s *backend.Step) (err error) {
 	for i := 0; i < len(l.m.Segments) && err == nil; i++ {
 		err = backend.Enqueue(l, i, s)

@@ -74,7 +74,7 @@ var orders = []struct {
 	}},
 }
 
-// ordered records one of them.
+// ordered records one of orders.
 func ordered(s small, record func(small, *ir.Builder, ir.Value)) (*ir.Program, error) {
 	b := ir.NewBuilder("ordered", hasNone)
 	record(s, b, b.Embed("token_embd", s.vocab, s.width))
@@ -96,7 +96,7 @@ func denseOf(s small, b *ir.Builder, x ir.Value) ir.Value {
 	return b.Add(x, b.Linear(g, "ffn_down", s.width))
 }
 
-// expertsOf has a network that all rows share, if asked.
+// expertsOf records a mixture, with a network that all rows share if shared is set.
 func expertsOf(s small, b *ir.Builder, x ir.Value, shared bool) ir.Value {
 	b.FFN()
 	n := b.RMSNorm(x, "ffn_norm", 1e-5)
@@ -107,13 +107,13 @@ func expertsOf(s small, b *ir.Builder, x ir.Value, shared bool) ir.Value {
 	return b.Add(x, b.Add(chosenOf(s, b, n), y))
 }
 
-// chosenOf uses all of 4 experts, so that rounding cannot change the choice.
+// chosenOf records a route that uses all of 4 experts, so that rounding cannot change the choice.
 func chosenOf(s small, b *ir.Builder, n ir.Value) ir.Value {
 	w := b.Route(b.Linear(n, "ffn_gate_inp", 4), "", ir.RouteArgs{Scoring: ir.SoftmaxAll, Used: 4, Scale: 1})
 	return b.Experts(n, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", s.ffn, 4, ir.SiLU)
 }
 
-// headOf is tied to the embedding.
+// headOf records a head tied to the embedding.
 func headOf(b *ir.Builder, x ir.Value) {
 	b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd")
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// parts: segments of a program that are compiled apart, and pass on what crosses between them, compute what the whole
-// program does, by bits.
+// parts checks that a program divided over two models, which hand on the values that cross between them, gives the bits
+// of the whole program.
 func parts(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 	s := small{layers: 3, width: 32, ffn: 96, vocab: 51, heads: 2, kvHeads: 1, head: 16, used: 3}
 	for _, f := range models {
@@ -65,7 +65,7 @@ func (m *Model) inParts(t *testing.T, d backend.Device) {
 	}
 }
 
-// Together gives segments that attend to a cache to the device of the one that fills it.
+// Together changes part so that segments that attend to a cache are on the device of the segment that fills it.
 func Together(p *ir.Program, part []int) {
 	filler := make([]int, len(p.KV))
 	for s := range p.Segments {
@@ -86,7 +86,7 @@ type halves struct {
 	m    *Model
 	of   [2]backend.Model
 	part []int
-	kept map[ir.Value][]float32 // what crossed so far
+	kept map[ir.Value][]float32 // values that crossed so far
 }
 
 func (m *Model) split(t *testing.T, d backend.Device, c backend.Config, part []int) *halves {
@@ -117,7 +117,7 @@ func (m *Model) split(t *testing.T, d backend.Device, c backend.Config, part []i
 	return x
 }
 
-// step runs rows of one sequence through both.
+// step runs rows of one sequence through both models.
 func (x *halves) step(t *testing.T, tokens []int32, pos int) []float32 {
 	var steps [2]*backend.Step
 	for i, model := range x.of {
@@ -145,7 +145,7 @@ func (x *halves) step(t *testing.T, tokens []int32, pos int) []float32 {
 	return append([]float32(nil), steps[1].Logits[:len(tokens)*x.m.OutputWidth()]...)
 }
 
-// badParts: what is not compiled is refused, and so are values that do not cross.
+// badParts checks that segments which are not compiled are refused, and so are values that do not cross.
 func badParts(t *testing.T, d backend.Device) {
 	m := tiny(t)
 	c := backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: 2,

@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// block is a picture's block: two convolutions with a norm and an activation between them. A picture comes in, a
-// picture goes out; what lies between them goes out, too.
+// block records two convolutions with a norm and an activation between them. Its input and first output are pictures;
+// the value between the convolutions is an output, too.
 func block(b *ir.Builder) {
 	x := b.Input("picture", 4, true)
 	b.Block()
@@ -23,7 +23,8 @@ func block(b *ir.Builder) {
 	b.Output("painted", b.Convolution(x, "conv_out", 3, 4))
 }
 
-// tower is attention among the patches of a picture, whose heads turn by lines in one half and by columns in the other.
+// tower records attention among the patches of a picture, whose heads turn by lines in one half and by columns in the
+// other.
 func tower(b *ir.Builder) {
 	const width, heads, dim = 64, 4, 16
 	rope := ir.RoPEArgs{HeadDim: dim, Dims: dim, Freq: []float64{1, 0.3, 0.1, 0.03, 1, 0.3, 0.1, 0.03}, Mscale: 1,
@@ -55,8 +56,8 @@ func pictureOf(seed uint64, height, width, features int) picture {
 	return p
 }
 
-// Pictures holds programs that are no text against the oracle: rows of floats on a grid in, rows of floats out by name.
-// A picture beside others has the bits that it has alone.
+// Pictures compares programs that are no text with the oracle: rows of floats on a grid in, rows of floats out by name.
+// A picture beside others must have the bits that it has alone.
 func Pictures(t *testing.T, d, oracle backend.Device) {
 	for _, c := range []struct {
 		name   string
@@ -92,8 +93,8 @@ func Pictures(t *testing.T, d, oracle backend.Device) {
 	}
 }
 
-// painted runs pictures as one step, and returns the outputs. A step before it has the pictures turned, so that nothing
-// that a device keeps of a row's place is right by chance.
+// painted runs pictures as one step, and returns the outputs. Before it runs a step with the pictures turned, so that
+// no place of a row that a device remembers is right by chance.
 func (m *Model) painted(t *testing.T, d backend.Device, pictures ...picture) map[string][]float32 {
 	t.Helper()
 	c := backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, len(pictures)), MaxRows: 64}}
@@ -124,8 +125,8 @@ func (l *loaded) paint(t *testing.T, pictures []picture) map[string][]float32 {
 	return l.handed(t, s, map[ir.Value][]float32{l.m.Inputs[0].Value: rows})
 }
 
-// handed runs a step segment by segment: inputs are handed in where a segment reads them, and outputs are taken
-// where one computed them.
+// handed runs a step segment by segment: it sets inputs just before a segment reads them, and reads outputs just after
+// they are computed.
 func (l *loaded) handed(t *testing.T, s *backend.Step, inputs map[ir.Value][]float32) map[string][]float32 {
 	t.Helper()
 	got := map[string][]float32{}

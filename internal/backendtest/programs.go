@@ -6,9 +6,9 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// around records a program that computes op, which may open segments of layer 0, between an embedding and logits,
-// unchanged but for a factor of a half and one of two: vocabulary and width are both n, and so must be the width of
-// what op returns.
+// around records a program that computes op, which may open segments of layer 0, between an embedding and logits.
+// Values pass unchanged but for a factor of a half and one of two. Vocabulary and width are both n, and so must be the
+// width of op's result.
 func around(n int, op func(b *ir.Builder, x ir.Value) ir.Value) (*ir.Program, error) {
 	b := ir.NewBuilder("op", hasAll)
 	x := b.Embed("token_embd", n, n)
@@ -29,7 +29,7 @@ func hasNone(string) bool { return false }
 type small struct {
 	layers, width, ffn, vocab, heads, kvHeads, head int
 	used                                            int // of 8 experts; 0: all, so that rounding cannot change the choice
-	window                                          int // of the gemma-like one's; 0: 20
+	window                                          int // of gemmaLike's windows; 0: 20
 	chunked                                         bool
 }
 
@@ -102,7 +102,7 @@ func starcoderLike(s small) (*ir.Program, error) {
 	return b.Program(1 << 10)
 }
 
-// mixtureLike has experts, in odd layers with inputs that are weighed, a shared one with a gate, and sinks.
+// mixtureLike has experts (in odd layers weights multiply their inputs), a shared expert with a gate, and sinks.
 func mixtureLike(s small) (*ir.Program, error) {
 	b := ir.NewBuilder("mixture-like", hasNone)
 	a := ir.AttendArgs{Heads: s.heads, KVHeads: s.kvHeads, KDim: s.head, VDim: s.head, Scale: 0.3}
@@ -131,7 +131,7 @@ func mixtureLike(s small) (*ir.Program, error) {
 	return b.Program(1 << 10)
 }
 
-// latentLike has latent attention: heads with matrices of their own, that all attend to one vector and one turned key.
+// latentLike has latent attention: each head has matrices of its own, and all attend to one vector and one rotated key.
 func latentLike(s small) (*ir.Program, error) {
 	b := ir.NewBuilder("latent-like", hasNone)
 	rank, still := s.width, s.width

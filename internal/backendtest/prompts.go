@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/testref"
 )
 
-// Prompts is a device all of whose steps are of prompts: see backend.Traits.Apart.
+// Prompts returns d with Step.Prompt set in all steps: see backend.Traits.Apart.
 func Prompts(d backend.Device) backend.Device { return prompts{d} }
 
 type prompts struct{ backend.Device }
@@ -28,8 +28,8 @@ func (d prompts) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	return m, nil
 }
 
-// PromptLaws holds a device that computes prompts of such matrices apart to the laws by bits: those of prompts are the
-// same in any chunks and beside any others. They are not those of answers, but near, relative to their size.
+// PromptLaws checks the laws on a device that computes prompts of such matrices apart: by bits, logits of prompts are
+// the same in any chunks and beside any others. They only have to be near those of answers, relative to their size.
 func PromptLaws(t *testing.T, d backend.Device, matrixTypes []quant.Type, tolerance float64) {
 	s := small{layers: 1, width: 64, ffn: 96, vocab: 51, heads: 2, kvHeads: 1, head: 32}
 	for _, f := range models {
@@ -54,9 +54,9 @@ func PromptLaws(t *testing.T, d backend.Device, matrixTypes []quant.Type, tolera
 	}
 }
 
-// PromptFixtures has the models of Fixtures, as open makes them, read prompts by a device that computes these apart:
-// they are near what it computes of answers, relative to their size, and are followed by the same greedy tokens. Where
-// states add up what rounding did, twice as far is near.
+// PromptFixtures runs the models of Fixtures, as open makes them, on a device that computes prompts apart: logits of
+// prompts must be near those of answers, relative to their size, and be followed by the same greedy tokens. For models
+// with states, which add up rounding errors, near is twice as far.
 func PromptFixtures(t *testing.T, d backend.Device, open Loader, tolerance float64) {
 	dir := filepath.Join(testref.Dir(t), "fixtures")
 	for _, v := range variants {

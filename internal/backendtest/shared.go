@@ -2,8 +2,8 @@ package backendtest
 
 import "github.com/sluice-ai/sluice/internal/ir"
 
-// sharedLike has what layers share: even ones have an input besides the stream, from a table that the embedding reads,
-// and odd ones attend to what the one before them stored, and have experts with gate and up in one.
+// sharedLike has layers that share: even ones have a second input from a table that the embedding reads, too; odd ones
+// attend to what the layer before stored, and have experts with gate and up in one weight.
 func sharedLike(s small) (*ir.Program, error) {
 	each := s.width
 	b := ir.NewBuilder("shared-like", hasNone)

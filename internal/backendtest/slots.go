@@ -15,9 +15,9 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Slots: with fewer slots than groups, whichever these are, in whatever order groups come and go, and in whatever
-// parts segments are computed, a program has the bits of the one that has all its weights. A device that does not share
-// slots is given one for each group.
+// Slots checks that a program with fewer slots than groups has the bits of the program with all weights resident,
+// whatever the slots, the order in which groups come and go, and the parts in which segments are computed. A device
+// that does not share slots is given one for each group.
 func Slots(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 	s := small{layers: 2, width: 32, ffn: 96, vocab: 300, heads: 2, kvHeads: 1, head: 16, used: 3}
 	run := func(name string, p *ir.Program, err error) {
@@ -71,7 +71,7 @@ func Slots(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 	}
 }
 
-// lawsInSlots: rows depend on their own sequence only, whatever others in the step need, and whoever pushes whom out.
+// lawsInSlots checks that rows depend on their own sequence only, whatever groups others in the step need or displace.
 func lawsInSlots(t *testing.T, d backend.Device, types []quant.Type) {
 	p, err := mixtureLike(small{layers: 2, width: 32, ffn: 96, vocab: 150, heads: 2, kvHeads: 1, head: 16, used: 3})
 	require.NoError(t, err)
@@ -86,14 +86,14 @@ func lawsInSlots(t *testing.T, d backend.Device, types []quant.Type) {
 	t.Run("Wanted", w.wanted)
 }
 
-// biasedHead has no layers, and a bias that is added to the outputs of all pieces.
+// biasedHead has no layers, and a head whose bias is added to the outputs of all pieces.
 func biasedHead(s small) (*ir.Program, error) {
 	b := ir.NewBuilder("biased", func(name string) bool { return name == "output.weight" || name == "output.bias" })
 	b.Head(b.Rows(b.Embed("token_embd", s.vocab, s.width)), "output", "")
 	return b.Program(1 << 10)
 }
 
-// steepen has routers prefer some experts so much that the weights of others are 0: rows have fewer than they may use.
+// steepen makes routers prefer some experts so much that others get weight 0: rows then use fewer than they may.
 func (m *Model) steepen(t *testing.T) {
 	for _, s := range m.Segments {
 		for i := range s.Nodes {
@@ -111,8 +111,8 @@ func (m *Model) steepen(t *testing.T) {
 	}
 }
 
-// InSlots runs a prompt in one step, in chunks, and a step without any wanted row, with random slots, and wants the
-// bits of the model that has all its weights.
+// InSlots runs a prompt in one step and in chunks, and a step without wanted rows, with random slots; all must have the
+// bits of the model with all weights resident.
 func (m *Model) InSlots(t *testing.T, d backend.Device, seed uint64) {
 	t.Helper()
 	const n = 20
@@ -132,7 +132,7 @@ func (m *Model) InSlots(t *testing.T, d backend.Device, seed uint64) {
 		want[(n-1)*m.OutputWidth():])
 }
 
-// unwanted runs all but the last token for the cache alone: the end needs no group then.
+// unwanted runs all but the last token only to fill the cache: the end then needs no group.
 func (j *juggler) unwanted(t *testing.T, tokens []int32) {
 	t.Helper()
 	s := j.Steps()[0]
@@ -142,8 +142,8 @@ func (j *juggler) unwanted(t *testing.T, tokens []int32) {
 	require.NoError(t, j.run(s))
 }
 
-// juggler drives a model whose groups share slots: it places what a segment needs where something else was, computes
-// with it part by part, and ruins what is no longer leased.
+// juggler drives a model whose groups share slots: it places the groups that a segment needs over others, computes with
+// them part by part, and overwrites those that are no longer leased.
 type juggler struct {
 	*loaded
 	shares bool // the device shares slots
@@ -180,7 +180,7 @@ func juggle(t *testing.T, d backend.Device, m *Model, c backend.Config, seed uin
 	return newJuggler(t, d, m, c, rng)
 }
 
-// newJuggler compiles a model, and uploads what has slots of its own.
+// newJuggler compiles a model, and uploads the groups that have slots of their own.
 func newJuggler(t *testing.T, d backend.Device, m *Model, c backend.Config, rng *rand.Rand) *juggler {
 	t.Helper()
 	groups := m.On(m.All())
@@ -226,7 +226,7 @@ func randomKept(rng *rand.Rand, own []bool, groups []ir.Group) (kept []int) {
 	return kept
 }
 
-// randomSlots makes up slots: of the matrices some have their own, the others share a few. A table may be in none.
+// randomSlots makes up slots: some matrices have their own, the others share a few. A table may be in none.
 func randomSlots(rng *rand.Rand, groups []ir.Group, share bool) (slots [][]int) {
 	var streamed []int
 	keep := rng.IntN(3) // of 4
@@ -253,8 +253,8 @@ func randomSlots(rng *rand.Rand, groups []ir.Group, share bool) (slots [][]int) 
 	return slots
 }
 
-// withinBudget holds the weights' memory to what a plan counts on: groups of their own as in the file, padded to whole
-// tiles, and slots. Vectors are float32.
+// withinBudget checks that the memory of weights is at most what a plan assumes: groups with slots of their own as in
+// the file, padded to whole tiles, and shared slots. Vectors are float32.
 func (j *juggler) withinBudget() {
 	most, p := int64(0), j.m.Bound
 	for s, fit := range j.config.Slots {
@@ -289,7 +289,7 @@ func (j *juggler) through(s *backend.Step) (err error) {
 	return errors.Join(err, finish(j.Model, s))
 }
 
-// segment computes one whole if what it needs can be there together, or in parts.
+// segment computes a segment whole if all groups that it needs fit the slots together, else in parts.
 func (j *juggler) segment(i int, s *backend.Step) error {
 	need, chosen := j.needs(i, s), j.hears(i)
 	j.rng.Shuffle(len(need), func(a, b int) { need[a], need[b] = need[b], need[a] })
@@ -318,7 +318,7 @@ func (j *juggler) segment(i int, s *backend.Step) error {
 	}
 }
 
-// part computes a part, and waits until its groups can be thrown out.
+// part computes a part, and waits until its groups may be displaced.
 func (j *juggler) part(w backend.Work, s *backend.Step) error {
 	done := make(chan struct{}, 1)
 	w.Done = func() { done <- struct{}{} }
@@ -356,7 +356,7 @@ func (j *juggler) needs(i int, s *backend.Step) (need []int) {
 	return need
 }
 
-// gather brings some groups into slots where they do not push each other out, and leaves the rest. At least one comes.
+// gather places some groups in slots where they do not displace each other, at least one, and returns those left.
 func (j *juggler) gather(need []int, most int) (now, rest []int) {
 	taken := make([]bool, len(j.holds))
 	for _, g := range need {
@@ -377,7 +377,7 @@ func (j *juggler) gather(need []int, most int) (now, rest []int) {
 	return now, rest
 }
 
-// room is a slot for a group, that where it is if nobody took it; -1: none is left.
+// room returns a slot for a group, preferably the one that it is in; -1: none is left.
 func (j *juggler) room(g int, taken []bool) int {
 	if at := j.at[g]; at >= 0 && !taken[at] && j.rng.IntN(4) > 0 {
 		return at
@@ -389,7 +389,7 @@ func (j *juggler) room(g int, taken []bool) int {
 	return free[j.rng.IntN(len(free))]
 }
 
-// place puts a group into a slot, unless it is there: as a drive would, each weight somewhere in a sector.
+// place puts a group into a slot, unless it is there: each weight at a random offset in a sector, as a drive reads it.
 func (j *juggler) place(g, slot int) {
 	if j.at[g] == slot {
 		return
@@ -424,7 +424,7 @@ func (j *juggler) lay(g int, memory []byte) (data [][]byte) {
 	return data
 }
 
-// rowsOf is what a group has of a weight, as in the file.
+// rowsOf returns the rows that a group has of a weight, as in the file.
 func (j *juggler) rowsOf(g int, r ir.Ref) []byte {
 	from, to := j.groups[g].Rows(&j.m.Program.Weights[r])
 	size := j.m.rowBytes(r)
@@ -438,7 +438,7 @@ func (j *juggler) upload(g int) {
 	}
 }
 
-// ruin overwrites the slots of some groups, half of the time: nobody may read them.
+// ruin overwrites the slots of some groups half of the time: nobody may read them any more.
 func (j *juggler) ruin(groups []int) {
 	for _, g := range groups {
 		if slot := j.at[g]; slot >= 0 && j.rng.IntN(2) == 0 {
@@ -451,7 +451,7 @@ func (j *juggler) ruin(groups []int) {
 	}
 }
 
-// hears is what hears the choice of a segment, if it is a route.
+// hears returns the callback for a segment's chosen experts, if it is a route.
 func (j *juggler) hears(i int) func(experts []int32) {
 	if s := &j.m.Segments[i]; s.Kind != ir.SegRoute || len(s.Nodes) == 0 {
 		return nil
@@ -460,7 +460,7 @@ func (j *juggler) hears(i int) func(experts []int32) {
 	return func(experts []int32) { j.told <- slices.Clone(experts) }
 }
 
-// hear wants the choice of a route, which must be the experts with a weight.
+// hear waits for the choice of a route, and checks that it is the experts with a weight.
 func (j *juggler) hear(i int, s *backend.Step) {
 	j.chosen = <-j.told
 	for k := range j.m.Segments[i].Nodes {

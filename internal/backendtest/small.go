@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Encoder is the name of EncoderLayer as a family.
+// Encoder is the name of the family that has EncoderLayer as its model.
 const Encoder = "encoder"
 
 // Families lists the families of small models.

@@ -15,13 +15,13 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Specimen is a small model with random weights, of an architecture that no reference has a file of.
+// Specimen is a small model with random weights, of an architecture for which there is no reference file.
 type Specimen struct {
 	Name, Arch string
-	Tolerance  float64 // to what llama.cpp makes of it
+	Tolerance  float64 // for the distance from llama.cpp's logits
 	keys       map[string]any
-	without    []string // of optional tensors: all but those whose names end so, attn_output.weight is none
-	centred    []string // ends of names: what these tensors make of anything has no mean
+	without    []string // name endings of optional tensors that it lacks
+	centred    []string // name endings of tensors made so that the mean of what they give is 0
 }
 
 // Reranker scores the first row of a text.
@@ -29,7 +29,7 @@ var Reranker = Specimen{Name: "bert-rank", Arch: "bert", without: []string{"attn
 	Tolerance: 2e-3, keys: map[string]any{"attention.layer_norm_epsilon": float32(1e-6), "pooling_type": uint32(4),
 		"attention.causal": false, "attention.head_count_kv": uint32(4)}}
 
-// Specimens are of all architectures that Fixtures and Embeddings have no file of.
+// Specimens are models of all architectures that Fixtures and Embeddings have no file of.
 var Specimens = []Specimen{
 	{Name: "cohere2", Arch: "cohere2", Tolerance: 2e-4, without: []string{".bias", "output.weight", "q_norm.weight",
 		"attn_qkv.weight"}, keys: map[string]any{
@@ -100,7 +100,7 @@ var Specimens = []Specimen{
 		"expert_count": uint32(4), "expert_used_count": uint32(2), "expert_feed_forward_length": uint32(32),
 		"expert_shared_feed_forward_length": uint32(32), "full_attention_interval": uint32(2),
 	}},
-	// One expert, and streams without a mean: llama.cpp's norms and weights are those of transformers then.
+	// One expert, and streams with a mean of 0: only then do llama.cpp's norms and weights equal those of transformers.
 	{Name: "phimoe", Arch: "phimoe", without: []string{"exps.bias", "inp.bias", "rope_factors_long.weight"},
 		Tolerance: 2e-4, centred: []string{"token_embd.weight", "attn_output.weight", "attn_output.bias",
 			"ffn_down_exps.weight"}, keys: map[string]any{
@@ -114,14 +114,14 @@ var Specimens = []Specimen{
 	}},
 }
 
-// hybridKeys are those of a Mamba-2 mixer beside attention, with two groups of keys.
+// hybridKeys are the metadata of a Mamba-2 mixer beside attention, with two groups of keys.
 var hybridKeys = map[string]any{
 	"attention.layer_norm_rms_epsilon": float32(1e-5), "rope.dimension_count": uint32(16), "ssm.conv_kernel": uint32(4),
 	"ssm.inner_size": uint32(96), "ssm.state_size": uint32(16), "ssm.time_step_rank": uint32(6), "ssm.group_count": uint32(2),
 	"attention.key_length": uint32(16), "attention.value_length": uint32(16),
 }
 
-// Describe is its metadata, with the tokenizer of another model's.
+// Describe returns the specimen's metadata, with the tokenizer of another model.
 func (s *Specimen) Describe(other *meta.Map) *meta.Map {
 	m := new(meta.Map)
 	m.Set("general.architecture", s.Arch)
@@ -146,12 +146,12 @@ func (s *Specimen) Describe(other *meta.Map) *meta.Map {
 	return m
 }
 
-// Has says whether it has an optional tensor.
+// Has says whether the specimen has an optional tensor.
 func (s *Specimen) Has(name string) bool {
 	return !slices.ContainsFunc(s.without, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// Weights are the bytes of all that its program asks for, by Ref: float32.
+// Weights returns the bytes of all weights of its program, by Ref: float32.
 func (s *Specimen) Weights(t testing.TB, p *ir.Program) [][]byte {
 	rng := rand.New(rand.NewPCG(1, 2))
 	data := make([][]byte, len(p.Weights))
@@ -167,7 +167,7 @@ func (s *Specimen) Weights(t testing.TB, p *ir.Program) [][]byte {
 	return data
 }
 
-// SpecimenTokens are what specimens are asked for the logits of.
+// SpecimenTokens are the prompt of specimens.
 func SpecimenTokens() []int32 {
 	tokens := make([]int32, 24)
 	for i := range tokens {
@@ -200,7 +200,7 @@ func LikeOracle(t *testing.T, d, oracle backend.Device, tokenizer *meta.Map, fac
 	}
 }
 
-// random is norms near 1, small biases, and matrices that keep the size of what they multiply.
+// random makes weights: norms near 1, small biases, and matrices that keep the size of their input.
 func random(rng *rand.Rand, w *ir.Weight) []float32 {
 	var out []float32
 	for range w.Rows * w.Cols {
@@ -220,8 +220,8 @@ func random(rng *rand.Rand, w *ir.Weight) []float32 {
 	return out
 }
 
-// centre takes the mean off what a weight makes: off the rows of a table and off vectors, off the columns of matrices,
-// expert by expert.
+// centre subtracts means, so that what a weight gives has a mean of 0: from the rows of a table, from vectors, and from
+// the columns of matrices, expert by expert.
 func centre(values []float32, w *ir.Weight) {
 	each, n, step := 1, w.Cols, 1 // of columns that are centred together
 	if w.Use == ir.Matrix {

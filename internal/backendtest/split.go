@@ -12,13 +12,13 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Split is a composition on which every whole program is dealt to several devices: runs of segments one after the
-// other, as plans have it, or any to any, now one and now the other.
+// Split is a composition that divides every whole program over its devices: some programs in runs of neighbouring
+// segments, as plans do, others with a random device for each segment.
 func Split(d backend.Device) backend.Device {
 	return split{d, func(p *ir.Bound) []int { return deal(p, len(d.Traits().Devices)) }}
 }
 
-// Dealt is a composition on which every whole program is dealt to devices in one way.
+// Dealt is a composition that divides every whole program as devices says.
 func Dealt(d backend.Device, devices func(p *ir.Bound) []int) backend.Device {
 	return split{d, devices}
 }
@@ -39,8 +39,8 @@ func (d split) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	return divided{m}, nil
 }
 
-// deal draws a device for each segment, and the last one for the end. Segments that attend to one cache are together.
-// Programs of one shape are divided alike.
+// deal draws a device for each segment, and the last device for the end. Segments that attend to one cache are on one
+// device. Programs of one shape are divided alike.
 func deal(p *ir.Bound, n int) []int {
 	rng := rand.New(rand.NewPCG(uint64(len(p.Segments)), uint64(len(p.Weights)*p.Width+len(p.Arch))))
 	devices, last := make([]int, len(p.Segments)), len(p.Segments)-1
@@ -63,7 +63,7 @@ func deal(p *ir.Bound, n int) []int {
 	return devices
 }
 
-// sides lists the groups of each of the devices that d is, the one with the program's end first.
+// sides lists the groups of each device of d; the device with the program's end comes first.
 func sides(d backend.Device, p *ir.Bound, groups []ir.Group) [][]int {
 	devices := make([]int, len(p.Segments))
 	if s, several := d.(split); several {
@@ -79,7 +79,8 @@ func sides(d backend.Device, p *ir.Bound, groups []ir.Group) [][]int {
 	return all
 }
 
-// divided counts what is in the program's memory as weights and as caches: those of the model are there or on a device.
+// divided counts weights and caches in the program's memory as the model's: there or on a device, they are the same
+// ones.
 type divided struct{ backend.Model }
 
 func (m divided) Memory() backend.Memory {
@@ -88,8 +89,8 @@ func (m divided) Memory() backend.Memory {
 	return all
 }
 
-// Divided: programs on several devices are near the oracle, whatever is where, and keep the laws by bits. It is what of
-// Conformance the border between them can break.
+// Divided checks that programs on several devices are near the oracle, however they are divided, and keep the laws by
+// bits. It is the part of Conformance that the division can break.
 func Divided(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
 	if _, dealt := d.(split); !dealt {
 		d = Split(d)

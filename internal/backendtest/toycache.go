@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Toy is a cache format for tests: open blocks hold halves, sealed ones K in negated bytes and V in bytes for two
-// features. Classes with a window keep f16.
+// Toy is a cache format for tests: open blocks hold halves; sealed blocks hold K in negated bytes, and V in a byte for
+// two features. Classes with a window keep f16.
 func Toy() backend.KV {
 	return backend.KV{Format: backend.Format{Name: "toy", K: backend.Side{Open: backend.Half{}, Sealed: negated{}},
 		V: backend.Side{Open: backend.Half{}, Sealed: nibbles{}}}, Windowed: backend.KVF16.Format}
@@ -36,7 +36,7 @@ func (negated) Get(rows []float32, block []byte, features, at int) {
 	}
 }
 
-// nibbles keeps 4 bits of a value, in units of a block's largest: it must see all 64 rows at once.
+// nibbles keeps a value in 4 bits, in units of the block's largest value: it must see all 64 rows at once.
 type nibbles struct{}
 
 func (nibbles) Bytes(features int) int { return 4 + (backend.BlockSize*features+1)/2 }
@@ -70,8 +70,8 @@ func (nibbles) Get(rows []float32, block []byte, features, at int) {
 	}
 }
 
-// Seals is a cache format that seals full blocks in fewer bits, in one class of two: it has the oracle's results and
-// the laws hold. Nothing of d knows the format.
+// Seals tests a cache format, unknown to d, that seals full blocks in fewer bits, in one class of two: results are the
+// oracle's, and the laws hold.
 func Seals(t *testing.T, d, oracle backend.Device) {
 	s := small{layers: 3, width: 32, ffn: 96, vocab: 51, heads: 4, kvHeads: 2, head: 16, window: 70}
 	p, err := gemmaLike(s)
@@ -110,7 +110,7 @@ func Seals(t *testing.T, d, oracle backend.Device) {
 	t.Run("Blocks", func(t *testing.T) { w.moved(t, len(p.Classes)) })
 }
 
-// rejected: rows beyond what a sequence comes to, which filled blocks and sealed them, leave nothing behind.
+// rejected checks that rows beyond the end of a sequence, which filled blocks and sealed them, leave nothing behind.
 func (w *lawful) rejected(t *testing.T) {
 	const kept = backend.BlockSize - 4
 	v, blocks := w.m.Vocab, []int32{3, 8, 5}
@@ -123,7 +123,7 @@ func (w *lawful) rejected(t *testing.T) {
 	sameBits(t, "after more of them", v, got, w.want[(kept+2)*v:])
 }
 
-// Sealed is caches in formats that users name and that seal blocks: d has the oracle's results, and the laws hold.
+// Sealed tests cache formats that users can name and that seal blocks: results are the oracle's, and the laws hold.
 func Sealed(t *testing.T, d, oracle backend.Device) {
 	s := small{layers: 2, width: 32, ffn: 96, vocab: 51, heads: 4, kvHeads: 2, head: 16, window: 70}
 	for _, names := range [][2]string{{"q4", "q4"}, {"tq3", "q5"}, {"q5", "tq4"}, {"q8", "tq2"}} {
@@ -148,7 +148,7 @@ func Sealed(t *testing.T, d, oracle backend.Device) {
 	}
 }
 
-// Mixes is caches with K in one format and V in another, in both orders: d has the oracle's results.
+// Mixes tests caches with K in one format and V in another, in both orders: results are the oracle's.
 func Mixes(t *testing.T, d, oracle backend.Device) {
 	s := small{layers: 2, width: 32, ffn: 96, vocab: 51, heads: 4, kvHeads: 2, head: 16, window: 70}
 	p, err := gemmaLike(s)

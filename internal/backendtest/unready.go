@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// few is a juggler of a mixture with a head in pieces: its matrices share three slots, but those of the route, and of
-// vectors.
+// few is a juggler of a mixture with a head in pieces: all matrices but the route's share three slots; vectors have
+// their own.
 func few(t *testing.T, d backend.Device) *juggler {
 	t.Helper()
 	p, err := mixtureLike(small{layers: 1, width: 32, ffn: 32, vocab: 200, heads: 2, kvHeads: 1, head: 16, used: 2})
@@ -37,7 +37,7 @@ func few(t *testing.T, d backend.Device) *juggler {
 	return newJuggler(t, d, m, c, j.rng)
 }
 
-// of is the first group of matrices of a kind of segment.
+// of returns the first group of matrices in a segment of a kind.
 func (j *juggler) of(kind ir.SegmentKind) int {
 	for g := range j.groups {
 		if j.groups[g].Use == ir.Matrix && j.m.Segments[j.groups[g].Segment].Kind == kind {
@@ -47,7 +47,7 @@ func (j *juggler) of(kind ir.SegmentKind) int {
 	panic("backendtest: there is none")
 }
 
-// badSlots: what cannot be placed is refused, and what was placed before stays.
+// badSlots checks that a group that cannot be placed is refused, and groups placed before stay.
 func badSlots(t *testing.T, d backend.Device) {
 	j := few(t, d)
 	mix, route := j.of(ir.SegMix), j.of(ir.SegRoute)
@@ -86,7 +86,8 @@ func badSlots(t *testing.T, d backend.Device) {
 	sameBits(t, "after all that", j.m.Vocab, j.step(t, rows{[]int32{1, 2, 3}, 0, []int32{0}}), want)
 }
 
-// unready: a segment that lacks a group, and parts that make no whole, are errors of their step and of no other.
+// unready checks that a segment that lacks a group, and parts that make no whole, are errors of their step and of no
+// other.
 func unready(t *testing.T, d backend.Device) {
 	j := few(t, d)
 	want := j.step(t, rows{[]int32{1, 2, 3}, 0, []int32{0}})
@@ -153,12 +154,12 @@ func unready(t *testing.T, d backend.Device) {
 // enqueue runs a segment whole.
 func (j *juggler) enqueue(i int, s *backend.Step) error { return backend.Enqueue(j, i, s) }
 
-// choose does so, and wants to hear what it chose.
+// choose runs a segment whole, with a Chosen callback.
 func (j *juggler) choose(i int, s *backend.Step) error {
 	return j.Run(backend.Work{Segment: i, Whole: true, Chosen: func([]int32) {}}, s)
 }
 
-// until runs the segments before one of a kind, and then something else than it. It fails when that does, or the step.
+// until runs the segments before one of a kind, then use instead of that one. It fails if use fails, or the step.
 func (j *juggler) until(kind ir.SegmentKind, use func(int, *backend.Step) error) error {
 	s := j.Steps()[0]
 	s.Tokens, s.Wanted = []int32{1, 2, 3}, []int32{2}
@@ -177,7 +178,7 @@ func (j *juggler) until(kind ir.SegmentKind, use func(int, *backend.Step) error)
 	panic("backendtest: there is none")
 }
 
-// empty makes all groups that share slots absent but one, which no test here needs.
+// empty places in each shared slot a group that no test here needs, so that all others are absent.
 func (j *juggler) empty() {
 	for slot, fit := range j.config.Slots {
 		if len(fit) > 1 {
@@ -186,7 +187,7 @@ func (j *juggler) empty() {
 	}
 }
 
-// one is a part with the first group of a kind of segment, named so many times.
+// one runs a part that names the first group of a kind of segment so many times.
 func (j *juggler) one(kind ir.SegmentKind, times, i int, s *backend.Step) error {
 	g := j.of(kind)
 	if !j.own[g] {
@@ -195,7 +196,8 @@ func (j *juggler) one(kind ir.SegmentKind, times, i int, s *backend.Step) error 
 	return j.Run(backend.Work{Segment: i, Groups: slices.Repeat([]int{g}, times)}, s)
 }
 
-// all computes with all groups that are needed, after an edit, each in a part of its own.
+// all returns a function that computes a segment in parts, each with one of the groups that edit leaves of those
+// needed.
 func (j *juggler) all(last bool, edit func([]int) []int) func(int, *backend.Step) error {
 	return func(i int, s *backend.Step) error {
 		var need []int

@@ -82,7 +82,7 @@ func vector(rng *rand.Rand, w *ir.Weight) ([]byte, error) {
 
 func isBias(name string) bool { return len(name) > 5 && name[len(name)-5:] == ".bias" }
 
-// isDecay says that it is A of a scan, without which its states would grow.
+// isDecay says whether a weight is A of a scan, whose states would otherwise grow without bound.
 func isDecay(name string) bool { return name == "a" || strings.HasSuffix(name, ".a") }
 
 // decode is a weight as numbers, row after row.

@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// windows: blocks that were given back behind a window, and that another sequence writes at once, change no bit. Each
-// class has its own number of blocks, and its own memory for them.
+// windows checks that giving back blocks behind a window, which another sequence overwrites at once, changes no bit.
+// Each class has its own number of blocks, and its own memory for them.
 func windows(t *testing.T, d backend.Device) {
 	const n, chunk = 5*backend.BlockSize + 9, 70
 	for _, class := range []ir.Class{{Window: 1}, {Window: 20}, {Window: 64}, {Window: 65}, {Window: 130},
@@ -44,8 +44,8 @@ func windows(t *testing.T, d backend.Device) {
 	}
 }
 
-// givingBack runs tokens in chunks, with no more blocks of the first class than its window sees. In each step another
-// sequence writes the blocks that are not the first one's.
+// givingBack runs tokens in chunks, with only as many blocks of the first class as its window sees. In each step
+// another sequence writes the blocks that the first one does not hold.
 func (l *loaded) givingBack(t *testing.T, tokens []int32, chunk int) []float32 {
 	window := l.m.Classes[0]
 	free := table(l.config.Blocks[0]*backend.BlockSize, 0)

@@ -9,13 +9,13 @@ import (
 // Buffer is memory for rows of something, from the first phase that writes it to the last that reads it.
 type Buffer struct {
 	First, Last int  // phases, counted over all segments
-	Width       int  // features of a row; of prepared rows: of their value
+	Width       int  // features of a row; of prepared rows: of the value they are made from
 	Form        Form // 0: float32
 	Wanted      bool // rows are the wanted ones
 	Offset      int  // set by Place
 }
 
-// Buffers are all that a program needs. Several values share one if each was computed over the one before.
+// Buffers are all buffers that a program needs. Several values share one if each was computed over the one before.
 type Buffers struct {
 	All      []*Buffer
 	values   *Values
@@ -24,20 +24,20 @@ type Buffers struct {
 	left     map[*ir.Node][][]*Buffer // by pass
 }
 
-// Of is where a value lies, from which feature on; nil if no phase has to do with it.
+// Of returns the buffer of a value, and the feature where the value begins in it; nil if no phase reads or writes it.
 func (b *Buffers) Of(v ir.Value) (buffer *Buffer, from int) {
 	return b.of[b.values.Root[v]], b.values.From[v]
 }
 
-// Prepared is where prepared rows lie; nil for those of form 0.
+// Prepared is the buffer of prepared rows; nil for rows of form 0.
 func (b *Buffers) Prepared(rows Prepared) *Buffer { return b.prepared[rows] }
 
-// Left is where a pass of an Experts leaves what, in the order of Pass.Leaves.
+// Left lists the buffers that a pass of an Experts leaves, in the order of Pass.Leaves.
 func (b *Buffers) Left(n *ir.Node, pass int) []*Buffer { return b.left[n][pass] }
 
-// Lifetimes finds the buffers that phases in this order need. Inside a phase rows are at different items: what one item
-// reads is needed until the phase ends. What a segment hands on is needed until its end, for whoever computes the next
-// one copies it then.
+// Lifetimes finds the buffers that phases in this order need. Inside a phase, rows are at different items, so what one
+// item reads is kept until the phase ends. What a segment hands on is kept until the segment's end, when it is copied
+// for the device of the next one.
 func Lifetimes(p *ir.Program, rules Rules, segments [][]Phase) *Buffers {
 	l := lifetimes{
 		Buffers: &Buffers{values: ValuesOf(p), of: map[ir.Value]*Buffer{}, prepared: map[Prepared]*Buffer{},
@@ -73,7 +73,7 @@ func (l *lifetimes) eachItem(visit func(number, at int, ph *Phase, it *Item)) {
 	}
 }
 
-// findLast counts the end of a segment as a use of what it hands on.
+// findLast finds the last reader of each value. The end of a segment counts as a reader of what the segment hands on.
 func (l *lifetimes) findLast() {
 	l.last = map[ir.Value]int{}
 	l.eachItem(func(number, _ int, _ *Phase, it *Item) {
@@ -93,8 +93,8 @@ func (l *lifetimes) findLast() {
 	}
 }
 
-// takeIn gives values that come from elsewhere, all rows of them, a buffer from the first phase of the segment that
-// reads them first.
+// takeIn gives values that come from another device, all rows of them, a buffer from the first phase of the segment
+// that reads them first.
 func (l *lifetimes) takeIn() {
 	at := 0
 	for s, phases := range l.segments {
@@ -111,7 +111,7 @@ func reads(s *ir.Segment, v ir.Value) bool {
 	return slices.ContainsFunc(s.Nodes, func(n ir.Node) bool { return slices.Contains(n.In, v) })
 }
 
-// handOn has the buffers of what a segment hands on live until its last phase.
+// handOn keeps the buffers of what a segment hands on until the segment's last phase.
 func (l *lifetimes) handOn() {
 	at := 0
 	for s, phases := range l.segments {
@@ -153,7 +153,7 @@ func (l *lifetimes) item(number, at int, ph *Phase, it *Item) {
 	}
 }
 
-// pass reads what earlier ones left, and leaves its own.
+// pass extends the lives of what pass i reads, and begins those of what it leaves.
 func (l *lifetimes) pass(n *ir.Node, i, at int, wanted bool) {
 	pass := l.rules.Passes(n)[i]
 	for _, w := range pass.Matrices {
@@ -167,7 +167,7 @@ func (l *lifetimes) pass(n *ir.Node, i, at int, wanted bool) {
 	l.left[n] = append(l.left[n], left)
 }
 
-// leavings are read by pass i, or by the chain after all passes.
+// leavings extends the lives of what earlier passes left to pass i, or to the chain after all passes.
 func (l *lifetimes) leavings(n *ir.Node, i, at int) {
 	for j, pass := range l.rules.Passes(n)[:i] {
 		for k, leaves := range pass.Leaves {
@@ -178,7 +178,7 @@ func (l *lifetimes) leavings(n *ir.Node, i, at int) {
 	}
 }
 
-// meets notes that a matrix reads the prepared form of a value.
+// meets extends the life of the prepared form of a value to a matrix that reads it.
 func (l *lifetimes) meets(v ir.Value, w ir.Ref, at int) {
 	if b := l.prepared[Prepared{v, l.rules.Form(w)}]; b != nil {
 		b.Last = at
@@ -191,7 +191,7 @@ func (l *lifetimes) add(b Buffer, at int) *Buffer {
 	return &b
 }
 
-// inPlace says whether a node may write over its first input: nobody reads that after it.
+// inPlace says whether a node may write over its first input: no later item reads that.
 func (l *lifetimes) inPlace(n *ir.Node, number int) bool {
 	if !l.rules.InPlace(n.Op) {
 		return false

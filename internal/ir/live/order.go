@@ -12,13 +12,13 @@ import (
 // float32.
 type Form uint8
 
-// Rules are what planning has to know of a device.
+// Rules are what planning needs to know of a device.
 type Rules struct {
-	ByRow    func(ir.Op) bool         // chains compute it; Slice is a view to everyone, Linear and Experts are not asked
+	ByRow    func(ir.Op) bool         // chains compute it; not asked about Slice, a mere view, Linear and Experts
 	InPlace  func(ir.Op) bool         // it can write over its first input, which is as wide; false of Linear
-	Form     func(matrix ir.Ref) Form // in which it wants its input
-	Passes   func(*ir.Node) []Pass    // into which an Experts falls; what they leave, a chain adds up
-	Observed bool                     // somebody wants to see what goes into products
+	Form     func(matrix ir.Ref) Form // the form in which a matrix takes its input
+	Passes   func(*ir.Node) []Pass    // the passes of an Experts; a chain after them adds up what they leave
+	Observed bool                     // inputs of products are observed
 }
 
 // Pass is a part of an Experts that has a phase of its own.
@@ -27,17 +27,17 @@ type Pass struct {
 	Leaves   []Left
 }
 
-// Left is what a pass leaves for itself and later ones.
+// Left is a result that a pass leaves for itself and later ones.
 type Left struct {
 	Width int // features of a row
-	Until int // the last pass that reads it; as many as there are passes: the chain after them
+	Until int // the last pass that reads it; the number of passes: the chain after them
 }
 
 // Verb is what an item does.
 type Verb uint8
 
 const (
-	Compute     Verb = iota + 1 // the node; of Experts what is left to do after all passes
+	Compute     Verb = iota + 1 // the node; of Experts what remains after all passes
 	Prepare                     // an input of products
 	Store                       // K and V of the node, an Attend, in the cache
 	Observe                     // the input of the node, a Linear
@@ -53,9 +53,9 @@ type Prepared struct {
 // Item is a piece of work in a phase.
 type Item struct {
 	Verb  Verb
-	Node  *ir.Node // but of Prepare
-	Pass  int      // of ComputePass
-	Input Prepared // of Prepare
+	Node  *ir.Node // nil for Prepare
+	Pass  int      // for ComputePass
+	Input Prepared // for Prepare
 }
 
 // Reads lists the values that an item reads as float32.
@@ -69,15 +69,15 @@ func (it *Item) Reads() []ir.Value {
 	return it.Node.In
 }
 
-// Kind says what the items of a phase have to do with each other.
+// Kind says how the items of a phase relate to each other.
 type Kind uint8
 
 const (
-	Chain    Kind = iota + 1 // each row passes through all of them, one after another
-	Products                 // they are products with matrices that need not wait for each other
-	Observed                 // they are looked at; the same products come next
-	Alone                    // it is one node, an Attend or another that is not computed by row
-	Experts                  // it is one pass
+	Chain    Kind = iota + 1 // each row passes through all items, one after another
+	Products                 // products with matrices that need not wait for each other
+	Observed                 // inputs of products are observed; the products come in the next phase
+	Alone                    // one node, an Attend or another that is not computed by row
+	Experts                  // one pass
 )
 
 // Phase is work that needs no barrier inside.
@@ -87,8 +87,8 @@ type Phase struct {
 	Items  []Item
 }
 
-// Order gives the phases of every segment: chains as long as possible, then all products that are ready (Q, K and V;
-// gate and up), so that matrices that read the same input share its preparation and one barrier.
+// Order divides every segment into phases: chains as long as possible, then all products that are ready (Q, K and V;
+// gate and up), so that matrices with the same input share its preparation and one barrier.
 func Order(p *ir.Program, rules Rules) [][]Phase {
 	o := orderer{rules: rules, written: make([]bool, len(p.Widths)), prepared: map[Prepared]bool{}}
 	for _, taken := range p.Taken() {
@@ -161,7 +161,7 @@ func (o *orderer) byRow(n *ir.Node) bool {
 	return n.Op == ir.Slice || !isLinear(n) && !isExperts(n) && o.rules.ByRow(n.Op)
 }
 
-// chains takes all that can be computed row by row.
+// chains takes all pending nodes that can be computed row by row.
 func (o *orderer) chains() {
 	for _, n := range o.take(true, o.byRow) {
 		if n.Op != ir.Slice { // a slice is only another view
@@ -201,7 +201,7 @@ func (o *orderer) products() bool {
 	return true
 }
 
-// prepare adds the form of a value that a matrix multiplies, unless it was prepared before.
+// prepare adds an item that prepares a value for a matrix, unless it was prepared in this form before.
 func (o *orderer) prepare(v ir.Value, w ir.Ref) {
 	input := Prepared{v, o.rules.Form(w)}
 	if !o.prepared[input] {
@@ -235,8 +235,8 @@ func (o *orderer) one(pick func(*ir.Node) bool) (found *ir.Node) {
 	return found
 }
 
-// ahead prepares what the experts after a route multiply in its last chain: in one of their own it would cost a
-// barrier. They have no nodes if another device computes them.
+// ahead prepares the inputs of the experts after a route in the route's last chain: a chain of their own would cost a
+// barrier. The experts have no nodes if another device computes them.
 func (o *orderer) ahead(experts *ir.Segment) {
 	if len(experts.Nodes) > 0 {
 		o.prepareExperts(&experts.Nodes[0])
@@ -276,7 +276,7 @@ func (ph *Phase) String() string {
 	return s.String()
 }
 
-// String is the node's op, or what else is done.
+// String is the node's op, or the verb.
 func (it *Item) String() string {
 	switch it.Verb {
 	case Compute:

@@ -4,7 +4,7 @@ import "github.com/sluice-ai/sluice/internal/ir"
 
 // Values is what planning knows of a program's values; all slices are by ir.Value.
 type Values struct {
-	Root []ir.Value // the value that it is a part of; itself, if it is no slice
+	Root []ir.Value // the value that it is a slice of; itself, if it is none
 	From []int      // it begins at this feature of its root
 }
 

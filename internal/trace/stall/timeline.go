@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/trace"
 )
 
-// rows are what a device's spans are told apart by: they lie within one another, and those of one row follow one
-// another.
+// rows divide a device's spans by what they are: a span of one row lies within spans of the rows above, and spans of
+// the same row follow one another.
 const (
 	idle = iota
 	segment
