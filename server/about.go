@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// later lists no models until the server has loaded: requests wait until then.
+// later holds the models once Loaded has set them. Requests that need models wait until then.
 type later struct{ answer.Models }
 
 // welcome answers browsers with the page and programs with a list of the models, once these are loaded. A request

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Accept waits for the next connection that there is room for. What the system lacks for the moment is waited for: an
-// error would end the server, and with it all open answers.
+// Accept waits for the next connection that there is room for. If the system lacks a resource for the moment, such as
+// a descriptor, Accept tries again later: an error would end the server, and with it all open answers.
 func (l *listener) Accept() (net.Conn, error) {
 	pause := shortPause
 	for {
@@ -43,16 +43,17 @@ const (
 	longPause  = time.Second
 )
 
-// passing says that a later attempt to accept may succeed.
+// passing reports whether a later attempt to accept may succeed.
 func passing(err error) bool {
 	lacks := []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
 	return slices.ContainsFunc(lacks, func(lack error) bool { return errors.Is(err, lack) })
 }
 
-// makeRoom closes the least useful of the connections that wait, if the system has no room for one more.
+// makeRoom closes the least useful of the connections that wait, if the system has no room for one more. It reports
+// whether it has closed one.
 func (l *listener) makeRoom(why error) bool {
 	if errors.Is(why, syscall.ECONNABORTED) {
-		return false // it was the client that went
+		return false // the client has gone: the system lacks nothing
 	}
 	l.mu.Lock()
 	leaver := l.leastUseful()
@@ -75,10 +76,12 @@ func (l *listener) rest(pause time.Duration) {
 	}
 }
 
-// spared are the descriptors that are left for what is no connection: model files, the log, refused connections.
+// spared is the number of file descriptors that are kept for other uses than connections in service: model files, the
+// log, refused connections.
 const spared = 64
 
-// connections is how many may be open at a time where a process may have so many descriptors.
+// connections returns how many connections may be open at a time, given the number of descriptors that the process may
+// have.
 func connections(descriptors uint64) int {
 	return int(min(maxConnections, descriptors-min(spared, descriptors/2)))
 }

@@ -16,11 +16,11 @@ import (
 
 // access decides who may send requests.
 type access struct {
-	keys     [][sha256.Size]byte // none: everybody
-	names    []string            // hosts that may be asked for besides
-	proxies  []netip.Prefix      // who may say whose request it is
-	origins  []string            // of web pages that may ask
-	loopback bool                // we listen to this machine alone
+	keys     [][sha256.Size]byte // digests of the valid keys; none: everybody may send requests
+	names    []string            // host names that are served besides localhost and addresses
+	proxies  []netip.Prefix      // addresses of proxies whose X-Forwarded-For is believed
+	origins  []string            // origins of other web pages that may send requests (--cors)
+	loopback bool                // the listener's address is reachable from this machine only
 	own      string              // the address that we listen on, without the port
 }
 
@@ -72,9 +72,10 @@ func (a *access) denied(rc *fasthttp.RequestCtx) *wire.Fault {
 		`the API key is missing or not one of the server's: send the header "Authorization: Bearer KEY" or "x-api-key: KEY"`)
 }
 
-// browser refuses requests that web pages of other origins make. A page whose host name was pointed at this machine
-// (DNS rebinding) is betrayed by the Host header, wherever no key stands in its way; other pages by Origin, which
-// browsers send along with each POST, and by Sec-Fetch-Site, which they send with what a page merely embeds.
+// browser refuses requests that web pages of other origins make. The Host header reveals a page whose host name was
+// pointed at this machine (DNS rebinding); it is checked on a loopback address, without keys, or if host names are
+// set. Other pages are revealed by Origin, which browsers send with each POST, and by Sec-Fetch-Site, which browsers
+// send for what a page merely embeds.
 func (a *access) browser(rc *fasthttp.RequestCtx, to *answer.Route) *wire.Fault {
 	host := string(rc.Host())
 	guarded := a.loopback || len(a.keys) == 0 || len(a.names) > 0
@@ -100,14 +101,15 @@ func (a *access) browser(rc *fasthttp.RequestCtx, to *answer.Route) *wire.Fault 
 		"start with --cors %.80s to let its pages ask", origin, origin)
 }
 
-// embedded reports whether a page of another origin made the request without its visitor's doing, such as an image's.
+// embedded reports whether a page of another origin made the request without its visitor's navigation, for instance
+// for an image.
 func embedded(h *fasthttp.RequestHeader) bool {
 	site := string(h.Peek("Sec-Fetch-Site"))
 	return (site == "cross-site" || site == "same-site") && string(h.Peek("Sec-Fetch-Mode")) != "navigate"
 }
 
-// served reports whether a Host header, with or without a port, names this server. A web page cannot make a name for
-// an address that is not this machine's, so all addresses are valid on a network listener.
+// served reports whether a Host header, with or without a port, names this server. DNS rebinding needs a name: on a
+// network listener, where this machine's addresses are not known, any address is accepted.
 func (a *access) served(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {

@@ -31,7 +31,7 @@ func (a *access) from(rc *fasthttp.RequestCtx) netip.Addr {
 		for i := len(said) - 1; i >= 0 && a.proxy(at); i-- {
 			next, err := netip.ParseAddr(strings.TrimSpace(said[i]))
 			if err != nil {
-				return at // it does not know
+				return at // the proxy does not know its client
 			}
 			at = next.Unmap()
 		}

@@ -24,7 +24,7 @@ func (c Compat) collect(out chan<- prometheus.Metric, model string, several bool
 	switch c {
 	case CompatVLLM:
 		asVLLM(send, s, waiting)
-	case CompatLlamaCPP: // which has one model, and no label for it
+	case CompatLlamaCPP: // llama-server has one model, and no label for it
 		send.label = "model"
 		if !several {
 			send.model = ""

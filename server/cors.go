@@ -23,8 +23,7 @@ func ParseOrigin(text string) (origin string, ok bool) {
 	return scheme + "://" + host, err == nil && u.Scheme == scheme && u.Hostname() != ""
 }
 
-// shared reports whether web pages of an origin may use the server: of an origin that --cors admits (CORS, the Fetch
-// standard).
+// shared reports whether --cors lets web pages of an origin use the server (CORS, see the Fetch standard).
 func (a *access) shared(origin string) bool {
 	if slices.Contains(a.origins, anyOrigin) || slices.Contains(a.origins, origin) {
 		return true

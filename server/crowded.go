@@ -9,12 +9,13 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// crowded is what happens while there are more connections than there is room for.
+// crowded handles connections beyond the limit: it counts them, reports them in the log from time to time, and closes
+// them so that their clients can read why.
 type crowded struct {
 	mu               sync.Mutex
-	since            time.Time // of the last line in the log
-	refused, evicted int       // after it
-	starving         time.Time // when the log last had a line of what the system lacks
+	since            time.Time // when the log last had a line of connections beyond the limit
+	refused, evicted int       // connections since then
+	starving         time.Time // when the log last had a line of a resource that the system lacks
 	lingering        int       // refused connections whose clients may still be speaking
 }
 
@@ -53,12 +54,13 @@ func (c *crowded) starved(log zerolog.Logger, open int, why error) {
 		"(ulimit -n, LimitNOFILE) would let more in")
 }
 
-// linger closes a connection when its client has read what was said: closed while bytes of it are unread, it would be
-// reset, and the answer lost. Only some may take their time.
+// linger closes a connection once its client has read the answer. If it were closed while bytes from the client are
+// unread, TCP would reset it, and the answer would be lost. At most maxLinger connections linger at a time, others are
+// closed at once.
 func (c *crowded) linger(conn *net.TCPConn) error { return c.last(conn, nil) }
 
-// last says a last word on a connection, as soon as its client has begun to ask (some take an answer before that for
-// none), and closes it.
+// last sends words, a whole answer, and closes the connection as linger does. It waits for the first byte of the
+// request, since some clients ignore an answer that comes before.
 func (c *crowded) last(conn *net.TCPConn, words []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,12 +72,12 @@ func (c *crowded) last(conn *net.TCPConn, words []byte) error {
 	c.lingering++
 	go func() {
 		if words != nil {
-			conn.Read(make([]byte, 1))                  //nolint:errcheck // who says nothing is told all the same
+			conn.Read(make([]byte, 1))                  //nolint:errcheck // a client that sends nothing gets the answer too
 			conn.SetDeadline(time.Now().Add(lingerFor)) //nolint:errcheck // as above
 			conn.Write(words)                           //nolint:errcheck // as above
 		}
 		if conn.CloseWrite() == nil {
-			io.Copy(io.Discard, io.LimitReader(conn, maxBody)) //nolint:errcheck // whatever comes, it ends here
+			io.Copy(io.Discard, io.LimitReader(conn, maxBody)) //nolint:errcheck // the connection is closed in any case
 		}
 		_ = conn.Close()
 		c.mu.Lock()

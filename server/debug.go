@@ -20,7 +20,7 @@ type Inside struct {
 	UptimeSeconds float64         `json:"uptime_seconds"`
 	Models        []ModelInside   `json:"models"`
 	Device        DeviceInside    `json:"device"`
-	Actors        []ActorInside   `json:"actors"` // of no model
+	Actors        []ActorInside   `json:"actors"` // actors that belong to no model
 	Credits       []CreditsInside `json:"credits"`
 	DeadLetters   uint64          `json:"dead_letters"`
 	Unexpected    uint64          `json:"unexpected_messages"`
@@ -35,7 +35,7 @@ type ModelInside struct {
 	Name            string           `json:"name"`
 	State           string           `json:"state"`             // as in GET /v1/models
 	Failure         string           `json:"failure,omitempty"` // why it cannot go on
-	WaitedFor       int              `json:"waited_for"`        // by requests, until it is loaded
+	WaitedFor       int              `json:"waited_for"`        // number of requests that wait until it is loaded
 	RequestsOpen    int64            `json:"requests_open"`
 	Requests        uint64           `json:"requests"`
 	Running         int64            `json:"sequences_running"`
@@ -64,7 +64,7 @@ type ModelInside struct {
 // DeviceInside divides a device's time by its causes, in seconds.
 type DeviceInside struct {
 	ID        string             `json:"id"`
-	Uptime    float64            `json:"uptime_seconds"` // since it was opened: what is below, summed
+	Uptime    float64            `json:"uptime_seconds"` // since it was opened: the sum of the times below
 	Computing float64            `json:"computing_seconds"`
 	Idle      map[string]float64 `json:"idle_seconds"` // by cause
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-ai/sluice/server/framing"
 )
 
-// listener accepts a bounded number of connections: when there is no room, the least useful one goes, or the new
-// one is refused. fasthttp accepts from it.
+// listener accepts a bounded number of connections. If there is no room for a new one, it closes the least useful of
+// those that wait for a request; if none waits, it refuses the new one. fasthttp accepts from it.
 type listener struct {
 	net.Listener
 	most    int
@@ -23,16 +23,16 @@ type listener struct {
 
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
-	closed bool          // no more requests are begun
-	shut   chan struct{} // closed then
+	closed bool          // no more connections are accepted
+	shut   chan struct{} // closed when closed is set
 }
 
-// conn is a connection whose bytes have been checked for how requests are framed.
+// conn is a connection that checks the framing of requests (package framing) before it hands bytes on.
 type conn struct {
 	*net.TCPConn
-	secure   *tls.Conn // around it; nil: nothing is encrypted
+	secure   *tls.Conn // TLS over TCPConn; nil: nothing is encrypted
 	listener *listener
-	peer     string // who is at the other end
+	peer     string // name of the other end, by which connections are counted
 
 	mu      sync.Mutex
 	check   framing.Checker
@@ -46,7 +46,7 @@ type conn struct {
 func (l *listener) enter(tcp *net.TCPConn) *conn {
 	c := &conn{TCPConn: tcp, listener: l, peer: l.who(tcp.RemoteAddr()), heard: time.Now()}
 	if l.secure != nil {
-		c.secure = tls.Server(tcp, l.secure) // which shakes hands when the first byte is read
+		c.secure = tls.Server(tcp, l.secure) // its handshake happens when the first byte is read
 	}
 	l.mu.Lock()
 	var leaver *conn
@@ -75,8 +75,8 @@ func (l *listener) enter(tcp *net.TCPConn) *conn {
 	return c
 }
 
-// leastUseful is the connection to be closed for a new one: nil, if all are at work. Of the address that has most of
-// those that wait, it is the one of which no request has come yet, else the one that was silent for longest.
+// leastUseful returns the connection to be closed for a new one; nil if all are being answered. It takes the peer with
+// the most connections that wait for a request, and of its connections the one with the lowest usefulness.
 func (l *listener) leastUseful() *conn {
 	idle := map[*conn]usefulness{}
 	count := map[string]int{}
@@ -96,9 +96,9 @@ func (l *listener) leastUseful() *conn {
 	return least
 }
 
-// usefulness says what a connection that waits has shown.
+// usefulness ranks a connection that waits for a request: by kind, then by how long ago the last byte came.
 type usefulness struct {
-	kind  int // 0: nothing, 1: earlier requests, 2: a part of a request
+	kind  int // what has arrived: 0: nothing, 1: earlier requests, 2: a part of the next request
 	heard time.Time
 }
 
@@ -109,7 +109,8 @@ func (u usefulness) below(v usefulness) bool {
 	return u.heard.Before(v.heard)
 }
 
-// usefulness is that of a connection that waits for a request; one that is answered does not.
+// usefulness returns the rank of a connection, and whether it waits for a request: one that is being answered does
+// not.
 func (c *conn) usefulness() (u usefulness, waits bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,8 +124,8 @@ func (c *conn) usefulness() (u usefulness, waits bool) {
 	return u, c.answers == 0
 }
 
-// close closes connections on which no request has arrived completely, and those that come later: fasthttp takes them
-// for busy and would have a shutdown wait for them, but nobody was promised anything there.
+// close closes the connections on which no request has arrived completely, and has later ones closed at once: fasthttp
+// counts them as busy, and a shutdown would wait for them although no answer is due.
 func (l *listener) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,7 +142,7 @@ func (l *listener) close() {
 	}
 }
 
-// open is how many connections there are.
+// open returns the number of connections.
 func (l *listener) open() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,7 +175,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// plain is where requests are read and answers written.
+// plain returns the connection through which requests and answers pass unencrypted: TLS's, if it is in use.
 func (c *conn) plain() net.Conn {
 	if c.secure != nil {
 		return c.secure
@@ -185,7 +186,7 @@ func (c *conn) plain() net.Conn {
 // Write implements net.Conn.
 func (c *conn) Write(p []byte) (int, error) { return c.plain().Write(p) }
 
-// ReadFrom implements io.ReaderFrom: the connection's own would go around what encrypts.
+// ReadFrom implements io.ReaderFrom. The method of the embedded TCPConn would bypass encryption.
 func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 	if c.secure != nil {
 		return io.Copy(struct{ io.Writer }{c.secure}, r)
@@ -193,7 +194,8 @@ func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 	return c.TCPConn.ReadFrom(r)
 }
 
-// Close implements net.Conn. A client that is still sending reads first why it need not.
+// Close implements net.Conn. A client that is still sending is given time to read the answer first (see
+// crowded.linger).
 func (c *conn) Close() error {
 	c.listener.mu.Lock()
 	delete(c.listener.conns, c)
@@ -202,7 +204,7 @@ func (c *conn) Close() error {
 	sending := c.partial || c.fault != nil
 	c.mu.Unlock()
 	if c.secure != nil {
-		_ = c.secure.CloseWrite() // a client that knows that this was all need not wonder
+		_ = c.secure.CloseWrite() // it shows the client that nothing was cut off
 	}
 	if sending {
 		return c.listener.crowded.linger(c.TCPConn)
@@ -225,7 +227,7 @@ func (c *conn) end() {
 	c.heard = time.Now()
 }
 
-// broken is what was wrong with the bytes that came, if something was.
+// broken returns what was wrong with the framing of the bytes that have arrived; nil if nothing was.
 func (c *conn) broken() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

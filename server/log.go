@@ -17,7 +17,7 @@ type entry struct {
 	began                time.Time
 }
 
-// entryOf names the client whom a trusted proxy names, by its whole address.
+// entryOf makes the log entry of a request. It states the client's whole address, as a trusted proxy names it.
 func (s *Server) entryOf(rc *fasthttp.RequestCtx) entry {
 	return entry{string(rc.Method()), string(rc.Path()), s.access.from(rc).String(), time.Now()}
 }

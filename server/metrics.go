@@ -105,7 +105,7 @@ func (c engineCollector) Collect(out chan<- prometheus.Metric) {
 			houses[engine.House()] = name
 		}
 	}
-	for h, name := range houses { // whose device several models share
+	for h, name := range houses { // models of one house share its device: it is reported once
 		send := sender{out: out, prefix: "sluice_", label: "model", model: name}
 		if len(houses) == 1 {
 			send.model = ""

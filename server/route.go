@@ -18,14 +18,14 @@ import (
 // target is a route and the dialect that it belongs to.
 type target struct {
 	answer.Route
-	dialect *answer.Dialect // whose faults it is told
+	dialect *answer.Dialect // in its format faults are written
 }
 
 // routes holds the routes of all paths. It never changes.
 type routes struct {
 	dialects []answer.Dialect    // the last one is the server itself
-	exact    map[string][]target // of each path, one for each header that tells dialects apart
-	below    []target            // of paths that end in a slash
+	exact    map[string][]target // by path: one, or several of dialects that a header distinguishes
+	below    []target            // routes whose path ends in a slash: they serve all paths below it
 }
 
 func newRoutes(dialects []answer.Dialect) *routes {
@@ -53,7 +53,8 @@ func newRoutes(dialects []answer.Dialect) *routes {
 // unknown is the route name of paths that no route matches.
 const unknown = "other"
 
-// find returns the route of a request. A path without a route belongs to a dialect whose paths begin alike.
+// find returns the route of a request. For a path without a route it returns one that answers "not found", in a
+// dialect that has paths with the same beginning.
 func (r *routes) find(q *fasthttp.Request) target {
 	path := string(q.URI().Path())
 	if ways := r.exact[path]; len(ways) > 0 {

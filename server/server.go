@@ -26,17 +26,17 @@ import (
 // Options configure a server. A field's zero value stands for its default.
 type Options struct {
 	APIKeys     []string       // one of them must come with a request; none: anybody may ask
-	HostNames   []string       // that clients may ask for besides localhost and addresses
-	Proxies     []netip.Prefix // that may say, by X-Forwarded-For, whose requests they hand on
-	Origins     []string       // of web pages that may ask, besides our own; * is all of them
-	SharePrefix bool           // what one key's prompts left in the cache, others may use
+	HostNames   []string       // names of the server in Host headers, besides localhost and addresses
+	Proxies     []netip.Prefix // addresses of proxies that may name their clients by X-Forwarded-For
+	Origins     []string       // origins of web pages that may send requests, besides our own; * is all of them
+	SharePrefix bool           // clients may use what prompts of other keys left in the prefix cache
 	Log         zerolog.Logger
 	TLS         *tls.Config // of connections; nil: they are not encrypted
 
 	Store ollama.Store // that clients may change; nil: they may not
 
 	Version       string   // of the program, for metrics
-	MetricsCompat []Compat // whose names metrics have as well
+	MetricsCompat []Compat // other servers, whose metric names are exported as well
 
 	Patience time.Duration // how long a client may leave a write waiting; default 1 min
 	Reading  time.Duration // how long a request may take to arrive; default 30 s
@@ -45,7 +45,7 @@ type Options struct {
 // Limits of connections and requests.
 const (
 	maxBody         = 16 << 20
-	maxStrangerBody = 4 << 10 // of a request without a good key
+	maxStrangerBody = 4 << 10 // of a request without a valid key
 	maxHeader       = 16 << 10
 	maxConnections  = 1024
 	idleConnection  = 2 * time.Minute
@@ -77,7 +77,7 @@ type Server struct {
 	cut      context.CancelCauseFunc
 	began    time.Time
 	stopping atomic.Bool
-	percent  atomic.Int64   // of the models that are being loaded
+	percent  atomic.Int64   // how much of the models has been loaded
 	open     sync.WaitGroup // requests whose answers are not written
 	named    atomic.Uint64
 	prefix   uint32 // of request ids, so that those of two runs differ
@@ -127,7 +127,7 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 		},
 		StreamRequestBody: true, MaxRequestBodySize: 1, // so much is read before the handler sees the request; it bounds the rest
 		ReadBufferSize: maxHeader,
-		Concurrency:    2 * s.listener.most, // the listener lets in half of it: those that had to go may take a moment
+		Concurrency:    2 * s.listener.most, // twice the listener's limit: closed connections still count for a moment
 		ReadTimeout:    o.Reading, IdleTimeout: idleConnection, MaxIdleWorkerDuration: idleWorker,
 		NoDefaultServerHeader:        true,
 		DisablePreParseMultipartForm: true, SecureErrorLogMessage: true, CloseOnShutdown: true,
@@ -178,7 +178,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	down := make(chan error, 1)
 	go func() {
 		err := s.http.ShutdownWithContext(patient)
-		s.open.Wait() // answers of their own connection as well: HTTP/1.0
+		s.open.Wait() // also streams of HTTP/1.0, whose connections fasthttp has given up
 		down <- err
 	}()
 	select {
@@ -269,7 +269,7 @@ func (s *Server) unreadable(rc *fasthttp.RequestCtx, err error) {
 		fault = wire.Refused(fasthttp.StatusRequestTimeout, "timeout",
 			"the request was not complete after %v: send it faster", s.options.Reading)
 	}
-	to := s.routes.find(&rc.Request) // nothing is left of a request that broke off: it gets the first dialect's
+	to := s.routes.find(&rc.Request) // if there is no path, the fault has the first dialect's format
 	to.refuse(rc, fault)
 	rc.Response.Header.SetConnectionClose()
 	s.metrics.answered(unknown, fault.Status, 0)

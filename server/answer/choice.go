@@ -20,31 +20,31 @@ import (
 // Wide: what dialects read of an answer is exported, what it is made from is not.
 type Choice struct {
 	Index    int  // among all of the request
-	Prompt   int  // which one it answers
+	Prompt   int  // index of the prompt that it answers
 	Probs    bool // log-probabilities are wanted
 	New      News // what came since the last part; of an answer that is no stream: all of it
 	Pondered int  // tokens up to the end of its thinking, so far
-	Calls    int  // so many calls have begun; all are complete if the answer is stopped
+	Calls    int  // number of calls that have begun; if Finish is Stopped, all are complete
 	Finish   actors.Finish
 	Stop     string       // the stop string that ended it; "" if none did
 	Usage    actors.Usage // of the prompt with the first part, complete with Finish
 
 	within  time.Duration // Order.Within
-	began   time.Time     // its first event came, where that counts
+	began   time.Time     // when its first event came
 	request actors.Request
 	forms   *forms
 	stream  *actors.Stream // once it has begun
 	vocab   *token.Vocab
 	event   actors.Event
-	offset  int // of the next token
-	tokens  int // so far
+	offset  int // Prob.Offset of the next token
+	tokens  int // number of tokens so far
 }
 
 // Piece returns the bytes of a token, which may be a part of a character.
 func (c *Choice) Piece(id int32) []byte { return c.vocab.Piece(id) }
 
-// begin waits for a place and opens the engine's stream. The returned function gives both back, and so does the end
-// of ctx.
+// begin waits for a place in the engine and opens its stream. The returned function gives up both; the end of ctx
+// calls it too.
 func (c *Choice) begin(ctx context.Context, x *exchange.Exchange, m *Model) (end func(), err error) {
 	if err := m.places.take(ctx, x, 1); err != nil {
 		return nil, err
@@ -105,12 +105,12 @@ func (c *Choice) late(now time.Time) bool {
 	return c.within > 0 && now.Sub(c.began) > c.within && bytes.IndexByte(c.event.Text, '\n') >= 0
 }
 
-// settle reads the rest of an answer that was given up, for its counts.
+// settle reads the rest of an answer that was given up, since its token counts come at the end.
 func (c *Choice) settle(ctx context.Context) {
 	if c.stream == nil {
 		return // it never had a place
 	}
-	for c.stream.Next(ctx, &c.event) == nil { //nolint:revive // it is not wanted
+	for c.stream.Next(ctx, &c.event) == nil { //nolint:revive // only the counts are wanted
 	}
 	c.Usage = c.stream.Usage()
 }
@@ -126,7 +126,7 @@ func (c *Choice) read(ctx context.Context) error {
 	return err
 }
 
-// all waits for the whole answer, which k pays for.
+// all waits for the whole answer, and charges k for its memory.
 func all(ctx context.Context, c *Choice, k *kept) error {
 	for c.Finish == actors.Running {
 		if err := c.next(ctx); err != nil {

@@ -12,19 +12,19 @@ import (
 // Dialect is one HTTP API: its routes and its shape of errors.
 type Dialect struct {
 	Name   string // for people
-	Header string // requests that carry it are in this dialect where others have the path as well
+	Header string // if several dialects have a path, requests with this header belong to this one
 	Routes []Route
-	Fault  func(dst []byte, f *wire.Fault) []byte // appends the body of an answer that is none: JSON
+	Fault  func(dst []byte, f *wire.Fault) []byte // appends the JSON that tells the client of a fault
 }
 
 // Route binds a method and a path to a handler.
 type Route struct {
 	Method string
-	Path   string // one that ends in a slash leads to all below it
+	Path   string // one that ends in a slash serves all paths below it
 	Name   string // in metrics; default: the path
 	Help   string // a line of GET /; without it, it is not listed
 	Public bool   // needs no key
-	Early  bool   // is answered while models are loaded
+	Early  bool   // is answered even before the models are loaded
 
 	// Private marks a route that changes the server, or shows what others do. Pages of other origins that are
 	// admitted by default may not use it.

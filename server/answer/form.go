@@ -11,8 +11,8 @@ import (
 // MaxForm bounds the size of a schema, expression or grammar of a request, in bytes.
 const MaxForm = 1 << 18
 
-// Form is a constraint on an answer. It is compiled before anything is generated, so that a fault in it is told
-// first.
+// Form is a constraint on an answer. It is compiled before anything is generated, so that the client is told of a
+// fault in it first.
 type Form = constrain.Form
 
 // JSONForm allows any JSON object; faults name the field that asked for it.

@@ -14,19 +14,20 @@ import (
 // formBytes bounds the memory of compiled forms that are kept for later requests, in bytes.
 const formBytes = 32 << 20
 
-// forms caches compiled forms for all requests. A request that waits for a place holds the source of its form alone.
-// A missing form is compiled by turns of clients, once for all requests that want it.
+// forms caches compiled forms for all requests. A request that waits for a place holds only the source of its form. A
+// form that is not cached is compiled once for all requests that want it, when the client of the first of them gets a
+// turn.
 type forms struct {
 	mu     sync.Mutex
 	kept   map[constrain.Key]*keptForm
 	bytes  int64 // of all that are kept
 	uses   uint64
-	making map[constrain.Key]chan struct{} // closed when who makes it is done
+	making map[constrain.Key]chan struct{} // closed when the form is compiled, or has failed to be
 }
 
 type keptForm struct {
 	*grammar.Form
-	used uint64 // by number of the use
+	used uint64 // value of forms.uses at its last use
 }
 
 func newForms() *forms {
@@ -99,7 +100,7 @@ func (s *forms) done(key constrain.Key, form *grammar.Form) {
 	}
 }
 
-// forget evicts the least recently used form. Programs that follow it go on.
+// forget evicts the least recently used form. Answers that are constrained by it go on.
 func (s *forms) forget() {
 	var oldest constrain.Key
 	least := s.uses + 1
@@ -114,7 +115,7 @@ func (s *forms) forget() {
 
 // formFault is an error in a form, with the field that it came from.
 type formFault struct {
-	field string // of the request that says what it is
+	field string // field of the request that holds the form
 	err   error
 }
 
@@ -124,7 +125,7 @@ func (f *formFault) Error() string { return fmt.Sprintf("%s: %v", f.field, f.err
 func faultOf(f *Form, err error) error {
 	var user *refusal.Error
 	if errors.As(err, &user) {
-		return err // it has words of its own
+		return err // its text is written for the user
 	}
 	return &formFault{f.Field, err}
 }

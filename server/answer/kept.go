@@ -10,13 +10,13 @@ import (
 	"github.com/sluice-ai/sluice/server/exchange"
 )
 
-// Limits of the memory for answers that are not streamed, which is held until they are complete and written.
+// Limits of the memory for answers that are not streamed, in bytes. It is held until they are complete and written.
 const (
 	keptBytes = 96 << 20 // of all together
 	keptSlab  = 256 << 10
-	keptFree  = 64 << 10 // of each request, which nobody counts
+	keptFree  = 64 << 10 // of each request, which are not charged
 	keptWait  = 10 * time.Second
-	keptQueue = 4096 // requests that may wait for some; there are fewer connections
+	keptQueue = 4096 // requests that may wait for memory; there are fewer connections
 )
 
 // kept is a request's share of the memory for answers that are not streamed.
@@ -29,7 +29,7 @@ type kept struct {
 	ended       bool
 }
 
-// keep begins an account that ends with the exchange.
+// keep begins the account of a request, which gives its memory back when the exchange ends.
 func keep(s *stock, x *exchange.Exchange) *kept {
 	k := &kept{stock: s, x: x}
 	context.AfterFunc(x.Context, k.end)

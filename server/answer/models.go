@@ -28,7 +28,7 @@ type Models interface {
 	Engine(name string) *actors.Engine
 	// Use waits until the model runs, and keeps it running until done is called.
 	Use(ctx context.Context, name string) (e *actors.Engine, done func(), err error)
-	// Unload has the model leave once no request uses it.
+	// Unload unloads the model once no request uses it.
 	Unload(name string) error
 	// Status reports whether a model is loaded, waiting, loading or unloading.
 	Status(name string) actors.ModelStatus
@@ -51,11 +51,11 @@ type Model struct {
 	Context   int           // tokens that one request may hold
 	Width     int           // numbers of a text's vector, of a model that makes some
 	EndTokens []int32
-	Habits    chat.Habits                           // of its template
-	Breakers  func(texts []string) *sample.Breakers // of DRY; nil: the usual ones
+	Habits    chat.Habits                           // what its template reads
+	Breakers  func(texts []string) *sample.Breakers // sequence breakers of DRY sampling; no texts: the usual ones
 	Fill      Fill                                  // nil: it was not trained to fill in gaps
 
-	places *stock // those of its answers in the engine, where they are computed or wait for it
+	places *stock // places of answers in the engine, computed or waiting there
 }
 
 // Fill makes the prompt that asks for the text between before and after. stop is called from time to time; it ends
@@ -63,10 +63,10 @@ type Model struct {
 type Fill func(beside []token.Snippet, before, after string, stop func() bool) ([]int32, error)
 
 const (
-	following = 2              // answers of a client that are opened beside those that are computed
-	rooms     = 6              // so many clients may have as many places as one could that is alone
-	sessions  = 192            // places of a model at most; the engine has more, for those that are about to end
-	queue     = 8 * MaxChoices // choices that may wait for a place; they are no sessions of the engine's yet
+	following = 2              // answers of a client that may wait in the engine, beyond its share of the computed ones
+	rooms     = 6              // places of a model, as a multiple of those that a lone client may have
+	sessions  = 192            // most places of a model; the engine allows more sessions, for those that are about to end
+	queue     = 8 * MaxChoices // choices that may wait for a place; they are not in the engine yet
 )
 
 // describe collects the properties of a model that decoding needs.
@@ -153,8 +153,8 @@ func (d *directory) unknown(name string) *wire.Fault {
 	return f
 }
 
-// Asked makes the model run that a request asks for, until the exchange ends, for generated text. A lone model
-// answers to any name. The request's body must have been received.
+// Asked finds the model that a request for generated text names, and keeps it running until the exchange ends. If
+// there is only one model, it is found by any name. The request's body must have been received.
 func (d *directory) Asked(x *exchange.Exchange, name string) (*Model, *wire.Fault) {
 	return d.AskedTo(x, Write, name)
 }
@@ -190,7 +190,7 @@ func (d *directory) AskedTo(x *exchange.Exchange, do Task, name string) (*Model,
 	return m, nil
 }
 
-// Unload has a model leave once no request uses it. It need not run.
+// Unload unloads a model once no request uses it. The model need not run.
 func (d *directory) Unload(name string) *wire.Fault {
 	if names := d.models.Names(); len(names) == 1 {
 		name = names[0]

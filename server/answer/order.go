@@ -35,8 +35,8 @@ type Order struct {
 	Prompts []actors.Request
 	N       int // choices for each prompt; they differ in their seed
 	Stream  bool
-	Within  time.Duration // the answer ends with the first line that ends so long after it began; 0: it may take its time
-	Repeats bool          // the end of a stream repeats all of it: until then it is kept
+	Within  time.Duration // after this time the answer ends with the line at hand; 0: no limit
+	Repeats bool          // the encoder keeps parts of the stream for its end: they are charged as memory
 }
 
 // Requests returns the engine's requests, one for each choice.

@@ -16,7 +16,7 @@ type Kind uint8
 // Kinds of parts.
 const (
 	Speech  Kind = iota // what the model says
-	Thought             // what it says to itself
+	Thought             // its thinking
 	Call                // it calls a tool
 )
 
@@ -74,7 +74,7 @@ func (n *News) add(p reply.Part, text []byte) {
 		}
 	}
 	var room []byte
-	if len(n.Parts) < cap(n.Parts) { // that of a part which was sent
+	if len(n.Parts) < cap(n.Parts) { // the buffer of a part that was sent is used again
 		room = n.Parts[:len(n.Parts)+1][len(n.Parts)].Text[:0]
 	}
 	id := p.ID

@@ -21,7 +21,7 @@ type Service struct {
 	directory
 	intake  *exchange.Intake
 	forms   *forms
-	kept    *stock        // bytes of answers that are no streams
+	kept    *stock        // bytes of memory for answers that are kept until they are complete
 	reading time.Duration // how long a body may take to arrive
 }
 
@@ -73,7 +73,7 @@ func (s *Service) Count(x *exchange.Exchange, o *Order) (tokens int, fault *wire
 	return tokens, nil
 }
 
-// prepare renders and tokenizes the prompts; after it only tokens are left.
+// prepare renders and tokenizes the prompts, and compiles forms ahead; afterwards the prompts hold only tokens.
 func (s *Service) prepare(x *exchange.Exchange, o *Order) error {
 	gone := func() bool { return x.Context.Err() != nil }
 	err := x.Large(func() (err error) {
@@ -116,7 +116,7 @@ func (s *Service) stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 	if o.Repeats {
 		k = keep(s.kept, x)
 	}
-	ready := make(chan struct{}) // w is set
+	ready := make(chan struct{}) // closed when w is set
 	begun := make(chan struct{}, len(choices))
 	ended := make(chan struct{})
 	var err error

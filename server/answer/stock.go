@@ -10,15 +10,15 @@ import (
 	"github.com/sluice-ai/sluice/server/quota"
 )
 
-// stock is a resource that answers share: places in the engine, or bytes of answers that are kept. While somebody
-// waits for it, answers that are not read lose their units.
+// stock is a resource that answers share: places in the engine, or bytes of answers that are kept. While a request
+// waits for units, answers whose clients do not read them are ended and lose theirs.
 type stock struct {
 	pool *quota.Pool
 	size int64
 
 	mu       sync.Mutex
-	holders  map[*exchange.Exchange]int64 // what each has
-	watching bool                         // whether their clients read
+	holders  map[*exchange.Exchange]int64 // units that each holds
+	watching bool                         // look is scheduled
 }
 
 // look is the interval at which answers are checked for being read.
@@ -30,8 +30,9 @@ func newStock(size int64, waiting int) *stock {
 	return &stock{pool: quota.NewPool(size, waiting), size: size, holders: map[*exchange.Exchange]int64{}}
 }
 
-// newPlaces makes the places of a model that computes that many answers at once. A client's limit is an equal share
-// of them, and some that follow, so that the engine always has answers of other clients to give places to.
+// newPlaces makes the places of a model, where computed is the number of answers that it computes at once. A client
+// may hold an equal share of computed, and following more: the engine always has answers of other clients to give
+// places to.
 func newPlaces(computed int) *stock {
 	s := newStock(int64(min(rooms*(computed+following), sessions)), queue)
 	s.pool.Limit(func(clients int) int64 { return int64(computed/clients + following) })
@@ -64,7 +65,7 @@ func (s *stock) leave(x *exchange.Exchange, units int64) {
 
 var errQueue = errors.New("as many requests wait already as may: try again later")
 
-// watch checks, while somebody waits, whether the answers that hold units are read.
+// watch starts to check, if a request has to wait, whether the answers that hold units are read by their clients.
 func (s *stock) watch(units int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 type Task uint8
 
 const (
-	Write Task = iota // go on with a text
+	Write Task = iota // generate text
 	Embed             // vectors of texts
 	Rank              // how well texts answer a query
-	Tell              // what it is, its tokens and its template: any model
+	Tell              // state its properties, tokenize, render prompts: any model can
 )
 
 // refused returns the fault of a model that is not made for the task, which says what the model is made for.

@@ -25,15 +25,15 @@ type ToolChoice uint8
 // Values of ToolChoice.
 const (
 	AutoTool ToolChoice = iota // the model decides
-	NoTool                     // it is none
-	SomeTool                   // it is one, of any tool
-	OneTool                    // it is one, of Toolbox.Name
+	NoTool                     // the answer is no call
+	SomeTool                   // the answer is a call of any tool
+	OneTool                    // the answer is a call of Toolbox.Name
 )
 
-// Toolbox collects what a request says of tools, in any dialect.
+// Toolbox collects what a request says about tools, in any dialect.
 type Toolbox struct {
 	Choice ToolChoice
-	Name   string // OneTool
+	Name   string // tool to call, if Choice is OneTool
 	Single bool   // no more than one call
 
 	Allowed []string // nil: all. The others are as if they had not been sent: the model is not told of them

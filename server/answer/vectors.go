@@ -26,11 +26,11 @@ type Text struct {
 // Reading is a decoded request for vectors.
 type Reading struct {
 	Model *Model
-	Query string // before each text, where the model ranks
-	Texts []Text // forgotten once they are tokens, unless Kept
-	Kept  bool   // the answer repeats them
+	Query string // put before each text, for models that rank
+	Texts []Text // dropped after they are tokenized, unless Kept is set
+	Kept  bool   // the answer repeats the texts
 	Field string // what the client calls the texts
-	Unit  int    // numbers of each vector that are wanted, as a vector of length 1; 0: what the model gives
+	Unit  int    // vectors are cut to so many numbers, then scaled to length 1; 0: they stay as the model gives them
 }
 
 // Vectors holds the vectors of texts, in the order of the texts.

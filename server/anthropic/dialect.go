@@ -14,7 +14,7 @@ import (
 // api answers requests of Anthropic's API.
 type api struct {
 	*answer.Service
-	created string // what it says of every model: RFC 3339
+	created string // created_at of every model, in RFC 3339: the server's start
 }
 
 // Dialect is Anthropic's API for the models of a service.

@@ -13,9 +13,9 @@ import (
 // encoder writes the answer to one request. It remembers the open block, so it serves one choice only.
 type encoder struct {
 	head  []byte // {"id":…,"type":"message","role":"assistant","model":…
-	most  int    // tokens that were asked for
+	most  int    // most tokens of the answer that the request allows
 	omit  bool   // thinking comes without its text
-	open  block  // of a stream
+	open  block  // kind of the open block of a stream
 	index int    // of the open block, or of the next one
 }
 

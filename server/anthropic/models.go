@@ -15,7 +15,7 @@ type modelObject struct {
 	Display   string `json:"display_name"`
 	Created   string `json:"created_at"`
 	Lifecycle string `json:"lifecycle"`
-	MaxInput  int    `json:"max_input_tokens"` // prompt and answer share the context; 0: it has to be loaded first
+	MaxInput  int    `json:"max_input_tokens"` // prompt and answer share the context; 0: not known before it is loaded
 	Max       int    `json:"max_tokens"`
 }
 

@@ -15,7 +15,7 @@ import (
 // request is a decoded request: an order, and the format of its answer.
 type request struct {
 	answer.Order
-	most int  // tokens of the answer
+	most int  // most tokens of the answer
 	omit bool // thinking comes without its text
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // tools passes the tools to the template, in the form that templates read, and returns the engine's choice of tools.
-// Those of a type of their own are left out, such as web_search_20250305: they are Anthropic's.
+// Tools that Anthropic's servers run, which have types such as web_search_20250305, are left out.
 func (f fields) tools(in *chat.Input) *answer.Tools {
 	box, out := answer.Toolbox{}, jsontext.List{}
 	f.choice(&box)

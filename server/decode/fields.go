@@ -16,7 +16,7 @@ type Fields struct{ *wire.Fields }
 // Finder finds the model that a request names, and makes it run.
 type Finder func(name string) (*answer.Model, *wire.Fault)
 
-// Read decodes a body as far as its model. The model is nil after a fault.
+// Read decodes the members of a body and finds the model that it names. The model is nil after a fault.
 func Read(body answer.Body, find Finder) (Fields, *answer.Model) {
 	f := Fields{wire.ReadFields(body.Text, body.Budget)}
 	name := ""
@@ -50,7 +50,7 @@ func (f Fields) Conversation(m *answer.Model) *chat.Input {
 			f.Broken("chat_template_kwargs", raw, err, `an object such as {"enable_thinking": false}`)
 			return in
 		}
-		for name, value := range vars.All() { // they say more than any field
+		for name, value := range vars.All() { // they override what other fields say
 			in.Extra.Set(name, value)
 		}
 	}
@@ -75,8 +75,8 @@ func (f Fields) Messages() []chat.Message {
 	return messages
 }
 
-// named gives the results of tools the names of their tools: templates need them, but requests carry ids. An id
-// without a call is a fault; a result without id stays as it is.
+// named adds the names of tools to their results: templates need names, but requests carry the ids of calls. An id
+// without a call is a fault; a result without an id stays as it is.
 func (f Fields) named(messages []chat.Message) []chat.Message {
 	names := map[string]string{}
 	for i := range messages {

@@ -35,7 +35,7 @@ func (f Fields) Form() *answer.Form {
 		b.choice(in, "choice")
 		in.Absent("structural_tag", "leave it out")
 	})
-	f.Text("guided_decoding_backend", new(string)) // there is one
+	f.Text("guided_decoding_backend", new(string)) // ignored: there is only one backend
 	f.Absent("guided_whitespace_pattern", "leave it out: there may be blanks between the tokens of JSON")
 	return b.form
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// Unguessed says whether a request wants no token of its answer guessed: speculate is off, or, as llama-server has it,
-// speculative.n_max is 0. It changes no token.
+// Unguessed reports whether a request forbids guessing of tokens (speculative decoding): speculate is off, or, as in
+// llama-server's API, speculative.n_max is 0. The answer's tokens are the same either way.
 func (f Fields) Unguessed() bool {
 	how, most := "auto", 1
 	f.Text("speculate", &how)
@@ -24,7 +24,7 @@ func (f Fields) Unguessed() bool {
 
 var errPart = errors.New("it is no part of a text")
 
-// Prediction is the text that a client expects as its answer, OpenAI's prediction; "": none.
+// Prediction decodes OpenAI's prediction, the text that a client expects as its answer; "" if there is none.
 func (f Fields) Prediction() (text string) {
 	const want = `an object such as {"type": "content", "content": "..."}`
 	f.Object("prediction", want, func(p *wire.Fields) {
@@ -46,7 +46,7 @@ func (f Fields) Prediction() (text string) {
 	return text
 }
 
-// parts is the text of a list of parts, {"type": "text", "text": "..."}.
+// parts returns the joined text of a list of parts, {"type": "text", "text": "..."}.
 func parts(p *wire.Fields, name, raw string) string {
 	var all strings.Builder
 	r := p.Reader(raw)

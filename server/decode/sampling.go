@@ -102,12 +102,12 @@ func (f Fields) bias(m *answer.Model, p *sample.Params) {
 		}
 		p.Bias = append(p.Bias, b)
 	}
-	slices.SortFunc(p.Bias, func(a, b sample.Bias) int { // sums of floats depend on the order, which maps have none of
+	slices.SortFunc(p.Bias, func(a, b sample.Bias) int { // float sums of one token's biases depend on it
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Add, b.Add))
 	})
 }
 
-// pairs returns the ids and biases of either form as text. Of a key that occurs twice one pair counts.
+// pairs returns the ids and biases of either form as text. If an object has a key twice, its last value counts.
 func (f Fields) pairs(raw string) (all [][2]string, err error) {
 	r := f.Reader(raw)
 	add := func(pair ...string) error {

@@ -11,8 +11,8 @@ import (
 )
 
 // Tools decodes tools, tool_choice and parallel_tool_calls of OpenAI's chat completions. It passes the tools to the
-// template and returns the engine's choice of tools; nil if nothing can be called. Tools that are no functions are left
-// out: clients send those of a server of OpenAI's always.
+// template and returns the engine's choice of tools; nil if nothing can be called. Tools that are no functions are
+// left out: clients always send those that OpenAI's servers run.
 func (f Fields) Tools(in *chat.Input) *answer.Tools {
 	box := answer.Toolbox{}
 	f.ToolChoice(&box, true)
@@ -34,7 +34,7 @@ func (f Fields) Tools(in *chat.Input) *answer.Tools {
 	return f.Callable(&box)
 }
 
-// isFunction says whether a tool of chat completions is one.
+// isFunction reports whether a tool of chat completions is a function.
 func isFunction(o *jsontext.Object) bool { return o.Text("type") == "" || o.Text("type") == "function" }
 
 // ToolList decodes the objects of tools.

@@ -10,14 +10,14 @@ import (
 // belong to the assistant's message, results are messages of their own.
 type Turns struct {
 	all   []chat.Message
-	next  chat.Message      // that is being put together
+	next  chat.Message      // the message that is being assembled
 	names map[string]string // of tools, by the ids of the calls so far
 }
 
 // Role returns the role of the message that is being assembled.
 func (t *Turns) Role() string { return t.next.Role }
 
-// Parts returns the parts of that message so far.
+// Parts returns the parts of the message that is being assembled.
 func (t *Turns) Parts() []chat.Part { return t.next.Parts }
 
 // Begin starts a message, or continues the one before it if the role is the same.

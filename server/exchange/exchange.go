@@ -27,21 +27,22 @@ var (
 // StatusGone is logged for requests whose client did not wait for the answer. It is never sent to a client.
 const StatusGone = wire.StatusGone
 
-// sendBuffer bounds what the kernel holds for a client that does not read; by itself it takes megabytes.
+// sendBuffer bounds how many bytes of an answer the kernel buffers for a client that does not read; its default is
+// megabytes.
 const sendBuffer = 64 << 10
 
 // Exchange is one request and its answer. It belongs to the handler, and from Stream on to the stream's writer.
 // Wide: one lock guards what handler, writer and watcher of a request share.
 type Exchange struct {
 	ID      string
-	Client  string          // whose share of what is scarce the request takes: a key's or an address's
+	Client  string          // name, by key or address, under which the request's share of resources is counted
 	Salt    uint64          // only prompts of the same salt share the prefix cache
-	Context context.Context // ends with ErrGone after Watch, with ErrStopping, or when the answer is complete
+	Context context.Context // ends if the client goes (after Watch), at ErrStopping, ErrUnread, or with the answer
 	Log     zerolog.Logger  // names the request
 
 	// For the access log.
 	Prompt, Generated int    // tokens
-	Failed            string // what the client was told, or would have been
+	Failed            string // text of the fault that the client was told, or would have been
 
 	end      context.CancelCauseFunc
 	conn     net.Conn
@@ -50,17 +51,17 @@ type Exchange struct {
 	streams  bool
 	complete bool // the request has arrived completely
 
-	arrived, ended func()   // Hold's
-	kept           []func() // Keep's
+	arrived, ended func()   // set by Hold
+	kept           []func() // set by Keep
 
-	pace pace // of the client
+	pace pace // how fast the client reads
 
 	mu     sync.Mutex
 	intake *Intake
-	paid   cost          // what is taken of it
-	body   int           // bytes of the request's
-	making time.Time     // since when the prompt is made
-	waited time.Duration // for turns
+	paid   cost          // what the request is charged by intake
+	body   int           // bytes of the request's body
+	making time.Time     // when the making of the prompt began
+	waited time.Duration // time that was spent waiting for turns
 	broken bool          // nothing more may be written
 
 	finished func(x *Exchange, status int)
@@ -138,12 +139,12 @@ func (x *Exchange) GiveUp() { x.end(ErrUnread) }
 func (x *Exchange) Stream(rc *fasthttp.RequestCtx, media string, broken []byte, write func(*Writer)) {
 	x.streams = true
 	if c, ok := x.conn.(interface{ SetWriteBuffer(bytes int) error }); ok {
-		c.SetWriteBuffer(sendBuffer) //nolint:errcheck // a wish
+		c.SetWriteBuffer(sendBuffer) //nolint:errcheck // the answer is sent with any buffer
 	}
 	rc.SetContentType(media)
 	rc.Response.Header.Set("Cache-Control", "no-cache")
 	rc.Response.Header.Set("X-Accel-Buffering", "no") // proxies hand each event on at once
-	// A write that waits already, when the Context ends, must not wait for long.
+	// When the Context ends, a write that is waiting already gets a short deadline too.
 	hasten := context.AfterFunc(x.Context, func() { x.allow(lastWords) })
 	send := func(buffer *bufio.Writer) {
 		w := &Writer{x: x, buffer: buffer}
@@ -200,7 +201,7 @@ func (x *Exchange) breakOff() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.broken = true
-	x.conn.SetWriteDeadline(time.Unix(1, 0)) //nolint:errcheck // it is closed already, then
+	x.conn.SetWriteDeadline(time.Unix(1, 0)) //nolint:errcheck // if it fails, the connection is closed already
 }
 
 // close ends the exchange. It must be called before fasthttp goes on with the connection, since the watch reads from

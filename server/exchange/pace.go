@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Bounds of a slow client. A client reads its answer if it takes at least slowest bytes a second of what is
-// available. It may be late by patient, and earlier reading counts for up to ahead: the system takes bytes from us in
-// portions.
+// Bounds of a slow client. A client counts as reading if it takes at least slowest bytes a second while bytes are
+// available. It may fall behind by patient. Faster reading before makes up for up to ahead of slower reading, since
+// the system takes bytes from us in large portions.
 const (
 	slowest = 8 << 10
 	patient = 2 * time.Second
@@ -17,11 +17,11 @@ const (
 // pace measures how a client keeps up with what is written to it.
 type pace struct {
 	mu     sync.Mutex
-	since  time.Time     // since when a write waits; zero: none does
-	behind time.Duration // what earlier ones waited, less what their bytes were worth: from -ahead to patient
+	since  time.Time     // when the write under way began; zero: none is
+	behind time.Duration // time of earlier writes, less what slowest allows for their bytes: from -ahead to patient
 }
 
-// begin records the start of a write, and end its end and how many bytes were taken.
+// begin records the start of a write; end records its end and the number of bytes that were taken.
 func (p *pace) begin(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,18 +24,18 @@ type Intake struct {
 	most              int           // bytes of a body
 	wait              time.Duration // how long a request may wait for its share
 
-	tidying atomic.Bool // somebody is going to look, who alone uses the next two
-	tidied  uint64      // the heap, when memory was last given back
-	rests   time.Time   // until when it is not
+	tidying atomic.Bool // a check is scheduled, which alone uses the next two fields
+	tidied  uint64      // bytes of the heap after memory was last given back
+	rests   time.Time   // no memory is given back before this time
 }
 
-// costs is the memory that a request is charged for each byte of its body until its prompt is made: for the body
-// itself, its texts, the prompt as text and as tokens, and garbage.
+// costs is the number of bytes that a request is charged for each byte of its body until its prompt is made: for the
+// body itself, its texts, the prompt as text and as tokens, and garbage.
 const costs = 8
 
 const (
 	handful  = 256 << 10       // bytes of a body that are read before there is room for all of it
-	smallest = 64 << 10        // what any request costs
+	smallest = 64 << 10        // bytes that any request is charged at least
 	stalls   = 2 * time.Second // how long nothing may arrive while others wait to be received
 )
 
@@ -82,7 +82,7 @@ func (x *Exchange) Receive(rc *fasthttp.RequestCtx, in *Intake, patience time.Du
 	x.Watch()
 	making, most := max(smallest, (costs-1)*int64(len(body))), in.made
 	if making > in.made/64 {
-		most = in.made * 7 / 8 // the rest is for those who ask for little
+		most = in.made * 7 / 8 // the rest is reserved for small requests
 	}
 	fault = x.pay(cost{making: making}, most)
 	x.making = time.Now()
@@ -145,7 +145,7 @@ func (x *Exchange) arriving(from io.Reader, buffer []byte, deadline time.Time) (
 	}
 }
 
-// pay charges the exchange a share of the intake, up to most of a pool.
+// pay waits until the exchange may be charged c. At most `most` units of the pool are in use then, by all exchanges.
 func (x *Exchange) pay(c cost, most int64) *wire.Fault {
 	pool, units := x.intake.receiving, c.receiving
 	if c.making > 0 {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Intervals for returning freed memory to the system: without it the memory stays with the process until other
-// requests fill as much again. Checking is cheap; returning costs a garbage collection and page faults later.
+// Thresholds for returning freed memory to the system. Otherwise the process keeps it until other requests fill it
+// again. Checking is cheap; returning costs a garbage collection and page faults later.
 const (
-	soon   = time.Second     // after a request has given back what it cost
-	again  = 5 * time.Second // after memory was given back
-	litter = 32 << 20        // bytes more than there were then, to be worth it
+	soon   = time.Second     // from the end of a request's charge to the check
+	again  = 5 * time.Second // least time between two returns
+	litter = 32 << 20        // bytes by which the heap must have grown since the last return
 )
 
 // tidy schedules a check for memory to return.
@@ -28,7 +28,7 @@ func (in *Intake) tidy() {
 	})
 }
 
-// heap returns the bytes of system memory that the heap has, free memory and garbage included.
+// heap returns the bytes that the heap takes from the system, garbage and free memory included.
 func heap() (bytes uint64) {
 	all := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
 		{Name: "/memory/classes/heap/free:bytes"}}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Limits of turns. Work that takes a processor for long takes a turn, and reserves the memory of the most expensive
-// form (grammar.DefaultLimits).
+// Limits of turns. Work that keeps a processor busy for long needs a turn. A turn reserves the memory of the most
+// expensive work, compiling the largest form (grammar.DefaultLimits).
 const (
 	turnBytes = 64 << 20
 	mostTurns = 4
@@ -36,7 +36,7 @@ func (x *Exchange) Turn(ctx context.Context) (done func(), err error) {
 // ErrCrowded ends a request that has waited too long for its share of a common resource.
 var ErrCrowded = errors.New("requests that came before are as large as what is taken at a time: try again later")
 
-// Large runs work on the request's texts. If the body was large, it waits for a turn first.
+// Large runs work on the request's texts. If the body was larger than largeBody, it waits for a turn first.
 func (x *Exchange) Large(work func() error) error {
 	if x.body > largeBody {
 		done, err := x.Turn(x.Context)
@@ -48,5 +48,5 @@ func (x *Exchange) Large(work func() error) error {
 	return work()
 }
 
-// largeBody is the size of a body that takes some 10 ms to become a prompt, in bytes.
+// largeBody is the size in bytes of a body that takes about 10 ms to become a prompt.
 const largeBody = 64 << 10

@@ -33,7 +33,7 @@ func newWatch(conn net.Conn, gone func()) *watch {
 		close(w.done)
 		return w
 	}
-	conn.SetReadDeadline(time.Time{}) //nolint:errcheck // the request's; if it stays, the watch ends early
+	conn.SetReadDeadline(time.Time{}) //nolint:errcheck // else the request's deadline would end the watch
 	go w.run()
 	return w
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// atOnce is the size up to which a body is made before it is sent, in bytes.
+// atOnce is the size in bytes up to which a body is made whole before it is sent.
 const atOnce = 64 << 10
 
-// Whole answers with a body of a Content-Type, made of pieces in order, each valid until the next. A large body is
-// made while the client reads it, and no further: pieces is iterated once more, from the beginning. If the Context
-// ends, the iteration stops and the connection is closed.
+// Whole answers with a body of a Content-Type, made of pieces in order, each valid until the next. A body larger than
+// atOnce is streamed, and made only as fast as the client reads it: pieces is then iterated a second time, from the
+// beginning. If the Context ends, the iteration stops and the connection is closed.
 func (x *Exchange) Whole(rc *fasthttp.RequestCtx, media string, pieces iter.Seq[[]byte]) {
 	body := make([]byte, 0, 4<<10)
 	small := true

@@ -17,9 +17,9 @@ func fault(format string, args ...any) error {
 // Limits of parts that have no limit elsewhere, in bytes. The HTTP reader bounds headers.
 const (
 	maxLine    = 64 << 10
-	maxChunk   = 1 << 10 // the line of a chunk's size
+	maxChunk   = 1 << 10 // of the line with a chunk's size
 	maxTrailer = 16 << 10
-	maxBlank   = 4 // lines before a request
+	maxBlank   = 4 // empty lines before a request; not bytes
 )
 
 type state uint8
@@ -37,14 +37,14 @@ const (
 // Checker follows the requests on one connection. The zero value is at the beginning of the first request.
 type Checker struct {
 	state state
-	line  []byte // of the line at hand; its CR as well, once it is there
+	line  []byte // bytes of the current line so far, its CR included
 	blank int    // empty lines before the request
 
-	left     int64 // bytes of the body, or of the chunk
+	left     int64 // bytes of the body or chunk that have not come
 	trailers int   // bytes of the trailer so far
 
 	old     bool // HTTP/1.0
-	length  bool // Content-Length was there
+	length  bool // the header has Content-Length
 	chunked bool
 }
 

@@ -35,7 +35,7 @@ func decodeEmbedding(body answer.Body, find decode.Finder) (*answer.Reading, *wi
 	if m == nil {
 		return nil, in.Fault
 	}
-	const asTheyAre, toLengthOne = -1, 2 // llama-server has more, which nobody was seen to send
+	const asTheyAre, toLengthOne = -1, 2 // llama-server has other norms, which no known client asks for
 	f, norm := fields{in}, toLengthOne
 	r := &answer.Reading{Model: m, Field: "content"}
 	if _, ok := f.Get("content"); !ok {
@@ -55,7 +55,8 @@ func decodeEmbedding(body answer.Body, find decode.Finder) (*answer.Reading, *wi
 	return r, f.Fault
 }
 
-// spellVectors yields the answer as JSON, a vector at a time: each in a list, since texts may have one for each token.
+// spellVectors yields the answer as JSON, a vector at a time. Each is in a list of its own: in this format a text may
+// have a vector for each of its tokens.
 func spellVectors(v *answer.Vectors) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		dst := []byte{'['}

@@ -15,9 +15,9 @@ type encoder struct {
 	model    string
 	settings []byte // JSON
 	several  bool   // the answer is a list
-	tokens   bool   // their ids are wanted
-	probs    bool   // their log-probabilities are
-	silent   bool   // nothing is: the prompt is only read
+	tokens   bool   // the ids of tokens are wanted
+	probs    bool   // the log-probabilities of tokens are wanted
+	silent   bool   // no text is wanted: the prompt is only computed into the cache
 }
 
 func newEncoder(o *request) *encoder {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// load serves POST /models/load: it answers when the model is there.
+// load serves POST /models/load. It answers when the model is loaded.
 func (a *api) load(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	return a.named(rc, x, func(name string) *wire.Fault {
 		_, fault := a.AskedTo(x, answer.Tell, name)
@@ -16,12 +16,12 @@ func (a *api) load(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	})
 }
 
-// unload serves POST /models/unload: the model leaves when no request uses it.
+// unload serves POST /models/unload. The model is unloaded when no request uses it.
 func (a *api) unload(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	return a.named(rc, x, a.Unload)
 }
 
-// named does something with the model that a body names.
+// named receives a body that names a model, and answers with success or the fault of do.
 func (a *api) named(rc *fasthttp.RequestCtx, x *exchange.Exchange, do func(name string) *wire.Fault) *wire.Fault {
 	body, fault := a.Body(rc, x)
 	if fault != nil {

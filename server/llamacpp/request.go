@@ -15,11 +15,11 @@ import (
 // request is a decoded request: an order, and the format of its answer.
 type request struct {
 	answer.Order
-	settings settings // what says how tokens are chosen
+	settings settings // sampling parameters, which the answer repeats
 	several  bool     // the answer is a list
-	tokens   bool     // their ids are wanted
-	probs    bool     // their log-probabilities are
-	silent   bool     // nothing is: the prompt is only read, for those that begin as it does
+	tokens   bool     // the ids of tokens are wanted
+	probs    bool     // the log-probabilities of tokens are wanted
+	silent   bool     // no text is wanted: the prompt is only computed into the cache, for later prompts
 }
 
 // fields are the members of a request's body.
@@ -53,7 +53,7 @@ func decodeInfill(body answer.Body, find decode.Finder) (request, *wire.Fault) {
 	before, after, prompt := "", "", ""
 	f.Text("input_prefix", &before)
 	f.Text("input_suffix", &after)
-	f.Text("prompt", &prompt) // what was begun already in the gap
+	f.Text("prompt", &prompt) // the beginning of the text in the gap
 	r.Tokens = f.Fill(m, "input_suffix", f.beside(), before+prompt, after)
 	o.Prompts = []actors.Request{r}
 	return o, f.Fault
@@ -104,7 +104,7 @@ func (f fields) common(m *answer.Model) (o request, r actors.Request) {
 	f.Count("max_tokens", -2, decode.AnyLength, &r.MaxTokens)
 	f.Count("n_predict", -2, decode.AnyLength, &r.MaxTokens)
 	if o.silent = r.MaxTokens == 0; o.silent {
-		r.MaxTokens = 1 // the engine stops where a token is, which is left out
+		r.MaxTokens = 1 // the engine generates at least one token, which the answer leaves out
 	}
 	r.MaxTokens = max(r.MaxTokens, 0)
 	most := -1

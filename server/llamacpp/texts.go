@@ -20,7 +20,7 @@ type texts struct {
 	model          *answer.Model
 	parts          []answer.Text
 	special, parse bool
-	pieces         bool // of tokens, beside their ids
+	pieces         bool // the texts of tokens are wanted, beside their ids
 }
 
 // tokenize serves POST /tokenize.
@@ -165,7 +165,7 @@ type properties struct {
 	Settings   defaults        `json:"default_generation_settings"`
 	Slots      int             `json:"total_slots"` // answers that are computed at once
 	Alias      string          `json:"model_alias"`
-	Path       string          `json:"model_path"` // its name: where files lie is nobody's business
+	Path       string          `json:"model_path"` // its name: clients are not told where files lie
 	Template   string          `json:"chat_template"`
 	BOS        string          `json:"bos_token"`
 	EOS        string          `json:"eos_token"`
@@ -193,8 +193,8 @@ func (a *api) props(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	return nil
 }
 
-// slot is a place for an answer. Answers share the cache by the beginnings of their prompts, so any answer takes any
-// slot: taken slots are listed first, and none keeps anything.
+// slot is llama-server's word for a place where an answer is computed. Here answers share the cache by prompt
+// prefixes, so any answer takes any slot: slots in use are listed first, and none keeps a prompt.
 type slot struct {
 	ID          int  `json:"id"`
 	Task        int  `json:"id_task"`

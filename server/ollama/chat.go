@@ -59,13 +59,14 @@ func (f fields) messages(m *answer.Model, prompt *chat.Input) {
 	prompt.AddGenerationPrompt = !prompt.ContinueFinalMessage
 }
 
-// history holds what later messages need to know of earlier ones: their calls.
+// history holds the calls of earlier messages, which later results answer.
 type history struct {
-	open []chat.Result // that have not come
-	made int           // ids
+	open []chat.Result // calls whose results have not come
+	made int           // number of ids that were made here
 }
 
-// know records a message, and gives types to what Ollama names otherwise than templates do.
+// know records the calls of a message, and moves members that only Ollama's API has (images, thinking, tool_name) to
+// where templates read them.
 func (h *history) know(place string, m *chat.Message) {
 	if content := m.Fields.Get("content"); !jsontext.Given(content) {
 		m.Fields, m.Parts = m.Fields.With("content", jsontext.String("")), append(m.Parts, chat.Part{})

@@ -12,9 +12,9 @@ import (
 // Creation is a decoded request to create a model.
 type Creation struct {
 	Name     string
-	From     string            // a name in the store, or the digest of a file there; or empty, and there are
-	Files    map[string]string // names to digests
-	Quantize string            // to this type; empty: not at all
+	From     string            // a name in the store, or the digest of a file there; empty: made of Files
+	Files    map[string]string // digests by file name
+	Quantize string            // type to quantise to; empty: none
 
 	Template, System     string
 	Licenses             []string

@@ -21,7 +21,7 @@ import (
 type api struct {
 	*answer.Service
 	store Store     // nil: clients may change nothing
-	since time.Time // what it says of every model: when it began to be served
+	since time.Time // modified_at of every model: the server's start
 
 	mu      sync.Mutex
 	digests map[*actors.Engine]string
@@ -83,7 +83,7 @@ func (a *api) known(name string) (answer.Entry, *wire.Fault) {
 	if fault == nil {
 		return m, nil
 	}
-	if a.store != nil { // one that was removed is not answered by another
+	if a.store != nil { // the name of a removed model must not lead to another
 		return a.Entry(a.store.Known(name))
 	}
 	at := strings.LastIndexByte(name, ':')

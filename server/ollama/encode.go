@@ -29,7 +29,7 @@ func (a *api) serve(rc *fasthttp.RequestCtx, x *exchange.Exchange,
 		if fault != nil {
 			return fault
 		}
-		_ = a.Unload(m.Name) // as for Ollama's clients, it is no fault that a model stays
+		_ = a.Unload(m.Name) // if the model stays loaded, that is no fault to Ollama's clients
 		rc.SetContentType("application/json")
 		rc.SetBody(newEncoder(m.Name, began, 0, s).idle("unload"))
 		return nil
@@ -95,11 +95,11 @@ func appendThinking(dst []byte, thought []byte) []byte {
 type encoder struct {
 	head    []byte // {"model":…,"created_at":
 	began   time.Time
-	loading time.Duration // until the model was there
+	loading time.Duration // time that loading the model took
 	now     func() time.Time
 	shape   shape
 
-	call answer.Part // of a stream: the one that is not complete; there is none if it has no name
+	call answer.Part // the incomplete call of a stream; none if it has no name
 }
 
 func newEncoder(model string, began time.Time, loading time.Duration, s shape) *encoder {
@@ -125,7 +125,7 @@ func (*encoder) Media() string { return "application/x-ndjson" }
 // Begin implements answer.Encoder.
 func (*encoder) Begin(dst []byte, _ *answer.Choice) []byte { return dst }
 
-// Part implements answer.Encoder. Calls come when they are complete.
+// Part implements answer.Encoder. A call is sent once it is complete.
 func (e *encoder) Part(dst []byte, c *answer.Choice) []byte {
 	thought, text, calls := c.New.Said(answer.Thought), c.New.Said(answer.Speech), e.calls(&c.New)
 	if len(thought)+len(text)+len(calls)+len(c.New.Probs) == 0 {

@@ -103,7 +103,8 @@ type process struct {
 	Context int       `json:"context_length"`
 }
 
-// never stands for models that are not unloaded, in years from now.
+// never is the number of years from the server's start until models are said to expire, since no time limit unloads
+// them.
 const never = 100
 
 // running serves GET /api/ps.
@@ -132,7 +133,7 @@ func (a *api) running(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault
 type model struct {
 	License      string         `json:"license,omitempty"`
 	Modelfile    string         `json:"modelfile"`
-	Parameters   string         `json:"parameters"` // those of sampling that the model's file recommends, else the usual ones
+	Parameters   string         `json:"parameters"` // of sampling: those that the model's file recommends, else the usual ones
 	Template     string         `json:"template"`   // Jinja's
 	System       string         `json:"system,omitempty"`
 	Messages     jsonText       `json:"messages,omitempty"` // that conversations begin with
@@ -153,7 +154,7 @@ func (a *api) show(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 		return fault
 	}
 	m := e.Model
-	if m == nil { // it would have to be loaded to say more, and others might have to leave for that
+	if m == nil { // more is known only of loaded models, and loading may unload others
 		wire.WriteJSON(rc, model{Details: detailsOf(nil), Info: map[string]any{}, Capabilities: []string{"completion"},
 			Modified: a.since})
 		return nil

@@ -16,8 +16,8 @@ import (
 // request is a decoded request: an order, or none if it only loads or unloads a model.
 type request struct {
 	answer.Order
-	idle   string // why there is no order: "load" or "unload"
-	unload bool   // the model is to leave after the answer
+	idle   string // why there is no order: "load" or "unload"; empty: there is one
+	unload bool   // the model is to be unloaded after the answer
 }
 
 // fields are the members of a request's body.
@@ -35,15 +35,16 @@ func (f fields) common(m *answer.Model, vars *jsontext.Object) (o request, r act
 	if o.idle, o.unload = "load", f.unloads(); o.unload {
 		o.idle = "unload"
 	}
-	f.Flag("truncate", new(bool)) // nothing is: a prompt that does not fit is refused
+	f.Flag("truncate", new(bool)) // ignored: a prompt that does not fit is refused
 	f.Flag("shift", new(bool))
 	return o, r
 }
 
-// mostDismissal is how many bytes a request has at most that only unloads a model.
+// mostDismissal bounds the size of a request that only unloads a model, in bytes.
 const mostDismissal = 4096
 
-// dismissed is the model that a body asks to be unloaded at once, without a question: it is not loaded for that.
+// dismissed returns the name of the model if the body has no prompt and only asks to unload the model at once. The
+// model need not be loaded for that.
 func dismissed(body answer.Body) (name string, ok bool) {
 	if len(body.Text) > mostDismissal || !strings.Contains(body.Text, `"keep_alive"`) {
 		return "", false
@@ -65,7 +66,7 @@ func (f fields) options(m *answer.Model, r *actors.Request) {
 		r.Sampling = o.Sampling(m)
 		o.Texts("stop", answer.MaxStops, answer.MaxStopBytes, &r.Stop)
 		o.Count("num_predict", -2, decode.AnyLength, &r.MaxTokens)
-		r.MaxTokens = max(r.MaxTokens, 0) // those below ask for as many as the context holds
+		r.MaxTokens = max(r.MaxTokens, 0) // negative numbers ask for as many as the context holds
 		o.Count("num_ctx", 0, decode.AnyLength, new(int))
 	}
 	if _, ok := f.Get("options"); !ok {

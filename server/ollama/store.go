@@ -79,7 +79,7 @@ func (c *changes) routes() []answer.Route {
 	return append(all, answer.Route{Path: "/api/push", Handle: refusePush})
 }
 
-// blobs is the path of the uploaded files that models are made of, before their digests.
+// blobs is the path before the digest of an uploaded file, of which models are made.
 const blobs = "/api/blobs/"
 
 func closed(verb string) func(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault {
@@ -273,8 +273,8 @@ func line(p Progress) []byte {
 	return append(text, '\n')
 }
 
-// news passes progress on to a client. If progress is faster than the client is told, the last line of each status
-// counts.
+// news passes progress on to a client at intervals. Of the reports of one status in an interval, only the last is
+// sent.
 type news struct {
 	w  *exchange.Writer
 	mu sync.Mutex
@@ -326,6 +326,6 @@ func (n *news) flush() {
 		text = append(text, line(p)...)
 	}
 	if len(text) > 0 {
-		n.w.Send(text) //nolint:errcheck // who has gone ends the work
+		n.w.Send(text) //nolint:errcheck // if the client has gone, that ends the work
 	}
 }

@@ -43,7 +43,7 @@ func (s chatShape) part(dst []byte, c *answer.Choice) []byte {
 	if said := c.New.Said(answer.Speech); len(said) > 0 || len(dst) == from {
 		dst = append(wire.AppendString(append(dst, `"content":`...), said), ',')
 	}
-	dst[len(dst)-1] = '}' // for the last comma
+	dst[len(dst)-1] = '}' // in place of the last comma
 	dst = s.probs(dst, c, goOn)
 	return append(dst, `,"finish_reason":null}`...)
 }

@@ -6,22 +6,22 @@ import (
 	"sync"
 )
 
-// Limits of the conversations that responses can continue. Where there is no room, the owner of most bytes drops what
-// it has not used for longest.
+// Limits of the conversations that responses can continue, in bytes. If they are exceeded, the owner with the most
+// bytes loses the conversations that it has used least recently.
 const (
 	mostConversations = 8 << 20
-	mostConversation  = 1 << 20 // of one; a longer one is not kept
-	aroundItems       = 400     // of what is kept beside the items
+	mostConversation  = 1 << 20 // of one conversation; a longer one is not kept
+	aroundItems       = 400     // of a conversation beside its items: ids, the map and the list
 )
 
-// conversations stores the conversations of /v1/responses by the ids of the answers that ended them. Each is stored
-// whole, since it outlives those that it continued.
+// conversations stores the conversations of /v1/responses, each by the id of the answer that ended it. Each is stored
+// whole: the earlier one that it continues may be removed before it.
 type conversations struct {
 	mu    sync.Mutex
 	byID  map[string]*list.Element
 	used  list.List // of *conversation, the last used first
 	bytes int
-	owned map[string]int // bytes by owner, who has some
+	owned map[string]int // bytes by owner; only owners that have some
 }
 
 // conversation holds the items of a request, and those of its answer once that is complete, as JSON without the
@@ -53,7 +53,7 @@ func (c *conversations) end(id string, items []byte) {
 	defer c.mu.Unlock()
 	e := c.byID[id]
 	if e == nil {
-		return // it had to leave, or is complete
+		return // it was removed to make room
 	}
 	talk := e.Value.(*conversation)
 	if talk.complete {
@@ -100,7 +100,8 @@ func (c *conversations) add(owner string, bytes int) {
 	}
 }
 
-// shrink has the owner of most bytes drop its oldest conversations: no client drives out what others need.
+// shrink removes conversations until they fit: of the owner with the most bytes, the least recently used ones. So no
+// client can displace the conversations of those that keep less.
 func (c *conversations) shrink() {
 	for c.bytes > mostConversations {
 		most := 0

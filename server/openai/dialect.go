@@ -12,7 +12,7 @@ import (
 // api answers requests of OpenAI's API.
 type api struct {
 	*answer.Service
-	created int64 // what it says of every model, in Unix seconds
+	created int64 // of every model, in Unix seconds: the server's start
 	past    conversations
 }
 

@@ -15,7 +15,7 @@ import (
 // embeddings is the format of the answer to POST /v1/embeddings.
 type embeddings struct {
 	answer.Reading
-	base64 bool // of float32, the lowest byte first
+	base64 bool // vectors are sent as base64 of little-endian float32
 }
 
 // decodeEmbeddings decodes the body of POST /v1/embeddings.

@@ -28,8 +28,8 @@ func goOn(dst []byte) ([]byte, bool) { return dst, true }
 
 // encoder writes the answer to one request. The fields that all of its events begin with are written once.
 type encoder struct {
-	chunk []byte // of an event: {"id":…,"object":…,"created":…,"model":…
-	full  []byte // of a whole answer
+	chunk []byte // beginning of an event: {"id":…,"object":…,"created":…,"model":…
+	full  []byte // beginning of an answer that is not streamed
 	usage bool   // a stream ends with the token counts
 	shape shape
 }

@@ -15,7 +15,7 @@ type modelObject struct {
 	Created int64       `json:"created"`
 	OwnedBy string      `json:"owned_by"`
 	Status  modelStatus `json:"status"`
-	Meta    *modelMeta  `json:"meta,omitempty"` // of one that is loaded
+	Meta    *modelMeta  `json:"meta,omitempty"` // nil if the model is not loaded
 }
 
 // modelStatus is the phase of a model: unloaded, measuring, waiting, loading, loaded or unloading.
@@ -32,9 +32,9 @@ type modelMeta struct {
 	Parameters   int64  `json:"n_params"`
 	Size         int64  `json:"size"`
 
-	KV      string  `json:"kv_type"` // of what is cached of each token
+	KV      string  `json:"kv_type"` // type of the cached K and V
 	KVBytes int64   `json:"kv_bytes_per_token"`
-	BitsK   float64 `json:"kv_bits_k"` // of a value, scales and all
+	BitsK   float64 `json:"kv_bits_k"` // bits of a cached value of K, scales included
 	BitsV   float64 `json:"kv_bits_v"`
 }
 

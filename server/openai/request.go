@@ -22,7 +22,7 @@ func (a *api) finder(x *exchange.Exchange, do answer.Task) decode.Finder {
 // fields are the members of a request's body.
 type fields struct{ decode.Fields }
 
-// readRequest decodes a body as far as its model. The model is nil after a fault.
+// readRequest decodes the members of a body and finds the model that it names. The model is nil after a fault.
 func readRequest(body answer.Body, find decode.Finder) (fields, *answer.Model) {
 	f, m := decode.Read(body, find)
 	return fields{f}, m

@@ -33,7 +33,7 @@ func (a *api) respond(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault
 	return fault
 }
 
-// before returns a function that finds conversations of the client of an exchange.
+// before returns a function that finds earlier conversations of the exchange's client.
 func (a *api) before(x *exchange.Exchange) past {
 	return func(id string) (items string, ok bool) { return a.past.find(id, x.Client) }
 }
@@ -62,19 +62,20 @@ func (a *api) countResponse(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire
 	return nil
 }
 
-// response writes an answer as items: reasoning, messages, calls. For a stream it keeps what the last event repeats.
+// response writes an answer as items: reasoning, messages, calls. While it streams, it keeps the complete items, which
+// the last event repeats.
 type response struct {
 	id   string
-	head []byte             // of the object, as far as it is always the same
-	keep func(items []byte) // takes the items of the answer when it is complete; nil: nobody does
+	head []byte             // beginning of the response object, the same in all events
+	keep func(items []byte) // stores the items of the answer when it is complete; nil: they are not stored
 
 	next  int         // number of the next event
-	items []byte      // that are complete
+	items []byte      // complete items, as JSON without the list's brackets
 	index int         // of the open item, or of the next one
 	open  item        // kind of the open item
-	call  answer.Part // what the open item calls
+	call  answer.Part // the part with the call's name and id, if the open item is a call
 	text  []byte      // of the open item, so far
-	probs []byte      // of tokens whose text has not come, spelled; the end does not repeat those that were sent
+	probs []byte      // JSON of the log-probabilities that were not sent yet; the last event does not repeat them
 }
 
 // item is a kind of item of an answer.
@@ -171,7 +172,7 @@ func (e *response) Begin(dst []byte, _ *answer.Choice) []byte {
 
 // Part implements answer.Encoder.
 func (e *response) Part(dst []byte, c *answer.Choice) []byte {
-	if e.open <= speech && (e.open != reasoning || len(c.New.Said(answer.Speech)) > 0) { // nobody asks for others'
+	if e.open <= speech && (e.open != reasoning || len(c.New.Said(answer.Speech)) > 0) { // messages alone have them
 		for i := range c.New.Probs {
 			e.probs = appendProb(comma(e.probs), c, &c.New.Probs[i])
 		}
@@ -261,7 +262,7 @@ func (e *response) leave(dst []byte, status string) []byte {
 // name returns the id of the open item.
 func (e *response) name() string { return spelling[e.open].id + e.id + "_" + strconv.Itoa(e.index) }
 
-// place appends the position of the open item, and, if within is set, that of its content.
+// place returns the JSON members with the position of the open item, and, if within is set, that of its content.
 func (e *response) place(within bool) string {
 	at := `,"output_index":` + strconv.Itoa(e.index)
 	switch {
@@ -297,7 +298,7 @@ func (e *response) item(dst []byte, status string) []byte {
 	return append(dst, "]}"...)
 }
 
-// End implements answer.Encoder. Without calls, there is a message.
+// End implements answer.Encoder. An answer without calls ends with a message, which may be empty.
 func (e *response) End(dst []byte, c *answer.Choice) []byte {
 	status := statusOf(c)
 	if e.open != speech && c.Calls == 0 {
@@ -371,7 +372,7 @@ func (e *response) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 // behindProbs is the JSON that follows the log-probabilities of a message, which are its last member.
 const behindProbs = "]}]}"
 
-// each yields log-probabilities as JSON, a token at a time.
+// each yields log-probabilities as JSON, a token at a time, and reports whether the rest of the answer is wanted.
 func each(c *answer.Choice, probs []answer.Prob, yield func([]byte) bool) bool {
 	var dst []byte
 	for i := range probs {

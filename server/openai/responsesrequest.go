@@ -23,9 +23,9 @@ type responseRequest struct {
 	name     string // of its schema
 	metadata string // JSON
 	tools    answer.Toolbox
-	previous string // the id of the answer that it goes on with
-	store    bool   // others may go on with this one
-	items    string // of the conversation, which ends with the input, as JSON without brackets
+	previous string // id of the answer whose conversation it continues
+	store    bool   // later requests may continue this conversation
+	items    string // the conversation's items up to the input, as JSON without the list's brackets
 }
 
 // past finds the items of a stored conversation by the id of the answer that ended it.
@@ -66,7 +66,7 @@ func decodeResponse(body answer.Body, find decode.Finder, before past) (response
 // reasoningEffort sets the template's variables for whether, and how hard, the model is to think.
 func (f fields) reasoningEffort(o *responseRequest, vars *jsontext.Object) {
 	f.Object("reasoning", `an object such as {"effort": "low"}`, func(in *wire.Fields) {
-		in.Text("summary", new(string)) // thoughts come as they are
+		in.Text("summary", new(string)) // ignored: thoughts are sent as they are
 		o.effort = decode.Fields{Fields: in}.Effort("effort", vars)
 	})
 }
@@ -99,8 +99,7 @@ func (f fields) textFormat(o *responseRequest) (form *answer.Form) {
 	return form
 }
 
-// include decodes which additions the answer is to have. Additions that are missing here are left out, as an absent
-// one is.
+// include decodes which additions the answer is to have. Additions that this server lacks are ignored.
 func (f fields) include(r *actors.Request) {
 	top := 0
 	f.Count("top_logprobs", 0, answer.MaxTopProbs, &top)
@@ -157,9 +156,9 @@ func (f fields) goesOn(o *responseRequest, before past) {
 	}
 }
 
-// responseTools decodes tools, tool_choice and parallel_tool_calls. Members that stand beside a tool's type here are
-// in "function" in the form that templates read. Tools that are no functions, such as a search that OpenAI's servers
-// make, are left out: clients send them always. A namespace is the functions in it.
+// responseTools decodes tools, tool_choice and parallel_tool_calls. In this API a function's members stand beside its
+// type; templates read them in an inner object, "function". Tools that are no functions, such as a search by OpenAI's
+// servers, are left out: clients always send them. A namespace stands for the functions in it.
 func (f fields) responseTools(box *answer.Toolbox, in *chat.Input) *answer.Tools {
 	f.ToolChoice(box, false)
 	all := jsontext.List{}

@@ -15,7 +15,8 @@ import (
 // speller yields the JSON of an answer made of vectors.
 type speller func(*answer.Vectors) iter.Seq[[]byte]
 
-// vectors serves an endpoint that generates nothing. parse decodes the request and returns the writer of its answer.
+// vectors serves an endpoint that computes vectors or scores. parse decodes the request and returns the writer of its
+// answer.
 func (a *api) vectors(do answer.Task, parse func(answer.Body, decode.Finder) (*answer.Reading, speller, *wire.Fault),
 ) func(*fasthttp.RequestCtx, *exchange.Exchange) *wire.Fault {
 	return func(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
@@ -36,7 +37,7 @@ func (a *api) vectors(do answer.Task, parse func(answer.Body, decode.Finder) (*a
 	}
 }
 
-// appendRead appends the usage of a request that generates nothing.
+// appendRead appends the usage of a request that generates no tokens.
 func appendRead(dst []byte, tokens int) []byte {
 	dst = strconv.AppendInt(append(dst, `,"usage":{"prompt_tokens":`...), int64(tokens), 10)
 	return append(strconv.AppendInt(append(dst, `,"total_tokens":`...), int64(tokens), 10), '}')

@@ -14,8 +14,8 @@ var ErrFull = errors.New("too many wait already")
 type Pool struct {
 	mu      sync.Mutex
 	size    int64
-	most    int                     // that may wait
-	each    func(clients int) int64 // how many units one of so many clients may have; nil: any number
+	most    int                     // requests that may wait
+	each    func(clients int) int64 // most units of a client, given the number of clients; nil: no limit
 	used    int64
 	held    map[string]int64 // by client
 	waiting []*waiter        // by arrival
@@ -64,13 +64,13 @@ func (p *Pool) Take(ctx context.Context, client string, units, most int64) error
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.drop(w) { // it was decided meanwhile
+	if !p.drop(w) { // it was granted or refused meanwhile
 		if err := <-w.granted; err == nil {
 			p.give(client, units)
 		}
 		return context.Cause(ctx)
 	}
-	p.grant() // it may have stood before others
+	p.grant() // one client less may raise the limit of the others
 	return context.Cause(ctx)
 }
 

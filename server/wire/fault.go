@@ -31,7 +31,7 @@ func Refused(status int, code, format string, args ...any) *Fault {
 	return &Fault{Status: status, Code: code, Text: fmt.Sprintf(format, args...)}
 }
 
-// Unavailable is a fault of the server that a later request may not meet, with status 503.
+// Unavailable is a temporary fault of the server, with status 503: a later request may succeed.
 func Unavailable(code, format string, args ...any) *Fault {
 	f := Refused(fasthttp.StatusServiceUnavailable, code, format, args...)
 	f.RetryAfter = 1

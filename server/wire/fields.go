@@ -12,10 +12,10 @@ import (
 // Fields are the members of a JSON object. Each method decodes a member into a variable, which keeps its value if the
 // member is absent or null. The first fault is remembered; after it all methods do nothing.
 type Fields struct {
-	Budget *jsontext.Budget // what all values of the request may cost
+	Budget *jsontext.Budget // limits the values of the whole request
 	Fault  *Fault
 
-	place   string // the names around it, each with a dot
+	place   string // names of the objects around this one, each followed by a dot
 	members map[string]string
 }
 
@@ -90,7 +90,7 @@ func Malformed(body string, err error) *Fault {
 	case errors.Is(err, jsontext.ErrTooMany):
 		return Invalid("", "too_many_values", "the body has more values than are read of one request: send fewer messages, tools or fields")
 	}
-	return Gone() // what else ends the reading is that nobody waits for it
+	return Gone() // only the end of the request's context is left
 }
 
 // Shown returns the beginning of a found text, for an error message.

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Timings are what llama.cpp's timings object says.
+// Timings holds the values of llama.cpp's timings object.
 type Timings struct {
-	Cached, Read, Written int // tokens of the prompt that were cached and read, and of the answer
+	Cached, Read, Written int // tokens: of the prompt in the cache, of the prompt computed, of the answer
 	Reading, Writing      time.Duration
 	Tried, Right          int // tokens that were guessed, and those of them that were right
 }

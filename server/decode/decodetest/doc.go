@@ -1,3 +1,3 @@
-// Package decodetest makes conversations for the tests of dialects: through one that can express it, a conversation
-// comes to the same prompt as by itself.
+// Package decodetest checks dialects with random conversations: a dialect's request for a conversation must come to
+// the same prompt as the conversation itself.
 package decodetest

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/chat"
 )
 
-// With finds models whose templates have these habits.
+// With returns a finder like find, whose models have templates with the habits h.
 func With(h chat.Habits, find func(string) (*answer.Model, *wire.Fault)) func(string) (*answer.Model, *wire.Fault) {
 	return func(name string) (*answer.Model, *wire.Fault) {
 		m, fault := find(name)
@@ -18,13 +18,13 @@ func With(h chat.Habits, find func(string) (*answer.Model, *wire.Fault)) func(st
 	}
 }
 
-// Object is the JSON of keys and values in turn, in their order.
+// Object returns a JSON object of keys and values, which are given in turn; it keeps their order.
 func Object(members ...any) json.RawMessage {
 	text := []byte{'{'}
 	for i, v := range members {
 		one, err := json.Marshal(v)
 		if err != nil {
-			panic(err) // of a test
+			panic(err) // a test has given a value that JSON lacks
 		}
 		if i > 0 {
 			text = append(text, ",:"[i%2])
@@ -34,7 +34,7 @@ func Object(members ...any) json.RawMessage {
 	return append(text, '}')
 }
 
-// Parts are the texts of a message, and its thoughts.
+// Parts returns the texts and the thoughts of a message.
 func Parts(m chat.Message) (texts, thoughts []string) {
 	for _, p := range m.Parts {
 		if p.Kind == chat.Thought {
@@ -46,7 +46,7 @@ func Parts(m chat.Message) (texts, thoughts []string) {
 	return texts, thoughts
 }
 
-// Arguments are those of a call, as an object.
+// Arguments returns the arguments of a call as a JSON object.
 func Arguments(c chat.Call) json.RawMessage { return spelled(c.Arguments) }
 
 func spelled(v jsontext.Value) json.RawMessage {
@@ -57,7 +57,7 @@ func spelled(v jsontext.Value) json.RawMessage {
 	return text
 }
 
-// Blocks are texts as parts of a type, which have them under a key.
+// Blocks returns a block of type kind for each text, which is its member key.
 func Blocks(kind, key string, texts []string) []json.RawMessage {
 	blocks := []json.RawMessage{}
 	for _, text := range texts {
@@ -66,5 +66,5 @@ func Blocks(kind, key string, texts []string) []json.RawMessage {
 	return blocks
 }
 
-// Functions are tools as templates know them, OpenAI's chat completions and Ollama.
+// Functions returns the declarations of tools in the JSON that templates, OpenAI's chat completions and Ollama share.
 func Functions(tools []Tool) json.RawMessage { return spelled(declared(tools)) }

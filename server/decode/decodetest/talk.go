@@ -23,19 +23,20 @@ type Talk struct {
 	Tools    []Tool
 }
 
-// Tool is a declaration; all of it is there.
+// Tool declares a tool. No field is empty.
 type Tool struct {
 	Name, Description string
 	Parameters        json.RawMessage
 }
 
-// every is a template that shows all that templates know of a message.
+// every is a template that prints everything that templates can read of a message.
 const every = `{% for m in messages %}[{{ m.role }}|{{ m.content }}|{{ m.reasoning_content }}|{% for c in m.tool_calls %}{{ c.id }} ` +
 	`{{ c.type }} {{ c.function.name }}({{ c.function.arguments | tojson }}){% endfor %}|{{ m.tool_call_id }}|{{ m.name }}]
 {% endfor %}{{ tools | tojson }}{{ add_generation_prompt }}`
 
-// Same checks that a dialect's request for a conversation renders as the conversation does, by templates of ours and
-// of real models, but for those that name a field which the dialect has for itself.
+// Same checks that a dialect's request for a conversation renders to the same prompt as the conversation, by templates
+// of ours and of real models. Templates that contain own, the name of a field that the dialect sets itself, are left
+// out.
 func Same(t *testing.T, own string, ask func(talk Talk, h chat.Habits) (*chat.Input, *wire.Fault)) {
 	sources := []string{every, strings.ReplaceAll(every, " | tojson }})", " }})")}
 	for _, path := range names(t) {
