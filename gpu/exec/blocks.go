@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// blocks are where the blocks of caches lie, and the staging buffer by which they travel. They implement
-// backend.Blocks, behind all that was submitted before.
+// blocks implements backend.Blocks: where the blocks of caches lie on the device, and the staging buffer through which
+// they are read and written. Each copy runs after all that was submitted before.
 type blocks struct {
 	queue  *queue
 	memory *memory
@@ -16,7 +16,7 @@ type blocks struct {
 	staged *driver.Buffer
 }
 
-// area is memory in which each block of a class has an equal part.
+// area is memory that has each bytes for each block of a class.
 type area struct {
 	buffer *driver.Buffer
 	each   uint64
@@ -68,7 +68,8 @@ func (b *blocks) CopyBlock(class int, to, from int32) error {
 	}, to, from)
 }
 
-// move records a copy for each area, which has its part of the staging buffer from at on, and waits until it has run.
+// move records a copy for each area of a class, by the function each, and waits until it has run. at is the area's
+// offset in the staging buffer.
 func (b *blocks) move(class, bytes int, each func(r driver.Recording, x *area, at uint64), which ...int32) error {
 	if err := b.stage(class, bytes, which...); err != nil {
 		return err
@@ -87,8 +88,8 @@ func (b *blocks) move(class, bytes int, each func(r driver.Recording, x *area, a
 	})
 }
 
-// stage checks what is asked for, and takes a staging buffer for the largest block when it is first needed. bytes below
-// 0 are of nothing that is staged.
+// stage checks a request, and takes the staging buffer, for the largest block, when it is first needed. bytes is -1 for
+// a request that needs no staging buffer.
 func (b *blocks) stage(class, bytes int, which ...int32) (err error) {
 	if class < 0 || class >= len(b.areas) {
 		return fmt.Errorf("cache class %d of %d", class, len(b.areas))

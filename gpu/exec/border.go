@@ -10,31 +10,32 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// border is the memory and the recordings by which rows of values cross to and from other devices.
+// border is the memory and the recordings by which values cross between this device and others.
 type border struct {
-	rows *driver.Buffer // of a value that crosses; nil: none has
+	rows *driver.Buffer // rows of the value that crosses; nil: none has yet
 	made map[crossing]driver.Recording
 }
 
-// crossing is how rows of a value cross a border: in, or out.
+// crossing is the key of a recording: so many rows of a value, copied to this device or from it.
 type crossing struct {
 	value ir.Value
 	rows  int
 	in    bool
 }
 
-// In copies a value to where the segment that reads it expects it.
+// In copies a value of another device to where the segment that reads it expects it.
 func (m *model) In(v ir.Value, s *backend.Step, rows []float32) error {
 	return m.cross(v, s, rows, true)
 }
 
-// Out copies what a segment computed.
+// Out copies a value that a segment computed to the host.
 func (m *model) Out(v ir.Value, s *backend.Step, rows []float32) error {
 	return m.cross(v, s, rows, false)
 }
 
-// cross moves rows through memory that both reach, and waits: values between devices travel by the host. In a step of
-// answers dozens do, so for few rows nothing is made anew: to take page-locked memory costs milliseconds.
+// cross copies rows through memory that host and device reach, and waits: values between devices travel through the
+// host. In a step that generates, dozens do. So for few rows memory and recordings are kept: page-locked memory takes
+// milliseconds to allocate.
 func (m *model) cross(v ir.Value, s *backend.Step, rows []float32, in bool) error {
 	if v < 0 || int(v) >= len(m.layout.program.Widths) || !m.crosses(v) {
 		return fmt.Errorf("value %d crosses no border of what is computed here", v)
@@ -77,7 +78,7 @@ func (m *model) carry(c crossing) error {
 		if err != nil {
 			return err
 		}
-		if c.rows > kernel.FewColumns { // of prompts, whose rows are of any number
+		if c.rows > kernel.FewColumns { // of prompts: their numbers of rows are too many to keep recordings
 			defer q.close(r)
 		} else {
 			m.border.made[c] = r
@@ -118,7 +119,7 @@ func (m *model) layBorder() (err error) {
 	return err
 }
 
-// crosses says whether a value is handed on, or taken, by a segment that is computed here.
+// crosses says whether a segment that is computed here hands on a value or takes it.
 func (m *model) crosses(v ir.Value) bool {
 	p := m.layout.program
 	for i := range p.Segments {

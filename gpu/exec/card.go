@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-ai/sluice/gpu/driver"
 )
 
-// uploadStages is the pieces of weights under way: as many as the program brings at once.
+// uploadStages is how many pieces of weights are uploaded at a time: as many as the program brings at once.
 const uploadStages = 8
 
 // card is an opened device with what its models share: one queue, and the memory that weights travel through.
@@ -15,15 +15,15 @@ type card struct {
 	d       driver.Device
 	kernels driver.Kernels
 	queue   *queue
-	stages  chan *stage // those that no upload uses
+	stages  chan *stage // free stages
 
-	computing, copying *clock // of the queues
-	calibrates         bool   // the device tells its time
+	computing, copying *clock // of the timestamps of each queue
+	calibrates         bool   // Device.Calibrate works
 	closed             bool
-	models             atomic.Int64 // that are compiled, or are being
+	models             atomic.Int64 // how many are compiled, or being compiled
 }
 
-// newCard takes over an opened device.
+// newCard makes a card of an opened device, and closes the device if it fails.
 func newCard(d driver.Device) (*card, error) {
 	q, err := newQueue(d)
 	if err != nil {
@@ -39,7 +39,7 @@ func newCard(d driver.Device) (*card, error) {
 	return c, nil
 }
 
-// close closes it, once. What was compiled is kept, if the card is not lost.
+// close closes the card, once. The driver keeps what it compiled, unless the card is lost.
 func (c *card) close() error {
 	if c.closed {
 		return nil

@@ -10,14 +10,14 @@ import (
 
 const (
 	ceilingPasses = 5
-	ceilingWarm   = 30 * time.Millisecond // before them: a card that idled has a fifth of its clock
-	ceilingLeast  = time.Millisecond      // of a pass that multiplies
+	ceilingWarm   = 30 * time.Millisecond // passes before the measured ones: a card that idled has a fifth of its clock
+	ceilingLeast  = time.Millisecond      // shortest pass that multiplies
 
 	readMost, readLeast = 1 << 30, 64 << 20 // bytes of a pass: more than caches hold
 )
 
-// Ceilings implements backend.Meter, with what the device's kernels have for a kind of numbers. It takes tenths of a
-// second.
+// Ceilings implements backend.Meter: rates of reading, in bytes, and of multiplying, in operations, a second. It takes
+// tenths of a second.
 func (v *Device) Ceilings(halves bool) (read, multiply []float64, err error) {
 	if v.computing.bits == 0 {
 		return nil, nil, nil
@@ -29,7 +29,7 @@ func (v *Device) Ceilings(halves bool) (read, multiply []float64, err error) {
 	return read, multiply, err
 }
 
-// reads measures with as much memory as is free, up to what suffices.
+// reads measures the rate of reading, with as much memory as is free, from readLeast to readMost.
 func (v *Device) reads() ([]float64, error) {
 	size, b := uint64(readMost), memory{d: v.d}
 	defer b.free()
@@ -50,7 +50,7 @@ func (v *Device) reads() ([]float64, error) {
 	return v.passes(float64(x.Size), &kernel.Read{X: x.Address, Never: never.Address, Quads: x.Size / 16})
 }
 
-// multiplies measures passes that are long enough.
+// multiplies measures the rate of operations, in passes that are long enough.
 func (v *Device) multiplies(halves bool) ([]float64, error) {
 	b := memory{d: v.d}
 	defer b.free()
@@ -70,7 +70,7 @@ func (v *Device) multiplies(halves bool) ([]float64, error) {
 	}
 }
 
-// passes are the rates of some that do an amount each.
+// passes are the rates, a second, of passes that each do an amount of work.
 func (v *Device) passes(amount float64, k kernel.Launch) (rates []float64, err error) {
 	for began := time.Now(); time.Since(began) < ceilingWarm && err == nil; {
 		_, err = v.pass(v.launch(k))
@@ -90,7 +90,7 @@ func (c *card) launch(k kernel.Launch) func(driver.Recording) error {
 	return func(r driver.Recording) error { return c.kernels.Launch(r, k) }
 }
 
-// pass is how long something takes, by the device's own clock.
+// pass is how long the commands that record adds take, by the device's own clock.
 func (c *card) pass(record func(driver.Recording) error) (time.Duration, error) {
 	q := c.queue
 	r, err := q.record(driver.Compute, 2, func(r driver.Recording) error {

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// clock tells a device's timestamps as times of the host. Of one timestamp it knows between which two times it was
-// taken: since the device's crystal and the host's run apart, these move apart with time, and whatever is learnt later
-// brings them together again. So it is as exact after weeks as after a second.
+// clock converts a device's timestamps to times of the host. It knows of one timestamp that it was taken between two
+// times, from and to. Device and host have crystals of different speed, so this range widens with time, and each new
+// measurement narrows it again. So the clock is as exact after weeks as after a second.
 type clock struct {
 	tick float64 // nanoseconds
-	bits uint32  // of a timestamp that change; 0: there are none
+	bits uint32  // valid bits of a timestamp; 0: there are none
 
 	mu       sync.Mutex
-	at       uint64 // a timestamp
+	at       uint64 // a timestamp that was taken between from and to
 	from, to time.Time
 	looked   time.Time // when the device was asked last
 }
 
 const (
-	// drift is by how much a device's clock and the host's may go apart, in time's own unit: crystals are within 50 parts
-	// of a million, and clocks that are set by others are turned by as much.
+	// drift is by how much a device's clock and the host's may move apart, as a share of the time that passes: crystals
+	// are exact to 50 parts of a million, and clocks that are set over the network are turned by as much.
 	drift = 200e-6
 	// late is how long after a device's end the host sees it, at best.
 	late = 10 * time.Microsecond
@@ -29,24 +29,25 @@ const (
 	askEvery = 20 * time.Millisecond
 )
 
-// since is how long after one timestamp another was taken, which may be before it: half of what their bits count.
+// since is how long after one timestamp another was taken; below 0: before it. Their counter overflows, so it is exact
+// up to half of its range.
 func (c *clock) since(at, tick uint64) time.Duration {
 	shift := 64 - c.bits
 	return time.Duration(math.Round(float64(int64((tick-at)<<shift)>>shift) * c.tick))
 }
 
-// between is since in ticks, of a timestamp that was taken later.
+// between is the ticks from one timestamp to a later one.
 func (c *clock) between(first, last uint64) uint64 {
 	shift := 64 - c.bits
 	return (last - first) << shift >> shift
 }
 
-// far is whether so much time has passed that timestamps may have begun anew.
+// far says whether so much time has passed that the counter of timestamps may have overflowed.
 func (c *clock) far(d time.Duration) bool {
 	return math.Abs(float64(d)) > math.Ldexp(c.tick, int(c.bits)-2)
 }
 
-// learn takes in two times of the host between which a timestamp was taken.
+// learn narrows the clock by a timestamp that was taken between two times of the host.
 func (c *clock) learn(tick uint64, from, to time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,8 +62,8 @@ func (c *clock) learn(tick uint64, from, to time.Time) {
 	c.at, c.from, c.to = tick, from, to
 }
 
-// time is when a timestamp was taken. What is known only by what the host saw is nearer to its end: the device began
-// long after it was told to where it had other things to do, but its end is seen at once.
+// time is when a timestamp was taken. Where the host's view is the only knowledge, this is nearer to the end of the
+// range: a busy device may begin long after it was told to, but the host sees its end at once.
 func (c *clock) time(tick uint64) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

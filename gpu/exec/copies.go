@@ -8,10 +8,10 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// copies are the recordings that bring groups to slots, and the account of them.
+// copies are the recordings that copy groups to slots, and the account of their times.
 type copies struct {
 	made      map[copyOf]*copying
-	submitted chan move // nil: none is timed
+	submitted chan move // to follow, which times them; nil: none is timed
 	stamped   *reader
 }
 
@@ -27,8 +27,8 @@ type copying struct {
 	busy atomic.Bool // its timestamps have yet to be read
 }
 
-// copier is the recording of a group's copy to a slot. One with timestamps can be submitted again when they were read:
-// until then there is another one.
+// copier returns the recording of a group's copy to a slot. One with timestamps is not submitted again before they were
+// read: until then one without serves.
 func (m *weights) copier(of copyOf) (*copying, error) {
 	c := m.copies.made[of]
 	if c != nil && of.timed && !c.busy.CompareAndSwap(false, true) {
@@ -60,7 +60,7 @@ func (m *weights) copier(of copyOf) (*copying, error) {
 	return c, err
 }
 
-// fetch submits the copy of a group that is kept.
+// fetch submits the copy of a kept group to a slot.
 func (m *weights) fetch(g, slot int) error {
 	x, r, q := &m.groups[g], &m.slots[slot], m.card.queue
 	c, err := m.copier(copyOf{g, slot, m.copies.submitted != nil && m.card.copying.bits > 0})
@@ -74,13 +74,13 @@ func (m *weights) fetch(g, slot int) error {
 	if err == nil && m.copies.submitted != nil {
 		select {
 		case m.copies.submitted <- move{g, x.copied, asked, c}:
-		default: // it only keeps account
+		default: // the copy goes on; only its time is lost
 		}
 	}
 	return err
 }
 
-// move is a copy awaited only for tracing.
+// move is a copy that follow waits for, to report its time.
 type move struct {
 	group int
 	value uint64
@@ -88,7 +88,7 @@ type move struct {
 	by    *copying
 }
 
-// follow tells of copies as they end.
+// follow reports copies as they end.
 func (m *weights) follow() {
 	var last time.Time
 	for c := range m.copies.submitted {
@@ -104,7 +104,7 @@ func (m *weights) follow() {
 	}
 }
 
-// copied is from when to when a copy ran that the host sees to have ended now.
+// copied is when a copy began and ended. The host has seen its end now.
 func (m *weights) copied(c *move, seen time.Time) (began, ended time.Time) {
 	if c.by.r.Marks() == 0 {
 		return began, seen

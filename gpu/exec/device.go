@@ -12,17 +12,17 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// flight is the steps in flight: one is computed, the next one waits at the queue.
+// flight is how many steps are in flight: one is computed, the next one waits at the queue.
 const flight = 2
 
 // Device is a backend.Device over a driver. It opens its card again when that was lost.
 type Device struct {
 	*card
 	open    func() (driver.Device, error)
-	facts   driver.Facts  // as it was found
-	longest time.Duration // that a submission should take at most; 0: there is no bound
+	facts   driver.Facts  // of the device as it was opened first
+	longest time.Duration // longest time that a submission should take; 0: there is no bound
 	speed   speed
-	ahead   bool // kernels are compiled before they are needed: a processor that plays a card has no time for it
+	ahead   bool // kernels are compiled before steps need them; not where the CPU emulates a card
 }
 
 // New opens a device.
@@ -40,17 +40,18 @@ func New(open func() (driver.Device, error)) (*Device, error) {
 	return v, nil
 }
 
-// Name is the card's.
+// Name is the name of the API and of the card, in lower case.
 func (v *Device) Name() string { return strings.ToLower(v.facts.API) + " " + v.facts.Name }
 
-// Traits: steps are computed beside the program, and tokens are drawn here, unless from too many.
+// Traits implements backend.Device: steps are computed while the program goes on, and tokens are drawn on the device,
+// unless more than MaxTopK may be chosen.
 func (v *Device) Traits() backend.Traits {
 	return backend.Traits{Flight: flight, Draws: kernel.MaxTopK, Shares: true, Memory: backend.OwnMemory,
 		Free: max(1, int64(v.facts.Free)), Bytes: v.groupBytes, Apart: v.kernels.Apart, Halves: v.facts.Halves,
 		Clock: v.computing.bits > 0, Meter: v}
 }
 
-// Compile plans the program's segments, takes the memory and waits for weights.
+// Compile plans the program's segments and takes their memory; weights are uploaded after it.
 func (v *Device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	if err := c.Check(p, v.Traits()); err != nil {
 		return nil, err
@@ -75,10 +76,10 @@ func (v *Device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	return m, nil
 }
 
-// reopen closes a card that was lost, whose models are closed, and opens it again. Only Compile does: nothing else of
-// the device is used then.
+// reopen closes a lost card, whose models have been closed, and opens it again. Only Compile calls it, when nothing
+// else uses the device.
 func (v *Device) reopen() error {
-	left := v.card.close() // that it was lost is known; one that hangs may have been left as it is
+	left := v.card.close() // an error is reported below; a card that hangs may not close
 	d, err := v.open()
 	if err == nil {
 		var c *card
@@ -91,10 +92,10 @@ func (v *Device) reopen() error {
 		v.facts.Name, errors.Join(err, left))
 }
 
-// Close keeps what was compiled for the next time, and closes the device.
+// Close closes the device. The driver keeps what it compiled for the next time.
 func (v *Device) Close() error { return v.card.close() }
 
-// groupBytes bounds the memory of the device that a group takes.
+// groupBytes is the most memory of the device that a group takes, in bytes.
 func (v *Device) groupBytes(p *ir.Bound, g *ir.Group) (total int64) {
 	for _, r := range g.Weights {
 		w := &p.Weights[r]
@@ -104,7 +105,7 @@ func (v *Device) groupBytes(p *ir.Bound, g *ir.Group) (total int64) {
 			continue
 		}
 		x, err := v.kernels.Matrix(p.Types[r], to-from, w.Cols, false)
-		if err == nil { // else it is refused when the program is compiled
+		if err == nil { // else Compile refuses it
 			total += int64(aligned(x.Bytes()))
 		}
 	}

@@ -1,5 +1,5 @@
 // Package exec is a backend.Device over a gpu/driver: the memory of models, weights in slots, the ring of steps,
-// recordings of what gpu/plan planned, their submission, and what the device did when.
+// recordings of what gpu/plan planned, their submission, and the account of when the device did what.
 //
 // It knows no API. Files, bottom up: queue.go and reader.go (the driver's queues, and its timestamps, in bounded time),
 // clock.go and shares.go (timestamps as times), memory.go and staging.go, card.go (an opened device with what its

@@ -11,18 +11,19 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// entryExperts is, of experts that move, by segment: the choices of routes, and what the parts of a segment read.
+// entryExperts is what a step needs for experts that move, by segment: the choices of routes, and the memory that parts
+// of a segment read.
 type entryExperts struct {
 	choices []*choice
 	regions [][]*region
-	part    int // number of the next one
+	part    int // number of the next part
 }
 
-// region is memory that a part of a segment of experts reads: where their matrices lie, table after table, and for
-// which of the pairs of a row and an expert they are there.
+// region is memory that a part of a segment of experts reads: tables of the addresses of the part's matrices, and the
+// ids of the pairs of a row and an expert that the part computes.
 type region struct {
 	b   *driver.Buffer
-	ids int // offset
+	ids int // offset of the ids of pairs
 }
 
 // regionOf returns the region of a part, by its number in the segment.
@@ -44,15 +45,15 @@ func (m *model) regionOf(x *entry, segment, part int) (*region, error) {
 	return all[part], nil
 }
 
-// choice is which experts the rows of a step go to, as the host reads it.
+// choice is the experts that a step's rows go to, in memory that the host reads.
 type choice struct {
 	of      *plan.Choice
 	b       *driver.Buffer // ids, and their weights behind them
-	experts []int32        // as Work.Chosen hears
+	experts []int32        // as Work.Chosen is told them
 	known   atomic.Bool
 }
 
-// layChoices makes room for the choices that decide which groups are needed.
+// layChoices takes memory for the choices that decide which groups are needed.
 func (m *model) layChoices(x *entry) error {
 	p := m.layout.plan
 	x.experts.choices, x.experts.regions = make([]*choice, len(p.Routes)), make([][]*region, len(p.Routes))
@@ -71,7 +72,7 @@ func (m *model) layChoices(x *entry) error {
 	return nil
 }
 
-// record copies the choice to where the host reads it.
+// record adds to a recording the copy of the choice to memory that the host reads.
 func (c *choice) record(r driver.Recording, scratch *driver.Buffer, rows int) {
 	n := uint64(4 * c.of.Used * rows)
 	ids, weights := c.of.Offsets()
@@ -81,7 +82,7 @@ func (c *choice) record(r driver.Recording, scratch *driver.Buffer, rows int) {
 	r.BarrierToHost()
 }
 
-// read reads the choice. An expert whose weight is 0 is none.
+// read reads the choice, by row. An expert whose weight is 0 was not chosen: absent stands in its place.
 func (c *choice) read(rows int) []int32 {
 	used := c.of.Used
 	ids, weights := words[uint32](c.b, 0, rows*used), words[float32](c.b, int(c.b.Size/2), rows*used)
@@ -105,7 +106,7 @@ func (m *model) routes(segment int) bool {
 	return segment >= 0 && segment < len(m.layout.plan.Routes) && m.layout.plan.Routes[segment] != nil
 }
 
-// hear has the choice copied behind the route, and the watcher tell of it.
+// hear submits the copy of a choice behind its route, and the watcher tells it to the caller.
 func (m *model) hear(route int, s *backend.Step, tell func([]int32)) error {
 	x := m.ring.of(s)
 	c := x.experts.choices[route]
@@ -115,7 +116,7 @@ func (m *model) hear(route int, s *backend.Step, tell func([]int32)) error {
 	}
 	rows := s.Rows()
 	m.ends <- ended{value: value, told: func(err error) {
-		if err != nil { // the step says so: whoever waits goes on to its end
+		if err != nil { // the step reports the error; who waits for a choice must go on
 			c.experts = slices.Repeat([]int32{absent}, rows*c.of.Used)
 			tell(c.experts)
 			return
@@ -125,7 +126,8 @@ func (m *model) hear(route int, s *backend.Step, tell func([]int32)) error {
 	return nil
 }
 
-// ask submits the copy of a choice, with what was enqueued before: for each submission the device pauses.
+// ask submits the copy of a choice together with the segments that were enqueued before: the device pauses between
+// submissions.
 func (m *model) ask(x *entry, route int) (uint64, error) {
 	key := recorded{Shape: x.shape, tells: true}
 	key.From, key.To = route, route
@@ -137,7 +139,7 @@ func (m *model) ask(x *entry, route int) (uint64, error) {
 	return m.submit(x, 0, before, key)
 }
 
-// learn waits for a choice that was not asked for.
+// learn returns the choice of a segment's route. If nobody asked for it before, it copies it and waits.
 func (m *model) learn(x *entry, segment int) (*choice, error) {
 	route := m.layout.plan.RouteOf[segment]
 	c := x.experts.choices[route]
@@ -154,7 +156,7 @@ func (m *model) learn(x *entry, segment int) (*choice, error) {
 	return c, err
 }
 
-// mixes says whether experts of a segment move.
+// mixes says whether a segment has experts that move.
 func (m *model) mixes(segment int) bool { return m.layout.plan.RouteOf[segment] != absent }
 
 // used is how many experts a row of a segment goes to.
@@ -162,8 +164,8 @@ func (m *model) used(segment int) int {
 	return m.layout.plan.Routes[m.layout.plan.RouteOf[segment]].Used
 }
 
-// fillRegion tells kernels where the experts of a part lie, and which pairs are theirs. One with a weight of 0 is
-// computed by any of them: what is multiplied by 0 has to be a number.
+// fillRegion writes, for a part, where its experts' matrices lie, and which pairs it computes. A pair with a weight of
+// 0 is computed with any expert of each part: its result must be a number, since it is multiplied by 0.
 func (m *model) fillRegion(x *entry, w *backend.Work) error {
 	c, err := m.learn(x, w.Segment)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// fill tells the device of the step. Rows that are not there, up to the shape's, are computed or not, and leave
-// nothing: kernels know how many there are.
+// fill writes what kernels read of a step. A shape has as many rows as RowClass says; kernels read how many are in use,
+// and store nothing of the others.
 func (m *model) fill(x *entry) {
 	p, e, step := m.layout.plan, &m.layout.plan.Entry, x.step
 	x.shape = plan.Shape{Rows: plan.RowClass(step.Rows()), Prompt: m.layout.apart && step.Prompt, Alone: true}
@@ -39,7 +39,7 @@ func (m *model) fill(x *entry) {
 	words[uint32](x.result, plan.ResultStatus, 1)[0] = 0
 }
 
-// fillTexts says of spans what some launches ask: whose rows are whose, and on which grid.
+// fillTexts writes which rows are whose, and the grid of a picture, if launches read that.
 func fillTexts(x *entry, e *plan.Entry) {
 	if !e.HasTexts {
 		return
@@ -53,7 +53,7 @@ func fillTexts(x *entry, e *plan.Entry) {
 	all[len(x.step.Spans)] = kernel.Text{}
 }
 
-// fillDraws says how tokens are drawn.
+// fillDraws writes how the tokens of wanted rows are drawn.
 func fillDraws(x *entry, e *plan.Entry) {
 	x.shape.Logits = len(x.step.Draws) == 0
 	all := words[byte](x.block, e.Draws, kernel.DrawBytes*x.shape.Wanted)
@@ -64,7 +64,7 @@ func fillDraws(x *entry, e *plan.Entry) {
 			x.shape.Logits = x.shape.Logits || d.Host
 			x.shape.Draws = x.shape.Draws || !d.Host
 			if d.Host || d.Temp <= 0 {
-				d = nil // or the likeliest token, which is found first
+				d = nil // the host draws, or the likeliest token is taken, which ArgMax finds for all rows
 			} else {
 				x.shape.Samples = true
 			}
@@ -73,7 +73,7 @@ func fillDraws(x *entry, e *plan.Entry) {
 	}
 }
 
-// fillRows says of each row, or of each span where states are kept, where it stands and where its sequence's blocks are
+// fillRows writes, for each row, or each span where states are kept, its position and where its sequence's blocks are
 // listed.
 func (m *model) fillRows(x *entry, e *plan.Entry) {
 	tables, at := words[int32](x.tables, 0, int(x.tables.Size)/4), 0
@@ -116,7 +116,7 @@ func fillSpan(x *entry, e *plan.Entry, class int, span *backend.Span, table uint
 	}
 }
 
-// fillPositions says what kernels take by a row's position, but for angles.
+// fillPositions writes what else depends on a row's position: factors of Temper and numbers of table rows.
 func fillPositions(x *entry, e *plan.Entry) {
 	for i := range x.step.Spans {
 		span := &x.step.Spans[i]

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// layGroups finds out which groups move, and where each weight has its group.
+// layGroups finds which groups move, and the group of each weight.
 func (m *weights) layGroups(p *ir.Bound) error {
 	own := m.config.Own(len(m.parts.Groups))
 	m.groups = make([]group, len(own))
@@ -29,7 +29,7 @@ func (m *weights) layGroups(p *ir.Bound) error {
 	return m.checkGroups(p)
 }
 
-// checkGroups is an error for what cannot be computed with groups that move.
+// checkGroups returns an error for a program that cannot be computed with the groups that move.
 func (m *weights) checkGroups(p *ir.Bound) error {
 	routed := map[ir.Value]bool{}
 	for s := range p.Segments {
@@ -51,7 +51,7 @@ func (m *weights) checkGroups(p *ir.Bound) error {
 	return nil
 }
 
-// join adds a matrix to a group that moves, or that has its place beside such ones.
+// join adds a matrix to the memory of a group that moves, or that stays but belongs to a layer whose other groups move.
 func (m *weights) join(g int, x *kernel.Matrix, refs ...ir.Ref) {
 	to := &m.groups[g]
 	for _, r := range refs {
@@ -64,7 +64,7 @@ func (m *weights) join(g int, x *kernel.Matrix, refs ...ir.Ref) {
 	to.bytes += aligned(x.Bytes())
 }
 
-// laySlots takes memory for groups that move, and slots for them.
+// laySlots takes memory for the groups that stay, and for the slots.
 func (m *weights) laySlots() (err error) {
 	for g := range m.groups {
 		x := &m.groups[g]
@@ -101,10 +101,12 @@ func (m *weights) laySlots() (err error) {
 	return nil
 }
 
-// keptAtOnce is how much of the host's memory is taken at once: drivers allow few allocations.
+// keptAtOnce is the most bytes of the host's memory in one allocation. Allocations are this large since drivers allow
+// few.
 const keptAtOnce = 1 << 30
 
-// layKept takes memory of the host for the groups that are kept, unless their weight is there to be looked up.
+// layKept takes memory of the host for the groups that are kept there, unless it is part of a table that is there
+// anyway.
 func (m *weights) layKept() (err error) {
 	for all := m.config.Kept; len(all) > 0; {
 		n, bytes := 0, uint64(0)

@@ -14,7 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// lay reports all that cannot be used, or takes memory for the weights.
+// lay takes memory for the weights, or returns an error that names all weights that cannot be used.
 func (m *weights) lay(p *ir.Bound, f *plan.Fusion) error {
 	used, _, _ := p.Used()
 	var faults []error
@@ -85,7 +85,8 @@ func (w *weight) measure(c *card, want *ir.Weight, t quant.Type) (err error) {
 	return nil
 }
 
-// layMatrix takes memory for weights that are one matrix: rows one after the other, or two in turn.
+// layMatrix takes memory for weights that lie as one matrix: their rows one after the other, or, of a pair, tile by
+// tile in turn.
 func (m *weights) layMatrix(p *ir.Bound, s *plan.Stack) error {
 	rows := 0
 	for _, r := range s.Refs {
@@ -169,7 +170,8 @@ func (m *weights) layVector(f *plan.Fusion, r ir.Ref) error {
 	return nil
 }
 
-// layExperts takes memory for the matrices of an Experts: gate and up in turn, if they are alike or one, and down.
+// layExperts takes memory for the matrices of an Experts: gate and up as pairs, if they have one type or are one
+// tensor, and down.
 func (m *weights) layExperts(p *ir.Bound, n *ir.Node) error {
 	e := n.Experts
 	all := [][]ir.Ref{{e.Gate, e.Up}, {e.Down}}
@@ -215,8 +217,8 @@ func (m *weights) layExperts(p *ir.Bound, n *ir.Node) error {
 	return nil
 }
 
-// joinExperts lays a matrix, or a pair, of experts that move. Their addresses come with each part of the segment: in
-// the order of its tables, of which this is the next.
+// joinExperts gives each expert's matrix, or pair, of experts that move, a place in the expert's group. Their addresses
+// come with each part of the segment, in tables: this matrix has the next one.
 func (m *weights) joinExperts(x *kernel.Matrix, refs []ir.Ref, experts int) {
 	w := &m.all[refs[0]]
 	for e := range experts {
@@ -231,7 +233,7 @@ func (m *weights) joinExperts(x *kernel.Matrix, refs []ir.Ref, experts int) {
 	m.experts[refs[0]] = &table
 }
 
-// layAddresses lists the experts' matrices for kernels.
+// layAddresses writes a table of the addresses of the experts' matrices, for kernels.
 func (m *weights) layAddresses(r ir.Ref, x kernel.Matrix, apart uint64, experts int) error {
 	table, err := m.memory.take(driver.Local, uint64(8*experts), "addresses")
 	if err != nil {
@@ -257,8 +259,8 @@ func (m *weights) layAddresses(r ir.Ref, x kernel.Matrix, apart uint64, experts 
 	})
 }
 
-// layPieces divides a matrix whose pieces move. What is looked up in it, too, stays in the host's memory whole, and
-// pieces that are kept are parts of that.
+// layPieces divides a matrix that moves in pieces. If rows are looked up in it, too, it lies whole in the host's
+// memory, and pieces that are kept there are parts of it.
 func (m *weights) layPieces(p *ir.Bound, r ir.Ref) error {
 	w := &m.all[r]
 	whole, err := m.card.kernels.Matrix(w.typ, w.rows, w.cols, false)
@@ -287,7 +289,7 @@ func (m *weights) layPieces(p *ir.Bound, r ir.Ref) error {
 	return nil
 }
 
-// layTable takes memory of the host for a weight whose rows kernels look up there.
+// layTable takes memory of the host for a weight in which kernels look up rows.
 func (m *weights) layTable(w *weight) (err error) {
 	if w.table, err = m.memory.raw(driver.Staging, w.matrix.Bytes(), w.name); err != nil {
 		return err
@@ -296,7 +298,7 @@ func (m *weights) layTable(w *weight) (err error) {
 	return nil
 }
 
-// looked says whether rows of a weight are looked up.
+// looked says whether an Embed looks up rows of a weight.
 func looked(p *ir.Bound, r ir.Ref) bool {
 	for s := range p.Segments {
 		for i := range p.Segments[s].Nodes {

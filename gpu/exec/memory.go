@@ -10,15 +10,15 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// memory is buffers that are freed together, and what they are for.
+// memory is the buffers of a model, which are freed together, and the account of what they are for.
 type memory struct {
-	d       driver.Device // a counter, of a model that is only counted
-	mu      sync.Mutex    // of all: staging buffers are taken when they are first needed
+	d       driver.Device // a counter if the model's memory is only counted
+	mu      sync.Mutex    // guards all: staging buffers are taken when they are first needed
 	all     []*driver.Buffer
 	account backend.Memory
 }
 
-// take allocates; what the host reaches is zeroed.
+// take allocates a buffer, and zeroes it if it is mapped. what names its purpose in errors.
 func (b *memory) take(m driver.Memory, size uint64, what string) (*driver.Buffer, error) {
 	x, err := b.raw(m, size, what)
 	if err == nil {
@@ -27,7 +27,7 @@ func (b *memory) take(m driver.Memory, size uint64, what string) (*driver.Buffer
 	return x, err
 }
 
-// raw allocates what is written before it is read.
+// raw is take without zeroing, for what is written before it is read.
 func (b *memory) raw(m driver.Memory, size uint64, what string) (*driver.Buffer, error) {
 	x, err := allocate(b.d, m, size, what)
 	if err != nil {
@@ -39,7 +39,7 @@ func (b *memory) raw(m driver.Memory, size uint64, what string) (*driver.Buffer,
 	return x, nil
 }
 
-// counter is a device that takes no memory of its own: buffers have addresses, and lie nowhere.
+// counter is a device that allocates nothing: its buffers have addresses, but no memory on the device.
 type counter struct {
 	driver.Device
 	next uint64
@@ -64,8 +64,8 @@ func (b *memory) free() {
 	b.all = nil
 }
 
-// allocate takes memory for something. If there is too little, the error says what would need less: another program may
-// have taken it since it was planned with.
+// allocate allocates a buffer. If there is too little memory, the error names options that need less: another program
+// may have taken memory since the plan was made.
 func allocate(d driver.Device, m driver.Memory, size uint64, what string) (*driver.Buffer, error) {
 	x, err := d.Allocate(m, max(size, 16))
 	switch {
@@ -80,7 +80,7 @@ func allocate(d driver.Device, m driver.Memory, size uint64, what string) (*driv
 	return x, nil
 }
 
-// words is mapped memory as other numbers.
+// words is n values of a type, at an offset in bytes of a mapped buffer.
 func words[T any](b *driver.Buffer, at, n int) []T {
 	if n == 0 {
 		return nil
@@ -88,5 +88,5 @@ func words[T any](b *driver.Buffer, at, n int) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(&b.Bytes[at])), n)
 }
 
-// aligned is where the next thing can begin.
+// aligned rounds a size or an offset up to a multiple of 256 bytes.
 func aligned(n uint64) uint64 { return (n + 255) &^ 255 }

@@ -14,7 +14,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// model is compiled segments with their memory. One goroutine drives it; a watcher tells of steps that have ended.
+// model is compiled segments with their memory. One goroutine calls it; another one, watch, reports steps that have
+// ended.
 type model struct {
 	backend.Blind
 	blocks
@@ -26,16 +27,16 @@ type model struct {
 	border   border
 	accounts accounts
 
-	parting *entry             // whose parts are given
-	batch   []driver.Recording // that are submitted together
+	parting *entry             // the step of which parts are submitted
+	batch   []driver.Recording // scratch list of submit
 	ends    chan ended
 	closed  sync.WaitGroup
 
-	ahead   sync.WaitGroup // kernels are being compiled until then
+	ahead   sync.WaitGroup // done when kernels have been compiled ahead
 	closing atomic.Bool    // nothing more is compiled ahead
 }
 
-// layout is the immutable part of a compiled model.
+// layout is the part of a compiled model that does not change.
 type layout struct {
 	program *ir.Program // all of it
 	part    *ir.Bound   // what is computed here
@@ -45,10 +46,10 @@ type layout struct {
 	memory  *memory
 
 	scratch     *driver.Buffer // values of the step that runs; steps run one after another
-	drawn, best *driver.Buffer // tokens drawn by the step before; for drawing
+	drawn, best *driver.Buffer // tokens drawn by the step before; memory for drawing
 }
 
-// compile plans the segments and takes all memory, or counts it.
+// compile plans the segments and takes all memory. If the config says Counted, it only counts the memory.
 func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 	from := v.d
 	if c.Counted {
@@ -72,7 +73,7 @@ func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 	return m, nil
 }
 
-// lay plans the program, and takes memory for all that it needs.
+// lay plans the program, and takes all memory that it needs.
 func (m *model) lay() error {
 	l, c, kernels := m.layout, &m.config, m.device.kernels
 	for _, x := range l.part.KV {
@@ -99,8 +100,8 @@ func (m *model) lay() error {
 	return m.layRing()
 }
 
-// layCaches takes memory for the caches of all layers here, and for what nodes keep of sequences, by block of their
-// class.
+// layCaches takes memory for the KV caches and the recurrent states of the segments that are computed here, by block of
+// their cache class.
 func (m *model) layCaches() (caches []plan.Cache, states []uint64, err error) {
 	l, c := m.layout, &m.config
 	m.blocks = blocks{queue: m.device.queue, memory: l.memory, areas: make([][]area, len(l.part.Classes))}
@@ -160,9 +161,9 @@ func (m *model) clearDrawn() error {
 	})
 }
 
-// start has what runs beside the model begin.
+// start starts the goroutines of the model.
 func (m *model) start() {
-	const ofSegment = 16 // parts and choices whose end the watcher has not seen: more wait to be submitted
+	const ofSegment = 16 // parts and choices that the watcher has yet to see end: beyond so many, submitting waits
 	m.ends = make(chan ended, m.config.Ring()*(1+ofSegment*len(m.layout.program.Segments)))
 	m.accounts.stamped, m.weights.copies.stamped = newReader(m.device.queue), newReader(m.device.queue)
 	m.closed.Go(m.watch)
@@ -182,7 +183,8 @@ func (m *model) Steps() []*backend.Step { return m.ring.steps }
 
 func (m *model) Memory() backend.Memory { return m.layout.memory.account }
 
-// Run gathers segments, or submits a part of one. What rows chose is copied behind the route, and told by the watcher.
+// Run enqueues a segment, or submits a part of one. If the caller asks for a route's choice, it is copied to the host
+// behind the route, and the watcher reports it.
 func (m *model) Run(w backend.Work, s *backend.Step) error {
 	if w.Chosen != nil && !m.routes(w.Segment) {
 		w.Release()
@@ -203,7 +205,8 @@ func (m *model) Run(w backend.Work, s *backend.Step) error {
 	return m.hear(w.Segment, s, w.Chosen)
 }
 
-// enqueue gathers segments. The last one, or a look at what lies between, has them submitted together.
+// enqueue notes a segment. All that were noted are submitted together when the last one of a row of segments on this
+// device comes, or when the host asks for a value between them.
 func (m *model) enqueue(segment int, s *backend.Step) error {
 	segments := len(m.layout.program.Segments)
 	if !m.config.Computes(segment) || segment < 0 || segment >= segments {
@@ -230,7 +233,7 @@ func (m *model) enqueue(segment int, s *backend.Step) error {
 	return m.flush(x)
 }
 
-// begin tells the device of a step, before its first segment.
+// begin writes what kernels read of a step, before its first segment.
 func (m *model) begin(x *entry) error {
 	if x.begun {
 		return nil
@@ -258,11 +261,11 @@ func (m *model) begin(x *entry) error {
 // ended is a step, a part, or a choice whose end the watcher waits for.
 type ended struct {
 	value   uint64
-	entry   *entry // of a step
+	entry   *entry // nil: not of a step
 	done    func(error)
 	release func()
 	told    func(error)
-	group   int // that moves, of a part with one
+	group   int // of a part, the first group that moves; absent: none
 	asked   time.Time
 	longest time.Duration // that a submission of a step is predicted to take; 0: unknown
 }
@@ -278,10 +281,10 @@ func (m *model) Finish(s *backend.Step, done func(error)) {
 		done(nil)
 		return
 	}
-	m.ends <- e // has room for all steps
+	m.ends <- e // never blocks: the channel has room for all steps
 }
 
-// watch waits for what was submitted, one after another, and tells of the ends.
+// watch waits for the end of what was submitted, in order, and reports it.
 func (m *model) watch() {
 	var last, before time.Time
 	for e := range m.ends {
@@ -304,10 +307,10 @@ func (m *model) watch() {
 	}
 }
 
-// ran tells of a part that ended now, the one before at last. It began when its group was there.
+// ran reports a part that ended now; the one before it ended at last. It began when its group had been copied.
 func (m *model) ran(e *ended, last time.Time) time.Time {
 	now := time.Now()
-	if m.config.Ran != nil && e.group != absent && !m.times() { // else the end of the step tells
+	if m.config.Ran != nil && e.group != absent && !m.times() { // else tell reports it at the end of the step
 		began := later(later(e.asked, last), time.Unix(0, m.weights.groups[e.group].landed.Load()))
 		m.config.Ran(backend.Ran{Segment: m.weights.parts.Groups[e.group].Segment, Group: e.group, Asked: e.asked,
 			Began: began, Ended: later(now, began)})
@@ -315,7 +318,8 @@ func (m *model) ran(e *ended, last time.Time) time.Time {
 	return now
 }
 
-// take brings what a step left: its logits are there already.
+// take checks a step's status and copies the drawn tokens to the step. Logits need no copy: the step's are the result's
+// memory.
 func (x *entry) take() error {
 	if row := words[uint32](x.result, plan.ResultStatus, 1)[0]; row != 0 {
 		return fmt.Errorf("row %d: a value is NaN or infinite: the weights or an earlier result are broken", row-1)
@@ -331,7 +335,7 @@ func (x *entry) take() error {
 func (m *model) Close() error {
 	defer m.device.card.models.Add(-1)
 	if m.config.Counted {
-		return nil // others may compute, for which nobody has to wait
+		return nil // other models may be computing: there is no need to wait for them
 	}
 	m.closing.Store(true)
 	if m.ends != nil {

@@ -13,13 +13,14 @@ import (
 
 var errWhole = errors.New("parts of a segment: the model was compiled without slots, all is there")
 
-// Slot is nil: nothing is computed from the file's layout here.
+// Slot is nil: the host cannot write to slots of this device.
 func (m *model) Slot(int) []byte { return nil }
 
-// Place makes a slot a group's.
+// Place gives a slot to a group.
 func (m *model) Place(g, slot int, data [][]byte) error { return m.weights.place(g, slot, data) }
 
-// submitPart submits a part. Its groups are leased until the watcher has seen its end.
+// submitPart submits a part of a segment. The caller's lease of its groups ends, by w.Done, when the watcher has seen
+// the part's end.
 func (m *model) submitPart(w *backend.Work, s *backend.Step) error {
 	e := ended{release: w.Done, group: absent, asked: time.Now()}
 	moving := m.weights.moving(w.Groups)
@@ -36,7 +37,7 @@ func (m *model) submitPart(w *backend.Work, s *backend.Step) error {
 	return err
 }
 
-// moving is the first of some groups that moves.
+// moving is the first of some groups that moves; absent: none does.
 func (m *weights) moving(groups []int) int {
 	for _, g := range groups {
 		if g >= 0 && g < len(m.groups) && m.groups[g].moves {
@@ -46,7 +47,8 @@ func (m *weights) moving(groups []int) int {
 	return absent
 }
 
-// part returns the value of the queue's timeline when nothing reads the groups any more; 0: nothing does.
+// part submits a part. It returns the value of the queue's timeline at which nothing reads the part's groups any more;
+// 0: nothing was submitted.
 func (m *model) part(w *backend.Work, s *backend.Step) (uint64, error) {
 	if m.config.Slots == nil {
 		return 0, errWhole
@@ -88,7 +90,7 @@ func (m *model) part(w *backend.Work, s *backend.Step) (uint64, error) {
 	return value, err
 }
 
-// complete is an error if a last part comes without groups that are needed.
+// complete returns an error if the last part of a segment comes, and groups that the step needs did not come.
 func (m *model) complete(x *entry, w *backend.Work) error {
 	if !w.Last {
 		return nil
@@ -108,7 +110,8 @@ func (m *model) complete(x *entry, w *backend.Work) error {
 	})
 }
 
-// behind is the value of copies at which groups are there, and the one that comes last.
+// behind is the value of the timeline of copies at which all of some groups are in their slots, and the group that
+// comes last.
 func (m *weights) behind(groups []int) (copied uint64, last int) {
 	last = absent
 	for _, g := range groups {
@@ -128,12 +131,13 @@ func (m *weights) read(groups []int, value uint64) {
 	}
 }
 
-// cutUp lists the recordings of a part.
+// cutUp lists the recordings of a part: what comes before the first group, the part's groups, and what comes after the
+// last one.
 func (m *model) cutUp(x *entry, w *backend.Work, first bool) (all []recorded, err error) {
 	key := recorded{Shape: x.shape}
 	key.From, key.To = w.Segment, w.Segment
 	groups := m.weights.groups
-	if !m.layout.plan.Divided(w.Segment) { // all groups stay, or there is one
+	if !m.layout.plan.Divided(w.Segment) { // all groups stay, or the segment has one group
 		if !w.Last {
 			return nil, nil
 		}

@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	probeLarge   = 64 << 20 // of a copy: a layer's weights
-	probeSmall   = 2 << 20  // an expert's
+	probeLarge   = 64 << 20 // bytes of a large copy, as of a layer's weights
+	probeSmall   = 2 << 20  // bytes of a small copy, as of an expert
 	probeHost    = 256 << 20
-	probeSlots   = 2 // that large copies go to, as through the smallest ring
+	probeSlots   = 2 // slots that large copies go to: the smallest ring of slots
 	probeBatch   = 8 // small copies that are submitted together, as those of a layer's experts
 	probeKernels = 128
 
-	probeShare = 16 // of a device that is a CPU: copies smaller by this
+	probeShare = 16 // where the CPU emulates the device, copies are smaller by this factor
 )
 
 // Rates implements backend.Meter. It takes one to four seconds.
 func (v *Device) Rates() (r backend.Rates, err error) {
 	p := &prober{v: v, q: v.queue, memory: memory{d: v.d}, large: probeLarge, small: probeSmall, warm: probeWarm}
-	if v.facts.Software { // it has no bus, and no clock to come to
+	if v.facts.Software { // no bus, and no clock that rises under load
 		p.large, p.small, p.warm = probeLarge/probeShare, probeSmall/probeShare, 0
 	}
 	defer p.memory.free()
@@ -41,7 +41,7 @@ type prober struct {
 	v            *Device
 	q            *queue
 	memory       memory
-	large, small uint64         // bytes of copies
+	large, small uint64         // sizes of copies
 	warm         time.Duration  // see settle
 	host         *driver.Buffer // page-locked
 	slots        []*driver.Buffer
@@ -54,7 +54,7 @@ func (p *prober) close() {
 	p.q.close(p.all...)
 }
 
-// lay takes memory of the host, more than caches hold, and has the device write it: as weights that wait there were.
+// lay takes host memory, more than caches hold, and has the device write it, as it writes weights that are kept there.
 func (p *prober) lay() (err error) {
 	share := probeLarge / p.large
 	if p.host, err = p.memory.raw(driver.Staging, probeHost/share, "measuring"); err != nil {
@@ -79,7 +79,7 @@ func (p *prober) lay() (err error) {
 	})
 }
 
-// measure begins with what takes long, after which the device has its clocks.
+// measure measures the bus first, for longest: after that, the device runs at full clock.
 func (p *prober) measure() (r backend.Rates, err error) {
 	took, err := p.ring()
 	if err != nil {
@@ -109,9 +109,9 @@ func (p *prober) measure() (r backend.Rates, err error) {
 // beside subtracts the known part of a duration; the rest is positive.
 func beside(seconds, known float64) float64 { return max(seconds-known, 1e-9) }
 
-// ring is how long a copy takes of those that go round a ring of slots, as dense groups of weights do: on the queue of
-// copies, the next one submitted while one is under way, each behind the last reader of its slot, of which the host
-// has seen the end.
+// ring is how long a copy takes among copies that go round a ring of slots, as dense groups of weights do: on the queue
+// of copies, with the next one submitted while one is under way, each behind the last reader of its slot, whose end the
+// host has seen.
 func (p *prober) ring() (time.Duration, error) {
 	var copies, readers []driver.Recording
 	for at := uint64(0); at < p.host.Size; at += p.large {
@@ -128,7 +128,7 @@ func (p *prober) ring() (time.Duration, error) {
 		}
 		readers = append(readers, r)
 	}
-	var copied, read [probeSlots]uint64 // the values of the last ones
+	var copied, read [probeSlots]uint64 // timeline values of the last copy to each slot, and of its last reader
 	next := func(i int) (err error) {
 		s := i % probeSlots
 		if copied[s], err = p.q.copy(copies[i%len(copies)], read[s], copied[s]); err == nil {
@@ -169,7 +169,8 @@ func (p *prober) local() (time.Duration, error) {
 	return p.pairs(r)
 }
 
-// pairs is how long a recording takes of which the next one waits at the queue while one is computed.
+// pairs is how long a recording takes when it is submitted again and again, so that the next one waits at the queue
+// while one runs.
 func (p *prober) pairs(r driver.Recording) (time.Duration, error) {
 	return settle(p.warm, func() (time.Duration, error) {
 		const submits = 4
@@ -189,8 +190,8 @@ func (p *prober) pairs(r driver.Recording) (time.Duration, error) {
 	})
 }
 
-// experts is how long it takes from when a layer's experts are asked for until the host has seen that they were
-// computed with: n copies, each submitted on its own, and one reader of all of them.
+// experts is the time from when a layer's experts are asked for until the host has seen that they were computed with: n
+// copies, each submitted on its own, and one reader of all of them.
 func (p *prober) experts(n int) (time.Duration, error) {
 	copies := make([]driver.Recording, n)
 	for i := range copies {
@@ -220,7 +221,7 @@ func (p *prober) experts(n int) (time.Duration, error) {
 	})
 }
 
-// launch is how long a kernel takes of hardly any work that waits for the one before it.
+// launch is how many seconds a kernel takes that does hardly any work and waits for the one before it.
 func (p *prober) launch() (seconds float64, err error) {
 	var took [2]time.Duration
 	for i, n := range []int{1, probeKernels + 1} {
@@ -252,12 +253,12 @@ func (p *prober) copies(fill func(driver.Recording)) (driver.Recording, error) {
 	}))
 }
 
-// computes makes one for the queue that computes.
+// computes makes a recording for the queue that computes.
 func (p *prober) computes(fill func(driver.Recording) error) (driver.Recording, error) {
 	return p.keep(p.q.record(driver.Compute, 0, fill))
 }
 
-// reads makes one that reads the begin of a slot.
+// reads makes a recording that reads the first bytes of a slot.
 func (p *prober) reads(slot *driver.Buffer, bytes uint64) (driver.Recording, error) {
 	return p.computes(func(r driver.Recording) error { return p.read(r, slot, bytes/16) })
 }
@@ -275,15 +276,16 @@ func (p *prober) read(r driver.Recording, slot *driver.Buffer, quads uint64) err
 }
 
 const (
-	probeWarm   = time.Second // a card that idled, and its bus, take most of it to come to their full clocks
+	probeWarm   = time.Second // how long a card that idled, and its bus, need to come to their full clocks
 	probeWindow = 60 * time.Millisecond
 	probeLeast  = 5               // passes of a window
 	probeMost   = 2 * time.Second // beyond probeWarm
-	faster      = 0.98            // of the time that the fastest window's passes took
+	faster      = 0.98            // a window counts as faster below this share of the fastest window's time
 )
 
-// settle repeats passes, which say how long they took, for so long and until they get no faster. It returns the median
-// of the fastest window: others may use the machine, too, and what a card does at half its clock is nothing to plan by.
+// settle repeats passes, which return how long they took, for the time warm, and then until they get no faster. It
+// returns the median of the fastest window of passes: others may use the machine, too, and rates of a card at half its
+// clock would mislead a plan.
 func settle(warm time.Duration, pass func() (time.Duration, error)) (time.Duration, error) {
 	best, spent, window := time.Duration(math.MaxInt64), time.Duration(0), []time.Duration(nil)
 	for {

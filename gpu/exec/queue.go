@@ -11,12 +11,12 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// queue is the device's: whoever records or submits holds it. All that is submitted to compute raises one timeline, in
-// order, and copies that run beside it raise another.
+// queue is the two queues of a device, with a lock for recording and submitting. All submissions that compute raise one
+// timeline, in order; copies, which run beside them, raise another.
 type queue struct {
 	mu     sync.Mutex
 	d      driver.Device
-	lost   atomic.Pointer[error] // why the card is gone: nothing that it was given will end
+	lost   atomic.Pointer[error] // why the card is lost: none of its work will end
 	line   driver.Timeline
 	last   uint64 // value of what was submitted last
 	copies driver.Timeline
@@ -60,8 +60,8 @@ func (q *queue) record(of driver.Queue, stamps int, fill func(driver.Recording) 
 	return r, nil
 }
 
-// submit queues recordings that compute, to begin when copies have come to a value, and returns the value that the
-// timeline has at their end.
+// submit queues recordings that compute, to begin when the timeline of copies has come to a value. It returns the value
+// that their own timeline has at their end.
 func (q *queue) submit(copied uint64, all ...driver.Recording) (uint64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -79,8 +79,9 @@ func (q *queue) submit(copied uint64, all ...driver.Recording) (uint64, error) {
 	return q.last, nil
 }
 
-// copy queues copies, to begin when what computes and copies before have come to these values. All that they wait for
-// was submitted before: so nothing waits for ever.
+// copy queues a recording of copies, to begin when the timelines of what computes and of copies have come to these
+// values. It returns the value of the timeline of copies at its end. What it waits for was submitted before, so no two
+// submissions wait for each other.
 func (q *queue) copy(r driver.Recording, computed, copied uint64) (uint64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -102,13 +103,14 @@ func (q *queue) copy(r driver.Recording, computed, copied uint64) (uint64, error
 	return q.copied, nil
 }
 
-// once records, runs and waits.
+// once records, submits and waits for the end.
 func (q *queue) once(fill func(driver.Recording) error) error {
 	_, err := q.after(0, fill)
 	return err
 }
 
-// after is once, behind copies: it returns the value that the timeline had at the end.
+// after is once, to begin when the timeline of copies has come to a value. It returns the value that the other timeline
+// had at the end.
 func (q *queue) after(copied uint64, fill func(driver.Recording) error) (uint64, error) {
 	r, err := q.record(driver.Compute, 0, fill)
 	if err != nil {
@@ -141,15 +143,15 @@ func (q *queue) idle() error {
 // wait blocks until what computes has come to a value.
 func (q *queue) wait(value uint64) error { return q.reach(q.line, value, 0) }
 
-// patience is how long one wait for the device lasts, before it is looked whether it hangs.
+// patience is how long a wait for the device lasts before reach looks whether the device hangs.
 const patience = time.Second
 
-// slower bounds how much longer than predicted the longest submission may take, where that is more than the device's
-// patience, before the device counts as hung.
+// slower is how many times as long as predicted the longest submission may take before the device counts as hung, if
+// that is more than the device's patience.
 const slower = 20
 
-// reach blocks until a timeline has a value. A device that is busy is waited for again, as long as anything that it was
-// given ends: one that hangs counts as lost.
+// reach blocks until a timeline has a value. As long as any work of the device ends, it waits on; if none ends for the
+// device's patience, the device hangs and counts as lost.
 func (q *queue) reach(line driver.Timeline, value uint64, predicted time.Duration) error {
 	limit := max(q.d.Patience(), slower*predicted)
 	look, since, seen := min(patience, limit/4), time.Now(), [2]uint64{}
@@ -185,7 +187,7 @@ func (q *queue) reached() (values [2]uint64, err error) {
 // alive returns err, or why the card is lost.
 func (q *queue) alive(err error) error {
 	if errors.Is(err, driver.ErrLost) || errors.Is(err, backend.ErrHung) {
-		q.d.Hold() // it may still be at work
+		q.d.Hold() // kernels may still be using the memory
 		gone := fmt.Errorf("%w: %w", backend.ErrLost, err)
 		q.lost.CompareAndSwap(nil, &gone)
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// reader reads timestamps for a goroutine that must not wait in the driver: some drivers wait with them until all is
-// done that the device was given. One that does not come back is left there, and the card is lost.
+// reader reads timestamps on a goroutine of its own, so that the caller does not wait in the driver: some drivers wait
+// there until all work of the device is done. If it does not come back, it is left there, and the card counts as lost.
 type reader struct {
 	q      *queue
 	ask    chan driver.Recording
 	answer chan error
 	late   *time.Timer
-	ticks  []uint64 // the answer
+	ticks  []uint64 // of the last answer; answer orders its use
 }
 
 func newReader(q *queue) *reader {
@@ -34,7 +34,7 @@ func (r *reader) serve() {
 	}
 }
 
-// read appends the timestamps of a recording that has ended, and prepares it for another run.
+// read appends the timestamps of a recording that has ended, and clears them for another run.
 func (r *reader) read(x driver.Recording, to []uint64) ([]uint64, error) {
 	if err := r.q.alive(nil); err != nil {
 		return to, err
@@ -53,7 +53,7 @@ func (r *reader) read(x driver.Recording, to []uint64) ([]uint64, error) {
 	}
 }
 
-// close ends it, at once or when the driver lets go of it.
+// close ends the goroutine: at once, or when the driver returns.
 func (r *reader) close() {
 	if r != nil {
 		r.late.Stop()

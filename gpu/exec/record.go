@@ -13,7 +13,7 @@ func (m *model) recording(x *entry, key recorded) (driver.Recording, error) {
 	return m.newRecording(x, key)
 }
 
-// newRecording records a shape. It is apart, since its key is allocated.
+// newRecording records a shape. It is a function of its own since its key escapes to the heap, which recording avoids.
 func (m *model) newRecording(x *entry, key recorded) (driver.Recording, error) {
 	stamps := m.stamps(&key)
 	r, err := m.device.queue.record(driver.Compute, stamps, func(r driver.Recording) error {
@@ -29,14 +29,14 @@ func (m *model) newRecording(x *entry, key recorded) (driver.Recording, error) {
 	return r, err
 }
 
-// record records a stream of launches, with a timestamp at its begin and its end, and between segments if the key says
-// so.
+// record records a stream of launches, with a timestamp at the begin and at the end if timed, and between segments if
+// the key has detail.
 func (m *model) record(r driver.Recording, x *entry, key *recorded, timed bool) error {
 	var part *region
 	if key.Portion == plan.Among && m.mixes(key.From) {
 		part = x.experts.regions[key.From][key.Part]
 	}
-	r.Barrier() // of what was submitted before
+	r.Barrier() // behind what was submitted before
 	if timed {
 		r.Stamp()
 	}
@@ -59,7 +59,7 @@ func (m *model) record(r driver.Recording, x *entry, key *recorded, timed bool) 
 	}
 	reach(key.To)
 	if timed {
-		r.Stamp() // what becomes of the output is the last segment's
+		r.Stamp() // the output's copy and drawing count as the last
 	}
 	if key.Portion != plan.Before && key.Portion != plan.Among {
 		r.BarrierToHost()

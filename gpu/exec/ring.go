@@ -8,14 +8,14 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// ring is the steps of a model, each with the memory in which the device reads it.
+// ring is the steps of a model, each with the memory from which the device reads it.
 type ring struct {
 	steps   []*backend.Step
 	entries []*entry
 	draws   int // of the step before
 }
 
-// entry is a step of the ring.
+// entry is a step of the ring with its memory and recordings.
 type entry struct {
 	step       *backend.Step
 	block      *driver.Buffer // what kernels read of the step: plan.Entry has the layout
@@ -27,26 +27,26 @@ type entry struct {
 	begun    bool
 	shape    plan.Shape
 	from, to int    // segments that are enqueued and not submitted; from < 0: none
-	value    uint64 // of the queue's timeline when all that was submitted is done; 0: nothing was
+	value    uint64 // of the queue's timeline when all that was submitted of the step is done; 0: nothing was
 	clock    entryClock
 }
 
 // recorded is the key of a recording.
 type recorded struct {
 	plan.Shape
-	detail bool // the time is noted between its segments, too
-	tells  bool // it copies the choice of a route, and does nothing else
+	detail bool // it takes a timestamp after each segment
+	tells  bool // it copies the choice of a route to the host, and does nothing else
 }
 
-// entryClock is when what of a step was submitted, and how long it should take.
+// entryClock is when parts of a step were submitted, and how long they should take.
 type entryClock struct {
 	timed   []timed       // what was submitted, for the watcher
-	moving  int           // group that moves and is computed with next; absent: none
-	behind  int           // group whose copy that waits for, likewise
-	begins  time.Time     // when the first of it was submitted; zero: nothing was
-	work    float64       // products that were submitted whole
-	sees    float64       // positions, of all rows
-	longest time.Duration // of a submission, as predicted
+	moving  int           // group that moves and that the next submission computes with; absent: none
+	behind  int           // group whose copy the next submission waits for; absent: none
+	begins  time.Time     // time of the step's first submission; zero: there was none
+	work    float64       // products of the segments that were submitted whole
+	sees    float64       // positions that rows attend to, of all rows
+	longest time.Duration // predicted time of the longest submission
 	detail  bool          // the observer wants the time of each segment
 }
 
@@ -60,7 +60,7 @@ func (r *ring) of(s *backend.Step) *entry {
 	panic("gpu: a step of another model")
 }
 
-// layRing makes the ring. What was taken is freed with the model, however far this comes.
+// layRing makes the ring. If it fails, what it took is freed with the model.
 func (m *model) layRing() error {
 	b, p, c := m.layout.memory, m.layout.plan, m.config
 	width := m.layout.program.OutputWidth()
@@ -96,7 +96,7 @@ func (m *model) layRing() error {
 	return nil
 }
 
-// places says where the memory of a recording of the step lies, with the experts of a part or without.
+// places says where the memory lies that a recording of a step uses; r is the region of a part of experts, or nil.
 func (m *model) places(x *entry, r *region) *plan.Places {
 	l := m.layout
 	at := &plan.Places{Scratch: l.scratch.Address, Drawn: l.drawn.Address, Best: l.best.Address, Entry: x.block.Address,

@@ -1,14 +1,15 @@
 package exec
 
 // shares is how the time of a recording of several segments divides among them. A timestamp between two segments makes
-// the second wait for all of the first, 1.4 µs of a card for each: so most steps of few rows have one at their begin
-// and one at their end, and what lies between is divided as the last step of that shape had it that was timed in full.
+// the second wait for all of the first, which costs about 1.4 µs each. So most steps of few rows have two timestamps,
+// at the begin and at the end; the time between is divided as in the last step of the same shape that had one after
+// each segment.
 type shares struct {
-	steps uint64    // that were submitted so far
-	ends  []float64 // by segment: which part of the time has passed at its end, of the last step that told; nil: none did
+	steps uint64    // steps of the shape that were submitted so far
+	ends  []float64 // by segment: share of the time until its end, in the last step timed in full; nil: none was
 }
 
-// detailEvery is how many steps of a shape have one among them that is timed in full.
+// detailEvery says that one of so many steps of a shape is timed in full: with a timestamp after each segment.
 const detailEvery = 16
 
 // due counts a step, and says whether it is to be timed in full.
@@ -29,8 +30,8 @@ func (s *shares) learn(k *clock, ticks []uint64) {
 	}
 }
 
-// divide appends the timestamps that a step of some segments would have had between its first and its last, in equal
-// parts where no step of the shape was timed in full.
+// divide appends the timestamps that a step would have had between its first and its last, one after each segment: in
+// equal parts if no step of the shape was timed in full.
 func (s *shares) divide(to []uint64, k *clock, first, last uint64, segments int) []uint64 {
 	to = append(to, first)
 	all := k.between(first, last)

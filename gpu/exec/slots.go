@@ -11,24 +11,24 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// group is matrices that move together, each laid as kernels read it, one behind the other. A group with a slot of its
-// own is one only where others of its layer or matrix move: any other lies where the model's weights do.
+// group is matrices that move together. Each lies in tiles, one behind the other. Groups that stay have a place of
+// their own only if others of their layer or matrix move; else their weights lie by themselves.
 type group struct {
 	moves    bool
 	matrices []laid
 	bytes    uint64
-	home     *driver.Buffer // of one that does not move
-	kept     *driver.Buffer // in the host's memory, what is copied to a slot, from an offset on; nil: it is uploaded there
+	home     *driver.Buffer // memory of a group that does not move
+	kept     *driver.Buffer // host's memory: the group is copied from there, at from, to slots; nil: it is uploaded
 	from     uint64
 	slot     int    // absent: none
-	copied   uint64 // it is there when copies have come to this value
+	copied   uint64 // value of the timeline of copies at which the group is in its slot
 
-	landed atomic.Int64 // when its copy was seen to have ended, in nanoseconds since 1970
+	landed atomic.Int64 // when its copy ended, as the host saw it, in nanoseconds since 1970
 
 	rows    int           // tiles of rows, of all matrices
-	filled  []atomic.Bool // by tile of rows: it was uploaded
-	missing atomic.Int64  // tiles that were not
-	written atomic.Uint64 // value of the queue's timeline at the last of them
+	filled  []atomic.Bool // by tile of rows: whether it was uploaded
+	missing atomic.Int64  // tiles that were not uploaded yet
+	written atomic.Uint64 // value of the queue's timeline at the end of its last upload
 }
 
 // laid is a matrix and where it begins in its group's memory.
@@ -37,18 +37,18 @@ type laid struct {
 	at uint64
 }
 
-// slot is a place that groups share.
+// slot is memory that several groups use by turns.
 type slot struct {
-	memory *driver.Buffer // nil: the slot is one group's own
+	memory *driver.Buffer // nil: the slot belongs to one group alone, which has its own memory
 	group  int            // absent: none
 	used   uint64         // value of the queue's timeline when nothing reads it any more
-	copied uint64         // value of the copies' when nothing is copied to it any more
+	copied uint64         // value of the timeline of copies when nothing is copied to it any more
 }
 
 // absent stands for no group, and for no slot.
 const absent = plan.Absent
 
-// nameOf is a group's, by its first weight.
+// nameOf is the name of a group, by its first weight.
 func (m *weights) nameOf(g int) string {
 	of := &m.parts.Groups[g]
 	name := m.all[of.Weights[0]].name
@@ -61,7 +61,7 @@ func (m *weights) nameOf(g int) string {
 	return name
 }
 
-// address is where a group's memory begins to which it is uploaded; 0: it has none now.
+// address is where a group's rows are uploaded to; 0: it is in no slot now.
 func (m *weights) address(x *group) uint64 {
 	switch {
 	case x.home != nil:
@@ -74,12 +74,12 @@ func (m *weights) address(x *group) uint64 {
 	return 0
 }
 
-// there is an error if kernels cannot read a group.
+// there returns an error if kernels cannot read a group now.
 func (m *weights) there(g int) error {
 	x := &m.groups[g]
 	switch {
 	case len(x.matrices) == 0:
-		return nil // where it always is
+		return nil // its weights never move
 	case x.moves && x.slot == absent:
 		return fmt.Errorf("group %d (%s) is in no slot", g, m.nameOf(g))
 	case x.missing.Load() > 0:
@@ -88,7 +88,7 @@ func (m *weights) there(g int) error {
 	return nil
 }
 
-// base is where kernels read a group that is there.
+// base is the address at which kernels read a group.
 func (m *weights) base(x *group) uint64 {
 	if x.moves {
 		return m.slots[x.slot].memory.Address
@@ -101,7 +101,7 @@ func (m *weights) streams(segment int) bool {
 	return slices.ContainsFunc(m.parts.Matrices[segment], func(g int) bool { return m.groups[g].moves })
 }
 
-// present lists the groups of a segment that are there.
+// present lists the groups of a segment that kernels can read now.
 func (m *weights) present(segment int) (all []int) {
 	for _, g := range m.parts.Matrices[segment] {
 		if m.there(g) == nil {
@@ -111,7 +111,8 @@ func (m *weights) present(segment int) (all []int) {
 	return all
 }
 
-// place makes a slot a group's. A copy of one that is kept begins when nothing reads the slot any more.
+// place gives a slot to a group. The copy of a group that is kept in the host's memory begins when no step under way
+// reads the slot any more.
 func (m *weights) place(g, slot int, data [][]byte) error {
 	if slot < 0 || slot >= len(m.slots) || m.slots[slot].memory == nil {
 		return fmt.Errorf("group %d: slot %d of %d is none that groups share", g, slot, len(m.slots))
@@ -136,7 +137,7 @@ func (m *weights) place(g, slot int, data [][]byte) error {
 	if x.kept != nil {
 		return m.fetch(g, slot)
 	}
-	x.copied = r.copied // what was on its way there comes first
+	x.copied = r.copied // uploads wait for copies to the slot that are under way
 	for i := range x.filled {
 		x.filled[i].Store(false)
 	}
@@ -144,7 +145,8 @@ func (m *weights) place(g, slot int, data [][]byte) error {
 	return nil
 }
 
-// behind is the value of copies that the group's place is free at, to be uploaded to. Of no group it is at once.
+// behind is the value of the timeline of copies at which rows may be uploaded to the group's place; 0: at once, as for
+// rows of no group.
 func (x *group) behind() uint64 {
 	if x == nil || x.kept != nil {
 		return 0
@@ -152,8 +154,8 @@ func (x *group) behind() uint64 {
 	return x.copied
 }
 
-// wrote notes the value of the queue's timeline at which some of the group had been uploaded. The upload has waited for
-// it, but a copy sees what another queue wrote only if it waits for that queue's timeline, too.
+// wrote notes the value of the queue's timeline at which some rows of the group were uploaded. The upload has ended by
+// then, but a copy on the other queue sees what it wrote only if it waits for this timeline.
 func (x *group) wrote(value uint64) {
 	if x == nil {
 		return
@@ -163,7 +165,7 @@ func (x *group) wrote(value uint64) {
 	}
 }
 
-// note keeps account of rows that were uploaded.
+// note notes which tiles of rows were uploaded.
 func (x *group) note(w *weight, row, rows int) {
 	tile := w.tile + row%w.span/kernel.TileRows
 	for i := range (rows + kernel.TileRows - 1) / kernel.TileRows {

@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-ai/sluice/gpu/driver"
 )
 
-// stage is memory that one piece of weights travels through: the host writes, unless the piece lies in staging buffers
-// of the program that the device reads, a copy brings it to the device, a kernel packs it.
+// stage is memory for one piece of weights on its way to the device. The host writes the piece to host, unless it lies
+// in memory of the program that the device reads itself; a copy brings it to local, and a kernel packs it into tiles.
 type stage struct {
 	host, local *driver.Buffer
 }
@@ -15,7 +15,7 @@ type stage struct {
 // stageBytes is the size of pieces, unless one tile of rows takes more.
 const stageBytes = 2 << 20
 
-// fit makes room for n bytes, with written in memory that the host writes, too.
+// fit makes room for n bytes in local and, if the host writes the piece, in host.
 func (s *stage) fit(d driver.Device, n uint64, written bool) error {
 	for _, b := range []struct {
 		at     **driver.Buffer
@@ -40,31 +40,31 @@ func (s *stage) free(d driver.Device) {
 	s.host, s.local = nil, nil
 }
 
-// slabs is the program's memory that weights come in, where the device reads them itself: a copy less for each byte,
-// and no core that makes it.
+// slabs is the program's staging memory, from which the device copies weights itself, if it can: that spares a copy of
+// each byte by the CPU.
 type slabs struct {
 	memory []byte
-	buffer *driver.Buffer // nil: the device cannot, and what is uploaded is copied to memory of its own first
+	buffer *driver.Buffer // nil: the device cannot, and the host copies what is uploaded to a stage first
 }
 
-// importSlabs has the device read memory of the program, if it can.
+// importSlabs makes memory of the program readable for the device, if it can.
 func importSlabs(b *memory, all []byte) (s slabs) {
 	if all == nil {
 		return s
 	}
-	if x, err := b.d.Import(all); err == nil { // an advantage, not a need
+	if x, err := b.d.Import(all); err == nil { // else the host copies
 		b.all = append(b.all, x)
 		s = slabs{all, x}
 	}
 	return s
 }
 
-// holds says whether data lies in them.
+// holds says whether data lies in the slabs that the device reads.
 func (s *slabs) holds(data []byte) bool {
 	return s.buffer != nil && s.at(data) < uint64(len(s.memory)) && s.at(data)+uint64(len(data)) <= uint64(len(s.memory))
 }
 
-// at is where in them data begins.
+// at is the offset in the slabs at which data begins.
 func (s *slabs) at(data []byte) uint64 {
 	begin := uintptr(unsafe.Pointer(unsafe.SliceData(s.memory)))
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data))) - begin)

@@ -9,20 +9,20 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// A step is submitted in few submissions: on a desktop the card also draws, and a driver resets a card that does not
-// come back from one for some seconds (on Windows two). A submission is whole segments; that each of these is short is
-// seen to by who plans steps, in rows.
+// A step is submitted in few submissions, each of whole segments. They must be short: on a desktop the card also draws,
+// and the operating system's driver resets a card that does not answer for some seconds (on Windows two). That a single
+// segment is short enough is up to the scheduler, which bounds the rows of steps.
 
 // longestSubmission bounds the duration of a submission.
 const longestSubmission = 500 * time.Millisecond
 
 const (
-	fewRows    = 16 // a step of fewer takes about as long: it reads all weights
-	slowerSeen = 4  // by how much products of attention are slower than those of whole numbers
+	fewRows    = 16 // steps of fewer rows take about as long: they read all weights
+	slowerSeen = 4  // by which factor products in attention are slower than those in integers
 )
 
-// speed is how many products of two numbers a second a device was seen to make and add up: in steps of few rows, which
-// read weights, and of many.
+// speed is the rate that was seen on a device, in products per second that are added up: in steps of few rows, which
+// are bound by the reading of weights, and in steps of many.
 type speed struct{ few, many atomic.Uint64 } // float64's bits; 0: not seen yet
 
 func (s *speed) of(rows int) *atomic.Uint64 {
@@ -32,10 +32,10 @@ func (s *speed) of(rows int) *atomic.Uint64 {
 	return &s.many
 }
 
-// work is the cost of a segment: products for each row, and for each row and position that it sees.
+// work is the cost of a segment in products: for each row, and for each row and position that it attends to.
 type work struct{ row, seen float64 }
 
-// worksOf adds up what segments cost.
+// worksOf is the cost of each segment.
 func worksOf(p *ir.Program) []work {
 	all := make([]work, len(p.Segments))
 	for s := range p.Segments {
@@ -48,7 +48,7 @@ func worksOf(p *ir.Program) []work {
 	return all
 }
 
-// products is the cost of a segment in a step.
+// products is the cost of a segment in a step, in products.
 func (m *model) products(x *entry, segment int) float64 {
 	rows, w := x.step.Rows(), &m.layout.works[segment]
 	if m.layout.program.Segments[segment].Kind.Ends() {
@@ -57,7 +57,7 @@ func (m *model) products(x *entry, segment int) float64 {
 	return w.row*float64(max(rows, fewRows)) + w.seen*x.clock.sees
 }
 
-// countSeen counts the positions that all rows see.
+// countSeen adds up the positions that each row attends to.
 func (x *entry) countSeen() {
 	x.clock.sees = 0
 	for i := range x.step.Spans {
@@ -66,8 +66,9 @@ func (x *entry) countSeen() {
 	}
 }
 
-// submissions is how many submissions segments take, and the products of all. Numbers are rounded up to powers of two,
-// so that few recordings are made. On a device that was not seen at work each segment is one.
+// submissions is into how many submissions segments are divided, and their cost in products. The number is a power of
+// two, or the number of segments, so that there are few different recordings. Until the device's speed is known, each
+// segment is a submission.
 func (m *model) submissions(x *entry, from, to int) (n int, all float64) {
 	for s := from; s <= to; s++ {
 		all += m.products(x, s)
@@ -89,7 +90,7 @@ func (m *model) submissions(x *entry, from, to int) (n int, all float64) {
 	return n, all
 }
 
-// submit submits recordings of a step, to begin when copies have come to a value.
+// submit submits recordings of a step, to begin when the timeline of copies has come to a value.
 func (m *model) submit(x *entry, copied uint64, keys ...recorded) (value uint64, err error) {
 	all := m.batch[:0]
 	for i := range keys {
@@ -136,18 +137,18 @@ func (m *model) flush(x *entry) error {
 	return nil
 }
 
-// learnSpeed notes how fast a step went that has ended now, the one before at last. One whose segments came one by one
-// says nothing: it waited for what they compute with.
+// learnSpeed notes the rate of a step that has ended now; the step before it ended at last. A step all of whose
+// segments came in parts does not count: it waited for weights.
 func (m *model) learnSpeed(x *entry, last, now time.Time) {
 	if took := now.Sub(later(x.clock.begins, last)); x.clock.work > 0 && took > 0 && m.device.longest > 0 {
 		m.device.speed.of(x.step.Rows()).Store(math.Float64bits(x.clock.work / took.Seconds()))
 	}
 }
 
-// longestOf bounds the duration of a submission to a device; 0: there is no bound.
+// longestOf is the longest that a submission to a device should take; 0: there is no bound.
 func longestOf(f *driver.Facts) time.Duration {
 	if f.Software {
-		return 0 // it draws nothing, and no driver resets it
+		return 0 // no screen depends on it, and nothing resets it
 	}
 	return longestSubmission
 }

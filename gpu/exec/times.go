@@ -7,22 +7,22 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// accounts are when the device computed what.
+// accounts hold when the device computed what.
 type accounts struct {
 	stamped        *reader
-	ticks, divided []uint64             // that the watcher reads, and that it makes of them
-	told           time.Time            // up to when it has told what was computed
-	shares         map[recorded]*shares // of shapes of several segments, by what they are without detail
+	ticks, divided []uint64             // that the watcher read, and those that it derived for borders between segments
+	told           time.Time            // end of the last segment that was reported
+	shares         map[recorded]*shares // of shapes of several segments; the keys have no detail
 }
 
 // timed is a recording that was submitted for a step, with a timestamp before its first segment and one behind the
 // last, or behind each.
 type timed struct {
 	r      driver.Recording
-	from   int     // segment
-	to     int     // likewise, the last
-	shares *shares // nil: of one segment
-	group  int     // that moves and is computed with; absent: none
+	from   int     // first segment
+	to     int     // last segment
+	shares *shares // nil: the recording has one segment
+	group  int     // group that moves and that it computes with; absent: none
 	behind int     // group whose copy it waits for; absent: none
 	asked  time.Time
 }
@@ -33,7 +33,7 @@ func (m *model) times() bool { return m.config.Ran != nil && m.device.computing.
 // stamps is how many timestamps a recording has.
 func (m *model) stamps(key *recorded) int {
 	if key.tells || !m.times() {
-		return 0 // of a choice: it may be asked for twice in a step
+		return 0 // the copy of a choice has none: a step may submit it twice
 	}
 	if key.detail {
 		return key.To - key.From + 2
@@ -41,8 +41,8 @@ func (m *model) stamps(key *recorded) int {
 	return 2
 }
 
-// detail decides whether the segments of a recording are timed one by one: where the step asks for it, of many rows,
-// whose time is long, and of others now and then.
+// detail decides whether the segments of a recording are timed one by one: if the step asks for it, in steps of many
+// rows, where a timestamp costs little, and in one of detailEvery others.
 func (m *model) detail(x *entry, key *recorded) {
 	if key.tells || key.From == key.To || !m.times() {
 		return
@@ -55,7 +55,7 @@ func (m *model) detail(x *entry, key *recorded) {
 	key.detail = s.due() || x.clock.detail || key.Rows >= fewRows
 }
 
-// submitted notes what the end of a step has to read.
+// submitted notes the recordings whose timestamps are read at the end of the step.
 func (m *model) submitted(x *entry, all []driver.Recording, keys []recorded, asked time.Time) {
 	if !m.times() {
 		return
@@ -71,7 +71,7 @@ func (m *model) submitted(x *entry, all []driver.Recording, keys []recorded, ask
 	}
 }
 
-// ask reads the device's time, if it can tell and that is due.
+// ask calibrates a clock by the device's time, if the device can tell it, and if that is due.
 func (c *card) ask(k *clock, now time.Time) {
 	if !c.calibrates || !k.due(now) {
 		return
@@ -84,8 +84,8 @@ func (c *card) ask(k *clock, now time.Time) {
 	k.learn(tick, from, to)
 }
 
-// see brings a clock up to date by what a device did: from one timestamp, which it took after it was asked, to another,
-// which the host has seen now.
+// see corrects a clock by work of the device. It took the timestamp first after it was asked, and last before the host
+// saw its end now.
 func (c *card) see(k *clock, first, last uint64, asked, seen time.Time) {
 	if c.calibrates {
 		c.ask(k, seen)
@@ -94,7 +94,8 @@ func (c *card) see(k *clock, first, last uint64, asked, seen time.Time) {
 	}
 }
 
-// tell tells of all that a step computed, which the host sees to have ended now. What cannot be read is left out.
+// tell reports all that a step computed, whose end the host sees now. Recordings whose timestamps cannot be read are
+// left out.
 func (m *model) tell(x *entry, seen time.Time) {
 	c, a := m.device.card, &m.accounts
 	a.ticks = a.ticks[:0]
@@ -116,7 +117,8 @@ func (m *model) tell(x *entry, seen time.Time) {
 	x.clock.timed = read[:0]
 }
 
-// whole is a timestamp for each border of a recording's segments: its own, or as the time between its two is divided.
+// whole returns a timestamp for each border of a recording's segments: those that it took, or, of two, their time
+// divided among the segments.
 func (a *accounts) whole(k *clock, t *timed, ticks []uint64) []uint64 {
 	switch {
 	case t.shares == nil:
@@ -130,7 +132,7 @@ func (a *accounts) whole(k *clock, t *timed, ticks []uint64) []uint64 {
 	}
 }
 
-// tellOf tells of the segments of a recording.
+// tellOf reports the times of a recording's segments.
 func (m *model) tellOf(x *entry, t *timed, ticks []uint64, seen time.Time) {
 	k, a := m.device.computing, &m.accounts
 	at := func(tick uint64) time.Time { return later(a.told, earlier(k.time(tick), seen)) }

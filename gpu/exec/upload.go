@@ -16,7 +16,8 @@ import (
 // RowGrain is the height of a tile.
 func (*model) RowGrain() int { return kernel.TileRows }
 
-// Upload copies rows, and waits until they are packed: several callers keep the device busy.
+// Upload uploads rows of a weight, and waits until they are packed. Several goroutines may call it, which keeps the
+// device busy.
 func (m *model) Upload(r ir.Ref, row int, data []byte) error { return m.weights.upload(r, row, data) }
 
 func (m *weights) upload(r ir.Ref, row int, data []byte) error {
@@ -61,18 +62,19 @@ func (m *weights) uploadRows(w *weight, row, n int, data []byte) error {
 	return nil
 }
 
-// pack brings rows of a file to a matrix, from one of its rows on.
+// pack packs rows of a file into a matrix, from one of its rows on.
 func (m *weights) pack(w *weight, x *kernel.Matrix, first, n int, data []byte) error {
 	return m.packFor(w, &destination{x: *x, first: first, up: w.up}, n, data)
 }
 
-// packFor is pack of rows that may belong to a group: after the copies that were submitted to its place.
+// packFor is pack for rows that may belong to a group: it waits for the copies to the group's place that were submitted
+// before.
 func (m *weights) packFor(w *weight, to *destination, n int, data []byte) error {
 	c := m.card
 	s := <-c.stages
 	defer func() { c.stages <- s }()
 	most := max(stageBytes/w.packBytes/kernel.TileRows, 1) * kernel.TileRows
-	there := !c.kernels.Recodes(w.typ) && m.slabs.holds(data) // as kernels pack it, where the device reads
+	there := !c.kernels.Recodes(w.typ) && m.slabs.holds(data) // no conversion, and the device reads it where it is
 	if err := s.fit(c.d, uint64(max(most*w.packBytes, stageBytes)), !there); err != nil {
 		return err
 	}
@@ -101,17 +103,17 @@ func (m *weights) packFor(w *weight, to *destination, n int, data []byte) error 
 	return nil
 }
 
-// destination is where rows of a weight are packed: from which row of a matrix on, or of the second one of a pair, and
-// how many fit there.
+// destination is where rows of a weight are packed: from row first of a matrix on, or of the second matrix of a pair,
+// and how many fit there.
 type destination struct {
 	x     kernel.Matrix
 	first int
 	up    bool
 	most  int
-	of    *group // that they belong to, if it is kept account of
+	of    *group // the group of the rows; nil: their weight does not move
 }
 
-// destination finds the place of rows from one on.
+// destination returns where rows from one on are packed.
 func (m *weights) destination(w *weight, row int) (to destination, err error) {
 	to = destination{first: w.first + row, up: w.up, most: w.rows - row}
 	if !w.moves {
@@ -135,7 +137,8 @@ func (m *weights) destination(w *weight, row int) (to destination, err error) {
 	return to, nil
 }
 
-// within is the number of the matrix, or pair, of several that follow each other, that the rows are of.
+// within returns in which matrix, or pair, of several that lie one behind the other, the rows are. first becomes their
+// row in it.
 func (to *destination) within(w *weight) (n int) {
 	n, to.first = to.first/w.each, to.first%w.each
 	to.most = min(to.most, w.each-to.first)
@@ -146,7 +149,7 @@ func (to *destination) within(w *weight) (n int) {
 	return n
 }
 
-// uploadVector decodes values, and keeps a copy where the host needs one.
+// uploadVector uploads a vector as float32, and keeps a copy where the host needs one.
 func (m *weights) uploadVector(w *weight, row, n int, data []byte) error {
 	values := make([]float32, n*w.cols)
 	if err := quant.Dequantize(w.typ, values, data); err != nil {
@@ -175,7 +178,8 @@ func (m *weights) uploadVector(w *weight, row, n int, data []byte) error {
 	})
 }
 
-// fillTables brings what is looked up in the host's memory. It may be the mapping of a file that was cut.
+// fillTables packs the tables that lie in the host's memory. They may come from a mapped file that was truncated
+// meanwhile: reading it then faults, which becomes an error.
 func (m *weights) fillTables() (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -192,7 +196,7 @@ func (m *weights) fillTables() (err error) {
 		for row := 0; row < w.rows; row += most {
 			n := min(most, w.rows-row)
 			rows := m.config.Uploaded().Tables[r][row*w.rowBytes:][:n*w.rowBytes]
-			data := slices.Clone(rows) // a fault is here, and nowhere else
+			data := slices.Clone(rows) // the only place where mapped memory is read
 			if err := m.pack(w, x, row, n, data); err != nil {
 				return err
 			}

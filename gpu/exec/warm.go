@@ -9,8 +9,9 @@ import (
 	"github.com/sluice-ai/sluice/gpu/plan"
 )
 
-// warm compiles the kernels of steps, several at once: one alone takes tenths of a second. For usual steps that is done
-// while weights are loaded, to which a quarter of the processors is left. What fails here is told when it is needed.
+// warm compiles the kernels of steps of some shapes, several at a time, since one takes tenths of a second. For usual
+// shapes that is done while weights are loaded, so a quarter of the cores is left to loading. An error here is not
+// reported: the step that needs the kernel compiles it again.
 func (m *model) warm(shapes []plan.Shape) {
 	work := make(chan kernel.Launch)
 	var workers sync.WaitGroup
@@ -29,8 +30,8 @@ func (m *model) warm(shapes []plan.Shape) {
 	workers.Wait()
 }
 
-// usual is the shapes that steps have: one row, a whole prompt, then what lies between them, for a prompt may be taken
-// in smaller parts, and several sequences have a row each.
+// usual lists the shapes that steps usually have: one row, a whole prompt, and those between, since a prompt may be
+// taken in smaller parts, and several sequences have a row each.
 func (m *model) usual() []plan.Shape {
 	p := m.layout.plan
 	full := p.Capacity(false)
@@ -52,11 +53,11 @@ func (m *model) usual() []plan.Shape {
 	return shapes
 }
 
-// compileAll launches into a recording that is never ended: that compiles what it launches.
+// compileAll launches kernels into a recording that is never submitted: to launch a kernel compiles it.
 func (m *model) compileAll(work <-chan kernel.Launch) {
 	r, err := m.device.queue.unended()
 	if err != nil {
-		for range work { // it is told when a step needs it
+		for range work { // the first step gets the same error
 		}
 		return
 	}

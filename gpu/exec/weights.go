@@ -15,56 +15,57 @@ type weights struct {
 	card   *card
 	config *backend.Config
 	memory *memory
-	slabs  slabs // that uploads come in
+	slabs  slabs // the program's memory that uploads come from
 	parts  backend.Parts
 
 	all     []weight                  // by Ref
-	experts map[ir.Ref]*kernel.Matrix // by gate and by down: their address is that of a table
-	spots   map[*kernel.Matrix]spot   // of matrices that move
+	experts map[ir.Ref]*kernel.Matrix // by first Ref: like each expert's matrix, at the address of their table
+	spots   map[*kernel.Matrix]spot   // where matrices that move lie
 	groups  []group
 	slots   []slot
 	copies  copies
 }
 
-// weight is where a tensor of the file goes.
+// weight is the place of a tensor of the file on the card.
 type weight struct {
 	name       string // empty: no segment here uses it
 	typ        quant.Type
 	rows, cols int
-	rowBytes   int // in the file
-	packBytes  int // as kernels pack it
+	rowBytes   int // bytes of a row in the file
+	packBytes  int // bytes of a row as Pack takes it
 
 	placing
 	moving
 	vector *driver.Buffer // float32, from value at on
 	at     int
-	factor float32   // that the vector is kept times
-	host   []float32 // a copy for the host, which makes angles
+	factor float32   // by which the vector's values are multiplied
+	host   []float32 // a copy from which the host computes the angles of rotations
 }
 
 // placing is where the rows of a weight lie in a matrix.
 type placing struct {
-	matrix *kernel.Matrix // in tiles: its rows from first on; nil for vectors
+	matrix *kernel.Matrix // the weight has its rows from first on; nil for vectors
 	first  int
-	up     bool   // of a pair the second
+	up     bool   // it is the second matrix of a pair
 	each   int    // rows of each expert's matrix; 0: it is one
-	joined bool   // of each expert, first the rows of one of a pair, then those of the other
-	apart  uint64 // bytes from one to the next
+	joined bool   // each expert has the rows of gate, then those of up, in one tensor
+	apart  uint64 // bytes from one expert's matrix to the next one
 }
 
-// moving is, of a weight that moves: the first of its groups, with rows of each, which of their matrices it is in, and
-// which of their tiles of rows its own begin with.
+// moving is what a weight that moves has more: its first group, how many rows each group has (span), which of a group's
+// matrices is its own (part), and its first tile of rows among the group's (tile).
 type moving struct {
 	moves      bool
 	group      int
 	span       int
 	part, tile int
-	pieces     []*kernel.Matrix // its groups', of one that moves in pieces
+	pieces     []*kernel.Matrix // by group, if it moves in pieces
 	away       bool             // it has no slot: its rows are looked up in table
 	table      *driver.Buffer   // all of it, in the host's memory
 }
 
-// spot is where a matrix lies that moves: in its group's memory, or, of experts, in the tables of a part.
+// spot is where a matrix that moves lies: at an offset in its group's memory, or, of experts, at that of its table
+// among a part's tables.
 type spot struct {
 	group int // plan.Absent: it is of experts
 	at    uint64
@@ -85,7 +86,7 @@ func (m *weights) Pieces(r ir.Ref) ([]*kernel.Matrix, int) { return m.all[r].pie
 // Lookup implements plan.Weights.
 func (m *weights) Lookup(r ir.Ref) *kernel.Matrix { return m.all[r].lookup() }
 
-// lookup is the matrix that rows are looked up in.
+// lookup is the matrix in which rows are looked up.
 func (w *weight) lookup() *kernel.Matrix {
 	if w.table == nil {
 		return w.matrix
@@ -110,7 +111,7 @@ func (m *weights) Vector(r ir.Ref) uint64 {
 	return w.vector.Address + uint64(4*w.at)
 }
 
-// at is a function that says where matrices lie now, for a stream whose tables of experts begin at an address.
+// at returns the function that finds where a matrix lies now, for a stream whose tables of experts begin at an address.
 func (m *weights) at(tables uint64) func(*kernel.Matrix) *kernel.Matrix {
 	return func(w *kernel.Matrix) *kernel.Matrix {
 		s, moves := m.spots[w]
