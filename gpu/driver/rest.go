@@ -16,7 +16,7 @@ type Rest struct {
 	over  chan error // of Close: the device was closed
 }
 
-// Hold has whatever is released from now on stay until the device has come to rest.
+// Hold makes Release wait, from now on, until the device has come to rest.
 func (r *Rest) Hold() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

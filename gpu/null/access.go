@@ -7,23 +7,24 @@ import (
 	"github.com/sluice-ai/sluice/gpu/kernel"
 )
 
-// touch is bytes that a command read or wrote.
+// touch is a range of bytes that a command read or wrote.
 type touch struct {
 	from, to uint64
 	write    bool
 }
 
-// access is the memory as one launch reaches it: by rows, each of which is noted, and compared with what was declared.
+// access is how a launch's loop reaches memory: every range that it reads or writes is noted, and must be among the
+// uses that the launch declared.
 type access struct {
 	memory  *memory
 	uses    kernel.Uses
 	touched []touch
 }
 
-// fault is the reason of a panic that ends a loop.
+// fault is the value of a panic by which a loop ends with an error.
 type fault struct{ error }
 
-// try runs a loop. One that reaches for what is not there ends with an error.
+// try runs a loop. One that reaches outside of memory, or of what it declared, ends with an error.
 func (x *access) try(loop func(x *access)) (err error) {
 	defer func() {
 		switch reason := recover().(type) {
@@ -40,7 +41,7 @@ func (x *access) try(loop func(x *access)) (err error) {
 	return nil
 }
 
-// view is n numbers at an address.
+// view is n values at an address, whose range is noted as read or written.
 func view[T any](x *access, at uint64, n int, write bool) []T {
 	if n == 0 {
 		return nil
@@ -62,24 +63,24 @@ func view[T any](x *access, at uint64, n int, write bool) []T {
 // extend says whether another touch goes on where this one ends.
 func (t touch) extend(u touch) bool { return t.write == u.write && u.from == t.to }
 
-// in is numbers that a launch has declared to read.
+// in is values that the launch must have declared to read.
 func in[T any](x *access, at uint64, n int) []T {
 	v := view[T](x, at, n, false)
 	x.declared("reads", x.uses.Reads, at, n*int(unsafe.Sizeof(*new(T))))
 	return v
 }
 
-// out is numbers that it has declared to write.
+// out is values that the launch must have declared to write.
 func out[T any](x *access, at uint64, n int) []T {
 	v := view[T](x, at, n, true)
 	x.declared("writes", x.uses.Writes, at, n*int(unsafe.Sizeof(*new(T))))
 	return v
 }
 
-// told is numbers that no launch has to declare: weights, and what the host told of the step.
+// told is values that no launch has to declare: weights, and what the host wrote about the step.
 func told[T any](x *access, at uint64, n int) []T { return view[T](x, at, n, false) }
 
-// kept and keeps are numbers of a cache or a state, of which its first byte is declared.
+// kept and keeps are values of a cache or a state, read or written. Its first byte must be declared.
 func kept[T any](x *access, cache, offset uint64, n int) []T {
 	x.declared("reads", x.uses.Reads, cache, 1)
 	return view[T](x, cache+offset, n, false)
@@ -90,21 +91,21 @@ func keeps[T any](x *access, cache, offset uint64, n int) []T {
 	return view[T](x, cache+offset, n, true)
 }
 
-// own is memory that a card's kernel leaves its own results in, and a loop nothing.
+// own claims scratch memory, which a card's kernel writes, though the loop needs none.
 func own(x *access, at uint64, bytes int) {
 	if at != 0 {
 		out[byte](x, at, bytes)
 	}
 }
 
-// note writes a word that other launches may write, too, in any order.
+// note writes a word that other launches may write too, in any order: the write does not count as a hazard.
 func (x *access) note(at uint64, word uint32) {
 	n := len(x.touched)
 	view[uint32](x, at, 1, true)[0] = word
 	x.touched = x.touched[:n]
 }
 
-// declared ends the loop unless some uses have the bytes, in one of their rows or in rows without a gap.
+// declared ends the loop, by a fault, unless the bytes lie in one row of some use, or in rows of one without gaps.
 func (x *access) declared(verb string, uses []kernel.Use, at uint64, bytes int) {
 	if bytes == 0 {
 		return

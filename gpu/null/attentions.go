@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// attentions are the loops of what uses caches of keys and values.
+// attentions returns the loop of a launch that uses caches of keys and values, or nil.
 func attentions(l kernel.Launch) func(*access) {
 	switch k := l.(type) {
 	case *kernel.Rotate:
@@ -23,8 +23,8 @@ func attentions(l kernel.Launch) func(*access) {
 	return nil
 }
 
-// place is where a row stands in its sequence, and in the block tables: the host counts from a first block on that may
-// be gone, so what it names may lie before them, as a number of 32 bits.
+// place is where a row stands in its sequence, and where its blocks are listed in the block tables. The host counts
+// from a sequence's first block, which may be gone: so table may point before the listed ones, modulo 2³².
 type place struct {
 	position int
 	table    uint32
@@ -35,19 +35,19 @@ func placeOf(x *access, rows uint64, r int) place {
 	return place{int(v[0]), v[1]}
 }
 
-// block is the number of the block that has a position.
+// block is the number of the block that holds a position.
 func (p place) block(x *access, tables uint64, position int) int {
 	return int(told[uint32](x, tables+4*uint64(p.table+uint32(position/backend.BlockSize)), 1)[0])
 }
 
-// run is keys, or values, of one KV head in one block, as their form lays them out.
+// run is the keys, or the values, of one KV head in one block, in a cache's form.
 type run struct {
 	form      backend.Form
 	cache, at uint64
 	features  int
 }
 
-// runOf is that of a block's head, of so many.
+// runOf is the run of a block's KV head.
 func runOf(h *kernel.Heads, form backend.Form, cache uint64, features, block, head int) run {
 	r := run{form: form, cache: cache, features: features}
 	r.at = uint64(r.bytes() * (block*h.KV + head))
@@ -64,12 +64,12 @@ func valuesOf(h *kernel.Heads, cache uint64, block, head int) run {
 
 func (r *run) bytes() int { return r.form.Bytes(r.features) }
 
-// store keeps a row at a position of the block.
+// store writes the values of a row at a position of the block.
 func (r *run) store(x *access, position int, v []float32) {
 	r.form.Put(keeps[byte](x, r.cache, r.at, r.bytes()), r.features, position, v)
 }
 
-// load is the rows at so many positions of the block, from one on.
+// load is the values of n positions of the block, from one on.
 func (r *run) load(x *access, position, n int) []float32 {
 	to := make([]float32, n*r.features)
 	r.form.Get(to, kept[byte](x, r.cache, r.at, r.bytes()), r.features, position)
@@ -85,7 +85,7 @@ func appendRows(x *access, k *kernel.Append) {
 	}
 }
 
-// storeRow keeps the keys and values of a row's heads.
+// storeRow writes the keys and values of a row's KV heads to their block.
 func storeRow(x *access, h *kernel.Heads, keys, values uint64, at place, tables uint64, key, value []float32) {
 	block, position, n := at.block(x, tables, at.position), at.position%backend.BlockSize, h.ValueFeatures()
 	for head := range h.KV {
@@ -95,7 +95,7 @@ func storeRow(x *access, h *kernel.Heads, keys, values uint64, at place, tables 
 	}
 }
 
-// sealBlocks keeps the blocks for good that a row is the last one of.
+// sealBlocks copies each open block whose last position is a row to its sealed form.
 func sealBlocks(x *access, k *kernel.Seal) {
 	h, open := &k.Heads, k.Heads.Recent()
 	for r := range there(x, k.Count, k.N) {
@@ -123,7 +123,7 @@ func rotateRows(x *access, k *kernel.Rotate) {
 	}
 }
 
-// turned is the queries, keys and values of a row, rotated, and normalised before if that is wanted.
+// turned is the queries, keys and values of a row: normalised, if that is asked for, and rotated.
 func turned(x *access, h *kernel.Heads, k *kernel.Attention, r int, from []float32) (q, key, value []float32) {
 	v, f, angles := append([]float32(nil), from...), h.Features, []float32(nil)
 	if h.Dims > 0 && k.Angles != 0 {
@@ -173,11 +173,11 @@ func attend(x *access, k *kernel.Attend) {
 	}
 }
 
-// attendHeads is the query heads of a KV head: keys and values are read once for all of them.
+// attendHeads computes the query heads that share a KV head: keys and values are read once for all of them.
 func attendHeads(x *access, k *kernel.Attend, at, recent place, kv int, q, sinks, y []float32) {
 	h, n := &k.Heads, k.Heads.ValueFeatures()
 	first, each := firstSeen(&k.Attention, at.position), h.Query/h.KV
-	own := at.position + 1 // from here on it finds them in its own block, which is not sealed
+	own := at.position + 1 // first position that lies in the open block; none does without sealing
 	if k.Recent.Keys != 0 {
 		own = at.position - at.position%backend.BlockSize
 	}
@@ -220,8 +220,8 @@ func seen(x *access, k *kernel.Attend, at place, from, end int, of func(block in
 	return all
 }
 
-// weighted is the weights of positions, and what their sum with that of the sink is. Scores are in units of log 2, as
-// sinks are.
+// weighted is the weights of positions, before they are divided by their sum, and this sum with the sink's weight.
+// Scores and sinks are logarithms to base 2.
 func weighted(k *kernel.Attend, q, keys []float32, sink float64) (weights []float64, total float64) {
 	most := sink
 	for ; len(keys) > 0; keys = keys[len(q):] {
@@ -240,7 +240,7 @@ func weighted(k *kernel.Attend, q, keys []float32, sink float64) (weights []floa
 	return weights, total
 }
 
-// firstSeen is the first position that a row sees: of a window that ends with it, or of its own chunk.
+// firstSeen is the first position that a row sees: of the window that ends with it, or of its own chunk.
 func firstSeen(k *kernel.Attention, position int) int {
 	if k.Window == 0 || position < k.Window {
 		return 0

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// draws are the loops of what chooses tokens.
+// draws returns the loop of a launch that chooses tokens, or nil.
 func draws(l kernel.Launch) func(*access) {
 	switch k := l.(type) {
 	case *kernel.ArgMax:
@@ -45,7 +45,7 @@ func choose(x *access, ids, second uint64, r, id int) {
 
 // draw is what kernel.PutDraw writes.
 type draw struct {
-	random, most uint64 // most: the surprise that is not too much
+	random, most uint64 // most: the largest surprise of a token that may be drawn
 	scale        backend.DrawScale
 	reach, topK  uint32
 }
@@ -68,8 +68,9 @@ func sample(x *access, k *kernel.Sample) {
 	}
 }
 
-// pick draws among the likeliest TopK: those of them that together reach a probability, and that are not too much less
-// likely than the first. Their weights lie side by side in the order of ids.
+// pick draws among the likeliest TopK tokens: only those that together reach the share of TopP, and that are not less
+// likely than MinP allows. Their weights lie side by side in the order of ids, and the random number is a point on
+// them.
 func (d *draw) pick(logits []float32) int {
 	var all []candidate
 	for i, v := range logits {
@@ -95,7 +96,7 @@ func (d *draw) pick(logits []float32) int {
 	panic("null: a draw's point is beyond the sum of weights")
 }
 
-// weighCandidates weighs what is sorted, and returns the sum.
+// weighCandidates sets the weights of candidates that are sorted by logit, and returns their sum.
 func weighCandidates(all []candidate, s backend.DrawScale) (by backend.Weigher, sum uint64) {
 	by = backend.NewWeigher(all[0].logit, s)
 	for i := range all {
@@ -105,7 +106,7 @@ func weighCandidates(all []candidate, s backend.DrawScale) (by backend.Weigher, 
 	return by, sum
 }
 
-// cut is how many candidates probability and surprise leave.
+// cut is how many of the sorted candidates TopP and MinP leave.
 func (d *draw) cut(all []candidate) int {
 	by, total := weighCandidates(all, backend.ScaleOf(1))
 	n := len(all)

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// elements are the loops of what works row by row.
+// elements returns the loop of a launch that works row by row, or nil.
 func elements(l kernel.Launch) func(*access) {
 	switch k := l.(type) {
 	case *kernel.Each:
@@ -29,7 +29,7 @@ func elements(l kernel.Launch) func(*access) {
 	return nil
 }
 
-// bind is a loop with its arguments, as they are now.
+// bind is a loop with a copy of its arguments.
 func bind[K any](loop func(x *access, k *K), k *K) func(*access) {
 	own := *k
 	return func(x *access) { loop(x, &own) }
@@ -65,7 +65,7 @@ func each(x *access, k *kernel.Each) {
 	}
 }
 
-// formula is value i of a row.
+// formula is value i of a row of y.
 func formula(k *kernel.Each, a float32, b []float32, i int) float32 {
 	switch k.Formula {
 	case kernel.Sum:
@@ -84,7 +84,7 @@ func formula(k *kernel.Each, a float32, b []float32, i int) float32 {
 	return a
 }
 
-// gate is a GLU of two inputs; of no activation SiLU's.
+// gate is a GLU of two inputs; without an activation SiLU's.
 func gate(act ir.Act, v, up float32) float32 {
 	return float32(cmp.Or(act, ir.SiLU).Gate(float64(v), float64(up)))
 }
@@ -132,7 +132,7 @@ func turn(x *access, k *kernel.Turn) {
 	}
 }
 
-// rotate turns the pairs of a head, of which angles has cosine and sine. to may be from.
+// rotate rotates the pairs of a head; angles has cosine and sine of each. to may be from.
 func rotate(to, from, angles []float32, interleaved bool) {
 	dims := len(angles)
 	copy(to, from)
@@ -171,7 +171,7 @@ func around(x *access, k *kernel.Around) {
 	}
 }
 
-// finite writes a status that other launches write, too, in any order: so that is no hazard.
+// finite raises a status that other launches write too, in any order: that is no hazard.
 func finite(x *access, k *kernel.Finite) {
 	for r := range there(x, k.Count, k.Rows) {
 		for _, v := range in[float32](x, row(k.X, r, k.Stride), k.Width) {

@@ -8,17 +8,17 @@ import (
 	"github.com/sluice-ai/sluice/gpu/driver"
 )
 
-// hazards finds commands that touch the same memory, one of them to write, and that nothing orders: no barrier of their
-// queue between them, no timeline that one waits for and the other raises, and no host that waited. It does not depend
-// on which of them was faster.
+// hazards finds two commands that touch the same memory, at least one of them to write, and have no order: no barrier
+// of their queue between them, no timeline that the first one raised and the second one waited for, and no host that
+// waited in between. It does not depend on which of them was faster.
 type hazards struct {
 	host   known                            // what the host has seen to have ended
 	number uint64                           // of the command that ran last
-	behind [2]struct{ kernels, all uint64 } // by queue: commands up to these numbers are before the ones that follow
+	behind [2]struct{ kernels, all uint64 } // by queue: commands up to these have ended, for kernels or for all
 	open   []ran
 }
 
-// ran is a command that may still be at work, as far as others know.
+// ran is a command that others may not know to have ended.
 type ran struct {
 	number uint64
 	of     *submission
@@ -28,14 +28,15 @@ type ran struct {
 	writes []touch
 }
 
-// shut is a barrier.
+// shut notes a barrier.
 func (h *hazards) shut(queue driver.Queue, b barrier) {
 	if h.behind[queue].kernels = h.number; b == all {
 		h.behind[queue].all = h.number
 	}
 }
 
-// add is a command that ran now. What is past for all is forgotten.
+// add notes a command that ran now, and returns an error if it has no order with another one. Commands that everything
+// knows to have ended (past) are forgotten.
 func (h *hazards) add(s *submission, c *command, touched []touch, past known) error {
 	h.number++
 	now := ran{number: h.number, of: s, name: c.name, kernel: c.kernel}
@@ -76,7 +77,7 @@ func (h *hazards) ordered(before, now *ran) bool {
 	return before.number <= h.behind[q].all || before.kernel && now.kernel && before.number <= h.behind[q].kernels
 }
 
-// joined is touches in the order of their addresses, those that lie together as one.
+// joined sorts touches by address, and joins those that overlap or adjoin.
 func joined(touched []touch) []touch {
 	slices.SortFunc(touched, func(a, b touch) int { return cmp.Compare(a.from, b.from) })
 	to := touched[:0]
@@ -90,7 +91,7 @@ func joined(touched []touch) []touch {
 	return to
 }
 
-// meets finds a byte that two lists have in common.
+// meets returns the first byte that two lists have in common.
 func meets(a, b []touch) (at uint64, yes bool) {
 	for len(a) > 0 && len(b) > 0 {
 		switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-ai/sluice/gpu/driver"
 )
 
-// memory is all buffers, in the order of their addresses. These are never given again, and between two buffers lie some
-// that nothing has.
+// memory is all buffers, in the order of their addresses. No address is used twice, and between two buffers are
+// addresses that belong to none.
 type memory struct {
 	mu   sync.RWMutex
 	all  []*driver.Buffer
@@ -22,7 +22,7 @@ type memory struct {
 const (
 	firstAddress = 1 << 20
 	gap          = 1 << 16
-	spoiled      = 1 << 18 // bytes of new memory that are NaN, or all: what is large takes long to write
+	spoiled      = 1 << 18 // how many bytes of new memory are NaN, at most: to fill all of a large buffer takes long
 )
 
 // backing is the memory of a buffer, which Buffer.Bytes may hide.
@@ -56,7 +56,7 @@ func (m *memory) allocate(where driver.Memory, size uint64) (*driver.Buffer, err
 	return b, nil
 }
 
-// add gives bytes an address.
+// add makes a buffer of bytes, with an address of its own.
 func (m *memory) add(own backing) *driver.Buffer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,7 +78,7 @@ func (m *memory) remove(b *driver.Buffer) {
 	}
 }
 
-// at is so many bytes from an address on, which one buffer has.
+// at is n bytes from an address on, all in one buffer.
 func (m *memory) at(address, n uint64) ([]byte, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

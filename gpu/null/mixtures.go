@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// mixtures are the loops of what goes on around experts.
+// mixtures returns the loop of a launch that routes rows to experts or sums their results, or nil.
 func mixtures(l kernel.Launch) func(*access) {
 	switch k := l.(type) {
 	case *kernel.Route:
@@ -52,7 +52,7 @@ func route(x *access, k *kernel.Route) {
 	}
 }
 
-// share is an expert that was chosen.
+// share is a chosen expert with its weight.
 type share struct {
 	expert int
 	weight float64

@@ -9,21 +9,21 @@ import (
 	"github.com/sluice-ai/sluice/gpu/driver"
 )
 
-// Options choose what the card can do, and how it plays.
+// Options choose what the emulated card can do, and how it behaves.
 type Options struct {
-	Fused    bool // heads of halves are rotated and stored by attention
-	Integers bool // types of blocks multiply quantised activations
-	Gathers  int  // entries of experts: kernel.MaxColumns, which is also 0, or kernel.GroupedColumns
+	Fused    bool // heads with f16 caches are rotated and stored by attention
+	Integers bool // block-quantised types multiply quantised activations
+	Gathers  int  // what Gathers returns: kernel.MaxColumns, which is also 0, or kernel.GroupedColumns
 	Halves   bool // prompts are multiplied in half precision
-	Scarce   bool // no product has the memory to normalise its input, or to sum experts
+	Scarce   bool // Fits says no to products that normalise their input or sum experts
 
 	Order  uint64 // seeds the order of kernels between two barriers; 0: as they were recorded
-	Drop   int    // the number, from 1 on, of a barrier that is not recorded; 0: none
+	Drop   int    // number, from 1 on, of a barrier that is left out; 0: none
 	Stamps uint32 // bits of timestamps; 0: there are none
 	Free   uint64 // bytes of memory; 0: a GiB
 }
 
-// Device is a card that is played.
+// Device is an emulated card.
 type Device struct {
 	options Options
 	facts   driver.Facts
@@ -35,7 +35,7 @@ type Device struct {
 	changed  chan struct{} // closed at any change of a timeline, a queue or lost
 	lost     error
 	closed   bool
-	barriers int // between kernels of one recording, that were recorded
+	barriers int // recorded barriers between kernels of one recording
 	ticks    uint64
 	hazards  hazards
 }
@@ -60,7 +60,7 @@ func (d *Device) Facts() *driver.Facts { return &d.facts }
 // Kernels implements driver.Device.
 func (d *Device) Kernels() driver.Kernels { return table{d} }
 
-// Barriers is how many barriers between kernels of one recording were recorded: they have the numbers of Options.Drop.
+// Barriers is how many barriers between kernels of one recording were recorded. Options.Drop numbers them.
 func (d *Device) Barriers() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,10 +112,10 @@ func (d *Device) Calibrate() (tick uint64, from, to time.Time, ok bool) { return
 // Patience implements driver.Device.
 func (d *Device) Patience() time.Duration { return 10 * time.Second }
 
-// Hold implements driver.Device: what a queue at work still reaches is kept by Go.
+// Hold implements driver.Device: Go's garbage collector keeps what a queue at work still reaches.
 func (d *Device) Hold() {}
 
-// Close implements driver.Device. What was submitted and waits for what nobody will submit is dropped.
+// Close implements driver.Device. Submissions that wait for a timeline which nothing will raise are dropped.
 func (d *Device) Close(bool) error {
 	d.mu.Lock()
 	if d.closed {

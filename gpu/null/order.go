@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// shuffled is the commands in an order that the barriers allow: kernels stay between theirs, copies between those that
-// are for copies, too, and timestamps where they are, with all that was before them.
+// shuffled is the commands in another order that the barriers allow: kernels stay between barriers, copies between
+// barriers that are for copies too, and timestamps behind all that was before them.
 func shuffled(commands []command, rng *rand.Rand) []command {
 	to := make([]command, 0, len(commands))
 	for from := 0; from < len(commands); {
@@ -23,7 +23,7 @@ func shuffled(commands []command, rng *rand.Rand) []command {
 	return to
 }
 
-// mixed is commands among which no barrier waits for copies.
+// mixed shuffles commands that have no barrier for copies between them.
 func mixed(commands []command, rng *rand.Rand) []command {
 	var to, now, copies []command
 	shut := func() {

@@ -5,10 +5,10 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// Plays implements kernel.Table: every loop.
+// Plays implements kernel.Table: all ops run by their reference loops.
 func (table) Plays(ir.Op) bool { return true }
 
-// plains are the loops of ops that have no kernel.
+// plains returns the loop of an op that has no kernel, or nil.
 func plains(l kernel.Launch) func(*access) {
 	if k, ok := l.(*kernel.Plain); ok {
 		return bind(plain, k)
@@ -33,7 +33,7 @@ func plain(x *access, k *kernel.Plain) {
 	}
 }
 
-// textsOf is the rows of each sequence.
+// textsOf lists the texts of a step as spans.
 func textsOf(x *access, at uint64) (all []ir.Span) {
 	for ; ; at += kernel.TextBytes {
 		t := told[kernel.Text](x, at, 1)[0]

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// products are the loops of what takes matrices.
+// products returns the loop of a launch that takes a matrix, or nil.
 func products(l kernel.Launch) func(*access) {
 	switch k := l.(type) {
 	case *kernel.Pack:
@@ -39,7 +39,8 @@ func copied[T any](p *T) *T {
 	return &own
 }
 
-// rowAt is the offset of a row of a matrix, or of one of a pair, whose tiles of 32 rows alternate.
+// rowAt is the offset in bytes of a row of a matrix, or, of a pair, of the first or second (up) matrix. Their tiles of
+// 32 rows alternate.
 func rowAt(w *kernel.Matrix, r int, up bool) uint64 {
 	tile := r / kernel.TileRows
 	if w.Pair {
@@ -94,8 +95,8 @@ func headLinear(x *access, k *kernel.HeadLinear) {
 	}
 }
 
-// dot is the product of as many weights as there are activations. Every fourth goes to a sum of its own, so that none
-// waits for the one before.
+// dot is the sum of products of weights and activations, as many as there are activations. Each fourth one is added to
+// a sum of its own, so that additions do not wait for each other.
 func dot(w, x []float32) float64 {
 	var sums [4]float64
 	for len(x) >= 4 {
@@ -112,7 +113,7 @@ func dot(w, x []float32) float64 {
 	return sums[0] + sums[1] + sums[2] + sums[3]
 }
 
-// column is one row of x and one of y of a product, with where its matrix begins.
+// column is one row of x, the row of y that its product goes to, and where the matrix begins.
 type column struct {
 	from, to int
 	expert   uint32
@@ -129,7 +130,7 @@ func matVec(x *access, k *kernel.MatVec) {
 	}
 }
 
-// columns lists what there is to multiply.
+// columns lists the columns of a product: rows in use, or pairs of rows and experts.
 func columns(x *access, k *kernel.MatVec) (all []column) {
 	e := k.Experts
 	if e == nil {
@@ -149,7 +150,7 @@ func columns(x *access, k *kernel.MatVec) (all []column) {
 	return all
 }
 
-// gathered adds the pairs of an expert.
+// gathered appends the columns of an expert's pairs.
 func gathered(x *access, k *kernel.MatVec, all []column, expert uint32, pairs []uint32) []column {
 	if expert == kernel.NoExpert {
 		return all
@@ -167,7 +168,7 @@ func expertAt(x *access, k *kernel.MatVec, expert uint32) uint64 {
 	return told[uint64](x, k.W.Address+8*uint64(expert), 1)[0]
 }
 
-// outputs are a column's, with biases and what becomes of a pair.
+// outputs is the product for a column, with biases added, and, of a pair, gate and up joined.
 func outputs(x *access, k *kernel.MatVec, c column) []float32 {
 	v, factor := activations(x, k, c.from), 1.0
 	rounded := k.Halves != 0 && k.Gain == 0 && k.Experts == nil && (!k.W.Pair || k.Bias == 0)
@@ -198,7 +199,8 @@ func outputs(x *access, k *kernel.MatVec, c column) []float32 {
 	return y
 }
 
-// activations are a row of x as weights are multiplied by it. It is padded: a card multiplies whole tiles.
+// activations is a row of x as weights are multiplied by it: normalised, if it has a gain, and quantised. What pads it
+// must be 0, since cards multiply whole tiles.
 func activations(x *access, k *kernel.MatVec, r int) []float32 {
 	v := make([]float32, kernel.PaddedWidth(k.W.Cols))
 	switch size := kernel.QuantisedBytes(k.W.Cols); {
@@ -258,7 +260,7 @@ func summed(x *access, k *kernel.MatVec) {
 	}
 }
 
-// inHalves is weights in half precision.
+// inHalves rounds values to half precision.
 func inHalves(v []float32) []float32 {
 	to := make([]float32, len(v))
 	for i := range v {
@@ -267,8 +269,8 @@ func inHalves(v []float32) []float32 {
 	return to
 }
 
-// halved rounds a row of activations, made smaller if halves do not reach that far, in the memory for them. factor
-// makes products large again; it lies behind all rows.
+// halved rounds a row of activations to half precision and stores it in k.Halves. It is scaled down if halves do not
+// reach so far: products are to be multiplied by factor, which lies behind all rows.
 func halved(x *access, k *kernel.MatVec, r int, v []float32) (to []float32, factor float64) {
 	const most = 14
 	largest, down := 0.0, 0

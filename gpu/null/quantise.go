@@ -14,8 +14,8 @@ func ofHalf(h uint16) float32 { return quant.F16ToF32(h) }
 // inBlock is the values of a quantised row that share a scale.
 const inBlock = 32
 
-// quantise makes signed bytes of whole 256 values: so many bytes, then for each 32 the float32 scale amax/127, and the
-// sums of the first and the last 16 bytes as int16. Where a value is not finite the scale is not.
+// quantise converts values, a multiple of 256, to signed bytes. Behind these lie, for each 32 values, the float32 scale
+// amax/127, and as int16 the sums of the first and the last 16 bytes. If a value is not finite, the scale is not.
 func quantise(to []byte, v []float32) {
 	order := binary.LittleEndian
 	for b := 0; b < len(v); b += inBlock {
@@ -42,7 +42,7 @@ func quantise(to []byte, v []float32) {
 	}
 }
 
-// dequantise is what the bytes stand for.
+// dequantise converts the bytes back to float32.
 func dequantise(to []float32, from []byte) {
 	for i := range to {
 		scale := from[len(to)+i/inBlock*8:]

@@ -14,9 +14,9 @@ import (
 // queue runs submissions one after the other.
 type queue struct {
 	waiting []*submission
-	given   uint64      // submissions so far
-	past    known       // what has ended when the last of them has
-	now     *submission // that runs; nil: none does
+	given   uint64      // number of submissions so far
+	past    known       // what has ended when the last submission that began has
+	now     *submission // the submission that runs; nil: none does
 }
 
 // submission is recordings that wait for their turn.
@@ -29,7 +29,7 @@ type submission struct {
 	knows  known // what has ended when it begins
 }
 
-// known is, by queue, how many submissions are known to have ended, with all that they wrote.
+// known is, by queue, how many submissions are known to have ended. What they wrote is visible.
 type known [2]uint64
 
 func (k *known) join(other known) {
@@ -42,11 +42,11 @@ func (k *known) join(other known) {
 type timeline struct {
 	d        *Device
 	value    uint64
-	promised uint64   // by all that was submitted
+	promised uint64   // value at the end of all that was submitted
 	signals  []signal // in the order of their values
 }
 
-// signal is a value that a timeline came to, and all that is known since then.
+// signal is a value that a timeline came to, and what has ended by then.
 type signal struct {
 	value uint64
 	past  known
@@ -131,7 +131,7 @@ func (d *Device) give(s *submission) error {
 	return nil
 }
 
-// begin takes a queue's next submission: all that it waited for is there.
+// begin takes a queue's next submission, whose waits are reached.
 func (q *queue) begin() *submission {
 	s := q.waiting[0]
 	q.waiting, q.now = q.waiting[1:], s
@@ -178,7 +178,8 @@ func (d *Device) serve(of driver.Queue) {
 	}
 }
 
-// next waits for a queue's next submission, and for what that waits for; nil: there is none any more.
+// next waits for a queue's next submission, and for the timelines that it waits for; nil: the device is closed, and no
+// more can run.
 func (d *Device) next(q *queue) *submission {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -216,7 +217,8 @@ func (d *Device) moves() bool {
 	return false
 }
 
-// play runs a recording. A loop that breaks may be what comes of an order that is missing: so the others are looked at.
+// play runs a recording. If a loop breaks, a missing order may be the cause: so the other commands run as well, and a
+// hazard that they show is reported instead.
 func (d *Device) play(s *submission, r *recording, rng *rand.Rand) (broken error) {
 	commands := r.commands
 	if d.options.Order != 0 {
@@ -244,7 +246,7 @@ func (d *Device) play(s *submission, r *recording, rng *rand.Rand) (broken error
 	return broken
 }
 
-// command runs what moves or computes, and compares what it touched with what others did.
+// command runs a copy, a fill or a kernel, and looks for hazards with others.
 func (d *Device) command(s *submission, c *command) (broken, hazard error) {
 	x := &access{memory: &d.memory, uses: c.uses}
 	if broken = x.try(c.run); broken != nil {
@@ -256,7 +258,7 @@ func (d *Device) command(s *submission, c *command) (broken, hazard error) {
 	return broken, d.hazards.add(s, c, x.touched, d.past())
 }
 
-// past is what all know to have ended that run or will.
+// past is what all submissions that run, or are still to run, know to have ended.
 func (d *Device) past() known {
 	k := d.hazards.host
 	for i := range d.queues {

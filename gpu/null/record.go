@@ -8,17 +8,17 @@ import (
 	"github.com/sluice-ai/sluice/gpu/kernel"
 )
 
-// command is a part of a recording. A barrier is one, too.
+// command is a part of a recording: a copy, a fill, a kernel, a barrier or a timestamp.
 type command struct {
-	name    string // of what moves or computes
+	name    string // of a copy, a fill or a kernel
 	kernel  bool
 	barrier barrier
-	stamp   int // 1 + its number
+	stamp   int // 1 + number of a timestamp; 0: it is none
 	uses    kernel.Uses
 	run     func(x *access)
 }
 
-// barrier is what waits for what.
+// barrier says which commands wait for which.
 type barrier uint8
 
 const (
@@ -64,7 +64,7 @@ func (r *recording) Barrier() {
 
 func (r *recording) BarrierAll() { r.commands = append(r.commands, command{barrier: all}) }
 
-// BarrierToHost does nothing: the host sees what memory has.
+// BarrierToHost does nothing: the host shares the memory.
 func (r *recording) BarrierToHost() {}
 
 func (r *recording) Copy(to *driver.Buffer, at uint64, from *driver.Buffer, offset, n uint64) {

@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// recurrences are the loops of what goes on from states.
+// recurrences returns the loop of a launch that continues states, or nil.
 func recurrences(l kernel.Launch) func(*access) {
 	switch k := l.(type) {
 	case *kernel.Conv:
@@ -35,12 +35,12 @@ func spansOf(x *access, of *kernel.Recurrent) (all []span) {
 	return all
 }
 
-// at is where the state begins, of so many values, of the block that has a position.
+// at is the offset of the state, of so many values, in the block that holds a position.
 func (s *span) at(x *access, position, values int) uint64 {
 	return uint64(4 * values * s.block(x, s.of.Tables, position))
 }
 
-// before is the state that the span goes on from: zeros at the begin of a sequence.
+// before is the state that the span continues: zeros at the begin of a sequence.
 func (s *span) before(x *access, values int) []float32 {
 	state := make([]float32, values)
 	if s.position > 0 {
@@ -49,7 +49,8 @@ func (s *span) before(x *access, values int) []float32 {
 	return state
 }
 
-// leave keeps the state after row i, if that is the last one of a block or of those that leave any.
+// leave stores the state after row i, if its position is a block's last one, or if it is the last row that leaves a
+// state.
 func (s *span) leave(x *access, i int, state []float32) {
 	if p := s.position + i; i < s.kept && (p%backend.BlockSize == backend.BlockSize-1 || i+1 == s.kept) {
 		copy(keeps[float32](x, s.of.States, s.at(x, p, len(state)), len(state)), state)

@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// table is the device's kernels and formats. All types of weights are kept as float32: a tile of rows is 32 of them,
-// one after the other, padded with zeros to whole 256 columns.
+// table is the kernels and formats of the device. Weights of all types are kept as float32: a tile of rows is 32 of
+// them, one after the other, padded with zeros to a multiple of 256 columns.
 type table struct{ d *Device }
 
 func (t table) Matrix(typ quant.Type, rows, cols int, pair bool) (kernel.Matrix, error) {
@@ -75,7 +75,7 @@ func (table) Recode(t quant.Type, cols int, to, file []byte) error {
 	return nil
 }
 
-// families are the loops, by what they are for: of a launch that is another family's there is none.
+// families return the loop of a launch, or nil if it is of another family.
 var families = []func(kernel.Launch) func(*access){
 	elements, products, mixtures, attentions, recurrences, draws, plains, probes,
 }
@@ -96,7 +96,7 @@ func (t table) Launch(to driver.Recording, l kernel.Launch) error {
 	return to.(*recording).launch(fmt.Sprintf("%T", l)[len("*kernel."):], uses, loop)
 }
 
-// there is how many of so many rows there are.
+// there is how many of a number of rows are in use.
 func there(x *access, count uint64, rows int) int {
 	if count == 0 {
 		return rows
@@ -123,7 +123,7 @@ func or(v []float32, i int, otherwise float32) float32 {
 	return v[i]
 }
 
-// probes are the kernels of measurements.
+// probes returns the loop of a kernel for measurements, or nil.
 func probes(l kernel.Launch) func(*access) {
 	switch k := l.(type) {
 	case *kernel.Read:

@@ -1,7 +1,8 @@
-// Package tile is the layout of weights that drivers of cards share: tiles of 32 rows × 256 columns. All 16-byte words
-// of the 32 rows lie side by side, so that a row is a lane and 32 lanes read 512 bytes in one go. A matrix is tiles of
-// rows, each with its tiles of columns in order; rows are padded to 32 and columns to 256 with zeros.
+// Package tile is the layout of weights that drivers of GPUs share: tiles of 32 rows × 256 columns. The 16-byte words
+// of the 32 rows lie interleaved, so that each lane of 32 takes a row and one read of all lanes is 512 contiguous
+// bytes. A matrix is rows of tiles, each with its tiles in the order of columns; it is padded with zeros to 32 rows and
+// 256 columns.
 //
-// What a row of a tile has, by layout, stands in gpu/vulkan/shaders/lib/tile.glsl. Kernels pack rows into tiles, and
-// multiply by them; what they are dispatched with is their driver's business.
+// What a row of a tile holds, by layout, stands in gpu/vulkan/shaders/lib/tile.glsl. Kernels pack rows into tiles and
+// multiply by them; how they are dispatched is their driver's business.
 package tile

@@ -13,7 +13,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// UploadBytes is the size of a row of weights as Pack takes it: the file's, or what Recode makes of it.
+// UploadBytes is the size of a row of cols weights in bytes, as Pack takes it: as in the file, or as Recode converts
+// it.
 func UploadBytes(t quant.Type, cols int) (int, error) {
 	if n := Of(t).Recoded(); n > 0 {
 		return n * kernel.Tiles(cols), nil
@@ -21,9 +22,10 @@ func UploadBytes(t quant.Type, cols int) (int, error) {
 	return t.RowBytes(cols)
 }
 
-// Recode makes of whole rows of a file what Pack takes, in to, which has UploadBytes for each. Formats without kernels
-// of their own become signed bytes with float32 scales, and lows, of 16 values each: 10 or 12 bits a weight. Values
-// stay what they are, bit for bit. It uses all cores: one does some tens of millions of values a second.
+// Recode converts whole rows of a file to the form that Pack takes; to has UploadBytes for each. Types without kernels
+// of their own become signed bytes with a float32 scale, and perhaps a float32 minimum (low), for each 16 values: 10 or
+// 12 bits a weight. Values stay the same, bit for bit. It uses all cores: one converts some tens of millions of values
+// a second.
 func Recode(t quant.Type, cols int, to, file []byte) error {
 	size := Of(t).Recoded() * kernel.Tiles(cols)
 	if size == 0 {
@@ -59,7 +61,7 @@ func Recode(t quant.Type, cols int, to, file []byte) error {
 // recoder recodes rows, one after the other.
 type recoder struct {
 	t            quant.Type
-	size         int // of a row of a tile
+	size         int // bytes of a row of a tile
 	codes        []int8
 	scales, lows []float32
 }
@@ -84,7 +86,7 @@ func (r *recoder) recode(to, file []byte) error {
 	return nil
 }
 
-// tile writes what a tile has of the row that was split.
+// tile writes what one tile holds of the row that was split.
 func (r *recoder) tile(to []byte, tile int) {
 	const runs = kernel.TileCols / quant.SplitRun
 	clear(to)

@@ -12,14 +12,14 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// Fused says whether the kernels for heads of a common shape serve: then rotation and storing may be part of Attend, or
-// are done by Rotate. Else they are Turn's and Append's, and Attend cannot quantise.
+// Fused says whether the kernels for heads of a common shape serve, in which Attend and Rotate rotate and store. Else
+// Turn and Append do that, and Attend cannot quantise.
 func (k *Kernels) Fused(h *kernel.Heads) bool {
 	_, err := k.attend(h)
 	return err == nil || k.bySquares(h)
 }
 
-// Rotate records the rotation of queries, in place, and of keys, and the storing of keys and values.
+// Rotate records a kernel that rotates queries in place, rotates and stores keys, and stores values.
 func (k *Kernels) Rotate(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) error {
 	if !k.Fused(h) {
 		return fmt.Errorf("heads of %d and %d features in %s want Turn and Append", h.Features, h.ValueFeatures(), h.Format())
@@ -39,7 +39,8 @@ func (k *Kernels) Rotate(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) 
 	return nil
 }
 
-// lanes is how many threads share a position: as many as a subgroup has, 16 at most, with whole words of 16 bytes.
+// lanes is how many threads share a position: as many as the smallest subgroup has, 16 at most, so that each has whole
+// words of 16 bytes of a key; 0: no number fits.
 func (k *Kernels) lanes(h *kernel.Heads) uint32 {
 	n := uint32(16)
 	for n > max(8, k.d.Facts.Subgroup.Min) || n > 0 && h.Features%(8*int(n)) != 0 {
@@ -48,7 +49,7 @@ func (k *Kernels) lanes(h *kernel.Heads) uint32 {
 	return n
 }
 
-// attend chooses the constants: as many query heads are joined at once as shared memory has room for.
+// attend chooses the constants of attend.comp: as many query heads at once as shared memory has room for.
 func (k *Kernels) attend(h *kernel.Heads) (shaders.AttendConstants, error) {
 	c := shaders.AttendConstants{Lanes: k.lanes(h), Features: uint32(h.Features), Queries: uint32(h.Query / h.KV),
 		Dims: uint32(h.Dims)}
@@ -72,8 +73,8 @@ func (k *Kernels) attend(h *kernel.Heads) (shaders.AttendConstants, error) {
 		h.Features, shared(1), k.d.Facts.Shared)
 }
 
-// Attend records attention and the joining of its parts. Where Fused says no, X has but query heads, rotated before,
-// keys and values were stored before, with a barrier between, and Y is float32.
+// Attend records attention, and the kernel that joins the partial results of its parts. Where Fused says no, X has
+// query heads alone, rotated before, keys and values were stored before, with a barrier between, and Y is float32.
 func (k *Kernels) Attend(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) error {
 	if !k.Fused(h) {
 		return k.attendAny(r, h, a)
@@ -99,7 +100,7 @@ func (k *Kernels) Attend(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) 
 	return nil
 }
 
-// attendGroups records splits by attend.comp.
+// attendGroups records the parts of attention, by attend.comp.
 func (k *Kernels) attendGroups(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) error {
 	c, err := k.attend(h)
 	if err != nil {
@@ -130,7 +131,7 @@ func (k *Kernels) attendGroups(r *vk.Recording, h *kernel.Heads, a *kernel.Atten
 	return nil
 }
 
-// bit is how shaders are told.
+// bit is a flag as shaders take it.
 func bit(b bool) uint32 {
 	if b {
 		return 1

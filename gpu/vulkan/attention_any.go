@@ -16,7 +16,7 @@ import (
 // Caches implements kernel.Table.
 func (k *Kernels) Caches(f backend.Format) error { return kernel.KnownCache("Vulkan", f) }
 
-// Append records it.
+// Append records a kernel.Append.
 func (k *Kernels) Append(r *vk.Recording, s *kernel.Append) error {
 	h := &s.Heads
 	shader, err := k.kernel(shaders.Append, shaders.AppendConstants{Type: kernel.CacheKind(h.Format())}.List())
@@ -35,7 +35,7 @@ func (k *Kernels) Append(r *vk.Recording, s *kernel.Append) error {
 }
 
 // headsAtOnce is how many query heads share a workgroup, and what it reads of the cache: as many as its memory has room
-// for, as long as there are workgroups for every part of a card. The bits do not depend on it.
+// for, while enough workgroups are left to keep a card busy. The bits do not depend on it.
 func (k *Kernels) headsAtOnce(h *kernel.Heads, groups int) int {
 	const most, enough = 8, 512
 	once := 1
@@ -49,7 +49,7 @@ func (k *Kernels) headsAtOnce(h *kernel.Heads, groups int) int {
 	return once
 }
 
-// attendAny is Attend by the kernels for any shape.
+// attendAny is Attend by the kernels for any shape of heads.
 func (k *Kernels) attendAny(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) error {
 	if a.Alone || a.Quantise {
 		return errors.New("these heads are rotated and stored before, and quantised after attention: see Fused")
@@ -68,7 +68,7 @@ func (k *Kernels) attendAny(r *vk.Recording, h *kernel.Heads, a *kernel.Attentio
 	return k.mergeAny(r, h, a)
 }
 
-// mergeAny records the joining of splits, to float32.
+// mergeAny records the kernel that joins the parts, to float32.
 func (k *Kernels) mergeAny(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) error {
 	merge, err := k.kernel(shaders.MergeAny, nil)
 	if err != nil {
@@ -81,7 +81,7 @@ func (k *Kernels) mergeAny(r *vk.Recording, h *kernel.Heads, a *kernel.Attention
 	return nil
 }
 
-// attendSplits records the splits of each row by itself.
+// attendSplits records the parts of each row by itself, by attend_any.comp.
 func (k *Kernels) attendSplits(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) error {
 	once := k.headsAtOnce(h, h.Query*kernel.MostSplits(a.Depth)*a.N)
 	c := shaders.AttendAnyConstants{Type: kernel.CacheKind(h.Format()), Keys: uint32(h.Features),
@@ -101,7 +101,7 @@ func (k *Kernels) attendSplits(r *vk.Recording, h *kernel.Heads, a *kernel.Atten
 // tiledPairs is how many pairs of a row and a query head a workgroup of attend_rows.comp has.
 const tiledPairs = 64
 
-// tiles says whether heads have a shape that attend_rows.comp can take, and lie so.
+// tiles says whether attend_rows.comp can take heads of a shape, and rows where they lie.
 func (k *Kernels) tiles(h *kernel.Heads, a *kernel.Attention) bool {
 	f := &k.d.Facts
 	return a.X%16 == 0 && a.XStride%4 == 0 && tiledPairs%(h.Query/h.KV) == 0 && h.Features%backend.KVScaled == 0 &&
@@ -109,7 +109,7 @@ func (k *Kernels) tiles(h *kernel.Heads, a *kernel.Attention) bool {
 		64*h.ValueFeatures())) <= f.Shared
 }
 
-// attendTogether records the splits of many rows at a time, with the bits of attendSplits.
+// attendTogether records the parts of many rows at a time, by attend_rows.comp, with the bits of attendSplits.
 func (k *Kernels) attendTogether(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) error {
 	c := shaders.AttendRowsConstants{Type: kernel.CacheKind(h.Format()), Keys: uint32(h.Features),
 		Values:  uint32(h.ValueFeatures()),

@@ -24,17 +24,17 @@ import (
 	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
-// Attention of many rows has kernels with the same bits: those that take a row at a time, and attend_rows.comp, which
-// takes tiles. Which is sooner is a device's business, so it is measured there, once for each shape of heads, and kept
-// beside the compiled kernels.
+// Attention of many rows has two kernels with the same bits: attend_any.comp, which takes a row at a time, and
+// attend_rows.comp, which takes tiles of rows. Which is faster depends on the device. So it is measured there, once for
+// each shape of heads, and kept in a file beside the compiled kernels.
 
-// choices is what the file says.
+// choices is the content of the file.
 type choices struct {
-	Kernels string          // a sum of those that were measured: of others it says nothing
-	Tiled   map[string]bool // by shape: tiles are sooner
+	Kernels string          // hash of the kernels that were measured: the file says nothing of others
+	Tiled   map[string]bool // by shape: whether tiles are faster
 }
 
-// attendSum tells the kernels of attention from those of another version.
+// attendSum is a hash of the kernels that are measured: it tells versions apart.
 func attendSum() string {
 	sum := sha256.New()
 	for _, m := range []shaders.Module{shaders.AttendRows, shaders.AttendAny} {
@@ -56,7 +56,7 @@ func (k *Kernels) loadChoices() {
 	}
 }
 
-// saveChoices writes down what is known, if there is a place for it: nobody loses more than time.
+// saveChoices writes the file, if there is a folder for it. An error only costs the time to measure again.
 func (k *Kernels) saveChoices() {
 	if k.choices == "" {
 		return
@@ -79,7 +79,7 @@ func (k *Kernels) knownTiled() map[string]bool {
 	return maps.Clone(k.tiled)
 }
 
-// takesTiles says whether tiles compute the attention of some rows.
+// takesTiles says whether attend_rows.comp computes the attention of some rows.
 func (k *Kernels) takesTiles(h *kernel.Heads, a *kernel.Attention) bool {
 	if a.Alone || a.N <= kernel.FewColumns || !k.tiles(h, a) {
 		return false
@@ -92,8 +92,7 @@ func (k *Kernels) takesTiles(h *kernel.Heads, a *kernel.Attention) bool {
 	return k.tiled[h.String()]
 }
 
-// Tune implements driver.Kernels: it measures those of some shapes that were not measured before. What cannot be
-// measured, for want of memory, say, goes on row by row.
+// Tune implements driver.Kernels. A shape that cannot be measured, for want of memory, say, goes on row by row.
 func (k *Kernels) Tune(shapes []kernel.Heads, on driver.Bench) {
 	known := k.knownTiled()
 	before := len(known)
@@ -112,22 +111,22 @@ func (k *Kernels) Tune(shapes []kernel.Heads, on driver.Bench) {
 	}
 }
 
-// hasWays says whether tiles have the bits of what computes heads otherwise.
+// hasWays says whether both kernels can compute attention of a shape, with the same bits.
 func (k *Kernels) hasWays(h *kernel.Heads) bool {
 	return k.tiles(h, &kernel.Attention{}) && !k.Fused(h)
 }
 
-// choiceDepth is where rows stand that are measured: not at the begin of a text, where there is little to see.
+// choiceDepth is the position of the first row that is measured: at the begin of a text rows have little to attend to.
 const choiceDepth = 512
 
-// Passes of a measurement, and how long they go on at least: a card that idled has a fifth of its clock.
+// The least passes of a measurement, and the least time: a card that idled has a fifth of its clock.
 const (
 	choicePasses = 10
 	choiceWarm   = 30 * time.Millisecond
 )
 
-// tilesAreSooner measures both ways, in turns, with the same numbers, and compares what they compute: a device on which
-// that differs by a bit goes by rows. It is not ok where the device has no clock.
+// tilesAreSooner runs both kernels in turns, on the same numbers. tiled says that tiles are faster, and that the
+// results have the same bits. ok is false if the device has no clock.
 func (k *Kernels) tilesAreSooner(h *kernel.Heads, on driver.Bench) (tiled, ok bool, err error) {
 	defer on.Free()
 	a, results, err := someAttention(h, on)
@@ -162,7 +161,8 @@ func (k *Kernels) tilesAreSooner(h *kernel.Heads, on driver.Bench) (tiled, ok bo
 	return took[1] < took[0] && bytes.Equal(results[0].Bytes, results[1].Bytes), true, nil
 }
 
-// someAttention is attention of random numbers, for as many rows as attend at once, and memory for its results.
+// someAttention is attention of random numbers, for as many rows as one launch has at most, and memory for the results
+// of both kernels.
 func someAttention(h *kernel.Heads, on driver.Bench) (*kernel.Attention, [2]*driver.Buffer, error) {
 	const n, blocks = plan.AttentionRows, (choiceDepth + plan.AttentionRows) / 64
 	width, out := h.Query*h.Features, h.Query*h.ValueFeatures()
@@ -208,7 +208,7 @@ func someAttention(h *kernel.Heads, on driver.Bench) (*kernel.Attention, [2]*dri
 		Tables: b[5].Address, XStride: width, YStride: out, N: n, Scale: 1, Depth: choiceDepth + n - 1}, to, err
 }
 
-// words is mapped memory as other numbers.
+// words is n values of a type, at an offset in bytes of a mapped buffer.
 func words[T any](b *driver.Buffer, at, n int) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(&b.Bytes[at])), n)
 }

@@ -12,20 +12,21 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// attendsBySquares says whether a device can: with matrices of halves, and lanes that share what one of them has.
+// attendsBySquares says whether a device can compute attention by cooperative matrices of half precision, 16 × 16 each
+// (squares). Its subgroups must have ballots, too.
 func attendsBySquares(f *vk.Facts) bool {
 	return hasHalves(f) && f.Subgroup.Operations&vk.SubgroupBallot != 0
 }
 
-// bySquares says whether attention of some heads goes by squares: attend_matrix.comp. It depends on nothing but their
-// shape, since the bits do.
+// bySquares says whether attention of some heads is computed by squares, in attend_matrix.comp. It must depend on their
+// shape alone, since the bits do.
 func (k *Kernels) bySquares(h *kernel.Heads) bool {
 	_, err := k.attendMatrix(h, 1)
 	return k.attendSquares && err == nil
 }
 
-// attendMatrix chooses the constants for so many rows: as many squares of pairs as there are, and as shared memory has
-// room for.
+// attendMatrix chooses the constants of attend_matrix.comp for a number of rows. A workgroup has as many squares of
+// pairs of a row and a query head as there are, and as shared memory has room for.
 func (k *Kernels) attendMatrix(h *kernel.Heads, rows int) (shaders.AttendMatrixConstants, error) {
 	c := shaders.AttendMatrixConstants{Features: uint32(h.Features), Queries: uint32(h.Query / max(h.KV, 1)),
 		Dims: uint32(h.Dims), Interleaved: bit(h.Interleaved)}
@@ -50,8 +51,8 @@ func (k *Kernels) attendMatrix(h *kernel.Heads, rows int) (shaders.AttendMatrixC
 	return c, nil
 }
 
-// squaresOfPairs sets how many there are, and for as many threads: with half of them each would have twice as much in
-// registers, and not all of it has room there.
+// squaresOfPairs sets how many squares of pairs a workgroup has, and its threads: with half of these each would hold
+// twice as much, which does not fit in registers.
 func squaresOfPairs(c shaders.AttendMatrixConstants, tiles uint32) shaders.AttendMatrixConstants {
 	c.Tiles, c.Threads = tiles, 128
 	if tiles > 1 && c.Features%32 == 0 {
@@ -60,10 +61,10 @@ func squaresOfPairs(c shaders.AttendMatrixConstants, tiles uint32) shaders.Atten
 	return c
 }
 
-// emulates says whether squares of attention are for tests, without cooperative matrices.
+// emulates says whether squares are computed without cooperative matrices, as tests do.
 func (k *Kernels) emulates() bool { return !k.squares || k.emulate }
 
-// attendShared is the shared memory that attend_matrix.comp takes, with norms.
+// attendShared is the bytes of shared memory that attend_matrix.comp takes, with norms.
 func (k *Kernels) attendShared(c *shaders.AttendMatrixConstants) uint32 {
 	pairs, line := 16*c.Tiles, 2*(c.Features+8)
 	own := 4*c.Features + 64*(c.Queries+1) + 4
@@ -73,7 +74,7 @@ func (k *Kernels) attendShared(c *shaders.AttendMatrixConstants) uint32 {
 	return 64*line + 4*64*(pairs+8) + 8*18*pairs + 4*c.Threads + 16*pairs + 8*max(pairs/max(c.Queries, 1), 1) + own
 }
 
-// attendBySquares records splits by squares.
+// attendBySquares records the parts of attention, by squares.
 func (k *Kernels) attendBySquares(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) error {
 	rows := a.N
 	if a.Alone {

@@ -15,8 +15,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
-// cachePath is the file for a device's compiled kernels. What makes them useless changes its name: another driver or
-// card. Kernels are found in it by their code, so other shaders only add to it.
+// cachePath is the file of a device's compiled kernels. Another driver or card, for which they are useless, has another
+// file. The driver finds kernels in it by their code, so changed shaders only add to it.
 func cachePath(dir string, f *vk.Facts) string {
 	return filepath.Join(dir, fmt.Sprintf("vulkan-%x-%x.cache", f.CacheUUID, f.DriverUUID[:8]))
 }
@@ -28,7 +28,7 @@ func OpenCache(d *vk.Device, dir string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// Drivers check little of what they are given: the sum keeps a torn file from them.
+	// Drivers check little of the data: the hash at its end keeps a torn file from them.
 	if n := len(data) - sha256.Size; n < 0 || sha256.Sum256(data[:n]) != [sha256.Size]byte(data[n:]) {
 		data = nil
 	} else {
@@ -37,7 +37,7 @@ func OpenCache(d *vk.Device, dir string) error {
 	return d.UseCache(data)
 }
 
-// SaveCache writes what has been compiled, if that is more than the file holds. Other processes may do the same.
+// SaveCache writes what has been compiled, unless the file holds it already. Other processes may write it, too.
 func SaveCache(d *vk.Device, dir string) error {
 	data, err := d.CacheData()
 	if err != nil {

@@ -24,8 +24,8 @@ func Open(number int, o Options) (backend.Device, error) {
 	}, o)
 }
 
-// OpenBest opens the device that is likely to be fastest: a card before what is built in. A Vulkan device that is a CPU
-// is none.
+// OpenBest opens the device that is likely to be fastest: a discrete card before an integrated one. A device that is a
+// CPU is never taken.
 func OpenBest(o Options) (backend.Device, error) {
 	return openPicked(func(all []*vk.Physical) (*vk.Physical, error) {
 		var best *vk.Physical
@@ -44,7 +44,7 @@ func OpenBest(o Options) (backend.Device, error) {
 // pick chooses one of the loader's devices.
 type pick func([]*vk.Physical) (*vk.Physical, error)
 
-// openPicked opens what is picked, and again when it was lost.
+// openPicked opens the device that p picks. If that is lost, exec opens it again.
 func openPicked(p pick, o Options) (backend.Device, error) {
 	d, err := exec.New(func() (driver.Device, error) { return openDevice(p, &o) })
 	if err != nil {
@@ -53,7 +53,7 @@ func openPicked(p pick, o Options) (backend.Device, error) {
 	return d, nil
 }
 
-// rank orders devices; 0: it is not used unless somebody names it.
+// rank orders devices; 0: the device is used only if somebody names it.
 func rank(p *vk.Physical) int {
 	if p.Missing() != nil {
 		return 0
@@ -72,7 +72,7 @@ func names(all []*vk.Physical) string {
 	return strings.Join(list, ", ")
 }
 
-// List describes all devices, in the order of their numbers, as they are without some capabilities.
+// List describes all devices, in the order of their numbers, as if they lacked the capabilities named.
 func List(without ...string) ([]Found, error) {
 	lib, err := vk.OpenWith(vk.Options{Without: without})
 	if err != nil {

@@ -21,7 +21,7 @@ type device struct {
 	waits []vk.Point
 }
 
-// openDevice opens what is picked.
+// openDevice opens the device that p picks, with the kernels that were compiled before.
 func openDevice(p pick, o *Options) (driver.Device, error) {
 	lib, err := vk.OpenWith(o.library())
 	if err != nil {
@@ -33,7 +33,7 @@ func openDevice(p pick, o *Options) (driver.Device, error) {
 	}
 	cache := o.Cache
 	if cache != "" && OpenCache(d, cache) != nil {
-		cache = "" // it only saves time: a folder that cannot be read is none
+		cache = "" // the cache only saves time, so an unreadable folder is no error
 	}
 	x := newDevice(lib, d, NewKernels(d))
 	x.kernels.Halves, x.cache = o.FastPrefill, cache
@@ -44,7 +44,7 @@ func openDevice(p pick, o *Options) (driver.Device, error) {
 	return x, nil
 }
 
-// library is how Vulkan is opened.
+// library is the options of the Vulkan library.
 func (o *Options) library() vk.Options { return vk.Options{Trial: o.Trial, Without: o.Without} }
 
 func openPhysical(lib *vk.Library, p pick) (*vk.Device, error) {
@@ -59,7 +59,7 @@ func openPhysical(lib *vk.Library, p pick) (*vk.Device, error) {
 	return found.Open()
 }
 
-// newDevice takes over an opened device, its library and its kernels.
+// newDevice makes a device of an opened one, its library and its kernels, and closes them with it.
 func newDevice(lib *vk.Library, d *vk.Device, k *Kernels) *device {
 	f := &d.Facts
 	x := &device{Device: d, lib: lib, kernels: k, facts: driver.Facts{API: "Vulkan", Name: f.Name,
@@ -68,8 +68,8 @@ func newDevice(lib *vk.Library, d *vk.Device, k *Kernels) *device {
 	return x
 }
 
-// free is what was free of the device's own memory when it was opened, as the driver saw it: other programs have the
-// rest.
+// free is how many bytes of the device's own memory were free when it was opened, as the driver says: other programs
+// have the rest.
 func free(f *vk.Facts) (most uint64) {
 	for _, h := range f.Heaps {
 		if h.Local && h.Budget > h.Used {
@@ -83,7 +83,7 @@ func (d *device) Facts() *driver.Facts { return &d.facts }
 
 func (d *device) Kernels() driver.Kernels { return d.kernels }
 
-// places are Vulkan's kinds of memory.
+// places are package vk's kinds of memory.
 var places = [...]vk.Place{driver.Local: vk.Local, driver.Stepwise: vk.Stepwise, driver.Staging: vk.Staging}
 
 func (d *device) Allocate(m driver.Memory, size uint64) (*driver.Buffer, error) {
@@ -101,7 +101,7 @@ func buffer(b *vk.Buffer, err error) (*driver.Buffer, error) {
 	return &driver.Buffer{Address: b.Address, Size: b.Size, Bytes: b.Bytes, Own: b}, nil
 }
 
-// of is Vulkan's buffer.
+// of is the vk.Buffer of a buffer.
 func of(b *driver.Buffer) *vk.Buffer { return b.Own.(*vk.Buffer) }
 
 func (d *device) Free(all ...*driver.Buffer) {
@@ -148,10 +148,10 @@ func (d *device) Timeline() (driver.Timeline, error) {
 	return line, nil
 }
 
-// Close closes the device and its library; keep has the compiled kernels kept for the next time.
+// Close closes the device and its library; with keep, the compiled kernels are saved for the next time.
 func (d *device) Close(keep bool) error {
 	if keep && d.cache != "" {
-		_ = SaveCache(d.Device, d.cache) // as OpenCache: nobody loses more than time
+		_ = SaveCache(d.Device, d.cache) // as OpenCache: an error costs only time
 	}
 	d.kernels.Close()
 	return errors.Join(d.Device.Close(), d.lib.Close())

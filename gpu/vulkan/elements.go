@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// Each records it.
+// Each records a kernel.Each.
 func (k *Kernels) Each(r *vk.Recording, e *kernel.Each) error {
 	if e.Formula > kernel.Gate || e.Formula >= kernel.Activate && (e.Act == 0 || e.Act > ir.Clamped) ||
 		e.Formula == kernel.Activate && e.Act == ir.Clamped {
@@ -34,7 +34,7 @@ func (k *Kernels) Each(r *vk.Recording, e *kernel.Each) error {
 	return nil
 }
 
-// GroupNorm records it.
+// GroupNorm records a kernel.GroupNorm.
 func (k *Kernels) GroupNorm(r *vk.Recording, n *kernel.GroupNorm) error {
 	if n.Group < 1 || n.Width%n.Group != 0 {
 		return fmt.Errorf("a norm of %d features by groups of %d", n.Width, n.Group)
@@ -63,7 +63,7 @@ func (k *Kernels) GroupNorm(r *vk.Recording, n *kernel.GroupNorm) error {
 	return nil
 }
 
-// Turn records it.
+// Turn records a kernel.Turn.
 func (k *Kernels) Turn(r *vk.Recording, t *kernel.Turn) error {
 	if t.Dims > t.Features || t.Dims%2 != 0 {
 		return fmt.Errorf("%d of %d features rotate", t.Dims, t.Features)
@@ -82,7 +82,7 @@ func (k *Kernels) Turn(r *vk.Recording, t *kernel.Turn) error {
 	return nil
 }
 
-// Around records it. Y is not X.
+// Around records a kernel.Around. Y is not X.
 func (k *Kernels) Around(r *vk.Recording, a *kernel.Around) error {
 	if a.Size < 1 || a.Size%2 == 0 {
 		return fmt.Errorf("%d × %d rows have none in their middle", a.Size, a.Size)

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// Route records it.
+// Route records a kernel.Route.
 func (k *Kernels) Route(r *vk.Recording, t *kernel.Route) error {
 	a := t.Args
 	if a.Used < 1 || a.Used > t.Experts || uint32(8*(t.Experts+a.Used+a.Groups)+1280) > k.d.Facts.Shared {
@@ -37,7 +37,7 @@ func (k *Kernels) Route(r *vk.Recording, t *kernel.Route) error {
 	return nil
 }
 
-// Chosen records it.
+// Chosen records a kernel.Chosen.
 func (k *Kernels) Chosen(r *vk.Recording, t *kernel.Chosen) error {
 	shader, err := k.kernel(shaders.Chosen, shaders.ChosenConstants{Used: uint32(t.Used)}.List())
 	if err != nil {
@@ -49,10 +49,10 @@ func (k *Kernels) Chosen(r *vk.Recording, t *kernel.Chosen) error {
 	return nil
 }
 
-// Plays implements kernel.Table: a card has kernels alone.
+// Plays implements kernel.Table: a GPU has no reference loops.
 func (k *Kernels) Plays(ir.Op) bool { return false }
 
-// Gathers is the size of the entries that a matrix is multiplied by fastest: MaxColumns or GroupedColumns.
+// Gathers implements kernel.Table: GroupedColumns if a mat-mat kernel takes the matrix, else MaxColumns.
 func (k *Kernels) Gathers(w *kernel.Matrix, biased bool) int {
 	v := kernel.MatVec{W: w, Columns: kernel.GroupedColumns, Experts: &kernel.Choice{Grouped: kernel.GroupedColumns}}
 	if biased {
@@ -67,7 +67,7 @@ func (k *Kernels) Gathers(w *kernel.Matrix, biased bool) int {
 	return kernel.GroupedColumns
 }
 
-// Group records it.
+// Group records a kernel.Group.
 func (k *Kernels) Group(r *vk.Recording, g *kernel.Group) error {
 	c := shaders.GroupConstants{Experts: uint32(g.Experts), Size: uint32(g.Size)}
 	shader, err := k.kernel(shaders.Group, c.List())
@@ -80,7 +80,7 @@ func (k *Kernels) Group(r *vk.Recording, g *kernel.Group) error {
 	return nil
 }
 
-// Combine records it.
+// Combine records a kernel.Combine.
 func (k *Kernels) Combine(r *vk.Recording, c *kernel.Combine) error {
 	shader, err := k.kernel(shaders.Combine, shaders.CombineConstants{Used: uint32(c.Used)}.List())
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 )
 
-// Finite records it.
+// Finite records a kernel.Finite.
 func (k *Kernels) Finite(r *vk.Recording, f *kernel.Finite) error {
 	shader, err := k.kernel(shaders.Finite, nil)
 	if err != nil {

@@ -11,18 +11,18 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// format is what a type of weights is computed with.
+// format is the kernels for a type of weights.
 type format struct {
 	dot, plain   shaders.Module // mat-vec with the device's dot products, and without
 	pack, lookup shaders.Module
-	heads        shaders.Module // products by heads
+	heads        shaders.Module // for kernel.HeadLinear
 	float        bool           // activations are float32, not quantised
-	split        int            // bytes of a row of a tile, if they are recoded; 0: the file's are packed
+	split        int            // bytes of a row of a tile as Recode writes it; 0: rows are packed as the file has them
 }
 
 var formats = allFormats()
 
-// modules are the kernels of a layout.
+// modules are the kernels of each layout.
 var modules = [tile.Layouts]format{
 	tile.Q4_0: {dot: shaders.MatvecQ4_0, plain: shaders.MatvecQ4_0Plain, pack: shaders.RepackQ4_0,
 		lookup: shaders.EmbedQ4_0, heads: shaders.HeadLinearQ4_0},
@@ -56,7 +56,7 @@ func allFormats() map[quant.Type]format {
 	return all
 }
 
-// Supported says whether weights of a type can be computed with.
+// Supported says whether there are kernels for a type of weights.
 func Supported(t quant.Type) bool { return tile.Of(t) != tile.None }
 
 // NewMatrix describes a matrix.

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 )
 
-// HeadCopy records it.
+// HeadCopy records a kernel.HeadCopy.
 func (k *Kernels) HeadCopy(r *vk.Recording, c *kernel.HeadCopy) error {
 	shader, err := k.kernel(shaders.HeadCopy, nil)
 	if err != nil {
@@ -21,7 +21,7 @@ func (k *Kernels) HeadCopy(r *vk.Recording, c *kernel.HeadCopy) error {
 	return nil
 }
 
-// HeadLinear records it. A row has the same bits among any others.
+// HeadLinear records a kernel.HeadLinear. A row's bits do not depend on other rows.
 func (k *Kernels) HeadLinear(r *vk.Recording, h *kernel.HeadLinear) error {
 	c := shaders.HeadLinearConstants{Threads: uint32(32 * min(8, (h.W.Cols+31)/32)),
 		Columns: uint32(min(h.Rows, kernel.MaxColumns))}

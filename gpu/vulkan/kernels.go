@@ -14,26 +14,26 @@ import (
 // each into a recording of its own.
 type Kernels struct {
 	d       *vk.Device
-	Plain   bool // do without the device's dot products; for tests, the bits are the same
-	CoopMat bool // multiply many columns by cooperative matrices; the bits are the same
+	Plain   bool // do without the device's integer dot products; for tests, the bits are the same
+	CoopMat bool // many columns are multiplied by cooperative matrices; the bits are the same
 
-	Halves bool // models of blocks multiply prompts in half precision, too: see apart; said before they are compiled
+	Halves bool // block-quantised models multiply prompts in half precision, too; set before Compile
 
-	squares  bool   // cooperative matrices of half precision are there, beside those of whole numbers
-	rows     int    // of a prompt that a workgroup of attend.comp takes, one after another
-	layout   uint32 // of squares in their lanes, as matmul.comp wants to know it
-	together bool   // attend_rows.comp takes many rows wherever it can, for tests; the bits are the same
-	emulate  bool   // squares of half precision without cooperative matrices, for tests
+	squares  bool   // there are cooperative matrices of half precision
+	rows     int    // rows of a prompt that a workgroup of attend.comp takes, one after another
+	layout   uint32 // which lane holds which element of a cooperative matrix, see findLayout
+	together bool   // for tests: attend_rows.comp takes many rows wherever it can; the bits are the same
+	emulate  bool   // for tests: products in half precision without cooperative matrices
 
-	attendSquares bool // caches of halves are attended to by products of squares
+	attendSquares bool // attention over f16 caches is computed by cooperative matrices
 
 	mu       sync.Mutex
 	compiled map[variant]*compiled
-	tiled    map[string]bool // by shape of heads: it was measured whether attend_rows.comp is sooner
+	tiled    map[string]bool // by shape of heads that was measured: whether attend_rows.comp is faster
 	choices  string          // file that keeps what was measured; empty: none
 }
 
-// compiled is a kernel once somebody has compiled it; others wait for that.
+// compiled is a kernel that the first caller compiles, while others wait.
 type compiled struct {
 	once   sync.Once
 	kernel *vk.Kernel
@@ -46,7 +46,7 @@ type variant struct {
 	constants [12]uint32
 }
 
-// NewKernels prepares kernels for a device, which nobody uses yet.
+// NewKernels prepares kernels for a device that nothing uses yet.
 func NewKernels(d *vk.Device) *Kernels {
 	k := &Kernels{d: d, Plain: !d.Facts.Has.Dot4, CoopMat: hasMatrix(&d.Facts), squares: hasHalves(&d.Facts),
 		attendSquares: attendsBySquares(&d.Facts), compiled: map[variant]*compiled{}, rows: 8, tiled: map[string]bool{}}
@@ -83,7 +83,7 @@ func (k *Kernels) kernel(m shaders.Module, constants []uint32) (*vk.Kernel, erro
 	return c.kernel, c.err
 }
 
-// forget has a kernel compiled again that could not be: there may be memory for it by then.
+// forget drops a kernel that could not be compiled, so that it is tried again: there may be memory for it by then.
 func (k *Kernels) forget(v variant, c *compiled) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

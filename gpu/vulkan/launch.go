@@ -42,7 +42,7 @@ func (k *Kernels) Launch(to driver.Recording, l kernel.Launch) error {
 	return k.launchRest(r, l)
 }
 
-// launchRest is Launch of what few models have, and of measurements.
+// launchRest is Launch for kernels that few models have, and for those of measurements.
 func (k *Kernels) launchRest(r *vk.Recording, l kernel.Launch) error {
 	switch l := l.(type) {
 	case *kernel.Route:

@@ -13,14 +13,16 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// mul is the mat-mat kernels of a format, whose bits are those of its mat-vec, and the shared memory that they take.
+// mul is the mat-mat kernels of a format, with integer dot products, without, and by cooperative matrices, and what
+// decides their shared memory. Their bits are those of its mat-vec.
 type mul struct {
 	dot, plain, matrix shaders.Module
-	left               int // words of 16 bytes of a row of weights in a stage
-	scales, sums       int // numbers for each block of weights, and of activations
+	left               int // 16-byte words of a row of weights that are in shared memory at a time
+	scales, sums       int // numbers for each block of weights (scales), and of activations (sums)
 }
 
-// muls has what can be multiplied by whole numbers. Of formats without kernels of their own see formats.
+// muls are the formats with mat-mat kernels in integers, by their mat-vec module. Types without a layout of their own
+// have Split's.
 var muls = map[shaders.Module]mul{
 	shaders.MatvecQ4_0:     {shaders.MatmulQ4_0, shaders.MatmulQ4_0Plain, shaders.MatmulQ4_0Matrix, 5, 1, 1},
 	shaders.MatvecQ8_0:     {shaders.MatmulQ8_0, shaders.MatmulQ8_0Plain, shaders.MatmulQ8_0Matrix, 5, 1, 1},
@@ -30,13 +32,13 @@ var muls = map[shaders.Module]mul{
 	shaders.MatvecSplitLow: {shaders.MatmulSplitLow, shaders.MatmulSplitLowPlain, shaders.MatmulSplitLowMatrix, 7, 4, 3},
 }
 
-// hasMatrix says whether subgroups have the products that matmul.comp is written for.
+// hasMatrix says whether subgroups have the cooperative matrices of integers that matmul.comp uses.
 func hasMatrix(f *vk.Facts) bool { return multiplies(f, 32, vk.Int8, vk.Int32) }
 
-// hasHalves says the same of matmul_f16.comp.
+// hasHalves says whether subgroups have those of half precision that matmul_f16.comp uses.
 func hasHalves(f *vk.Facts) bool { return f.Has.Float16 && multiplies(f, 16, vk.Float16, vk.Float32) }
 
-// multiplies says whether subgroups of 32 lanes multiply matrices of 16 rows and columns and so many between them.
+// multiplies says whether subgroups of 32 lanes multiply cooperative matrices of 16 × k and k × 16.
 func multiplies(f *vk.Facts, k uint32, from, to vk.Number) bool {
 	return f.Has.Matrix && f.Has.MemoryModel && f.Subgroup.Min == 32 && f.Subgroup.Max == 32 &&
 		slices.ContainsFunc(f.Matrices, func(s vk.MatrixShape) bool {
@@ -44,7 +46,7 @@ func multiplies(f *vk.Facts, k uint32, from, to vk.Number) bool {
 		})
 }
 
-// shared is the bytes of shared memory, for so many teams side by side.
+// shared is the bytes of shared memory of a workgroup that takes 32·wide columns.
 func (f *mul) shared(wide int, glue kernel.Glue) uint32 {
 	const tall, right = 128, 5
 	columns, out := 32*wide, 256
@@ -55,7 +57,8 @@ func (f *mul) shared(wide int, glue kernel.Glue) uint32 {
 	return uint32(stage + 4*(2*wide*out+columns))
 }
 
-// mulOf finds how many columns are multiplied at once, in 32; 0: it is a mat-vec.
+// mulOf finds the mat-mat kernels for a MatVec, and how many columns a workgroup takes, in units of 32; 0: mat-vec
+// takes it.
 func (k *Kernels) mulOf(m *kernel.MatVec) (f mul, wide int) {
 	f, ok := muls[formats[m.W.Type].dot]
 	if !ok || m.Columns <= kernel.FewColumns || m.Gain != 0 || m.W.Pair && m.Bias != 0 ||
@@ -74,7 +77,7 @@ func (k *Kernels) mulOf(m *kernel.MatVec) (f mul, wide int) {
 	return f, wide
 }
 
-// manyWorkgroups is how many of them leave little of a card idle: fewer are made smaller.
+// manyWorkgroups is how many workgroups keep nearly all of a card busy: where there are fewer, they are made smaller.
 const manyWorkgroups = 100
 
 // matMul records a MatVec by matmul.comp.
@@ -106,8 +109,8 @@ func (k *Kernels) matMul(r *vk.Recording, m *kernel.MatVec, f mul, wide int) err
 	return nil
 }
 
-// half is the mat-mat kernels of a format that round to half precision: by cooperative matrices, and for tests without.
-// Q4_0 and Q8_0 have none: whole numbers are as fast.
+// half is the mat-mat kernels of a format that round to half precision: by cooperative matrices, and, for tests,
+// without. Q4_0 and Q8_0 have none: products in integers are as fast.
 type half struct{ matrix, emulated shaders.Module }
 
 var halves = map[shaders.Module]half{
@@ -125,7 +128,7 @@ func (k *Kernels) Rounded(t quant.Type) bool {
 	return ok
 }
 
-// rounds says whether there are kernels that round to half precision.
+// rounds says whether the device can use the kernels that round to half precision.
 func (k *Kernels) rounds() bool { return k.CoopMat && k.squares || k.emulate }
 
 // Apart implements kernel.Table.
@@ -133,8 +136,8 @@ func (k *Kernels) Apart(p *ir.Bound) bool {
 	return k.rounds() && tile.Apart(p, k.Rounded, k.Halves)
 }
 
-// halfMul is the mat-mat kernel that rounds weights and activations to half precision, and how many columns it takes
-// at once, in 64; 0: it is not wanted, or there is none.
+// halfMul is the mat-mat kernel that rounds weights and activations to half precision, and how many columns a workgroup
+// takes, in units of 64; 0: it is not asked for, or there is none.
 func (k *Kernels) halfMul(m *kernel.MatVec) (module shaders.Module, wide int) {
 	f, ok := halves[formats[m.W.Type].dot]
 	if !ok || m.Halves == 0 || !k.rounds() || m.Gain != 0 || m.Experts != nil || m.W.Pair && m.Bias != 0 {
@@ -158,7 +161,7 @@ func (k *Kernels) halfMul(m *kernel.MatVec) (module shaders.Module, wide int) {
 	return module, wide
 }
 
-// matMulHalves records a MatVec by matmul_f16.comp, behind the rounding of its activations.
+// matMulHalves records a MatVec by matmul_f16.comp, after a kernel that rounds its activations.
 func (k *Kernels) matMulHalves(r *vk.Recording, m *kernel.MatVec, module shaders.Module, wide int) error {
 	rounding := shaders.Halve
 	if m.W.Float {
@@ -184,7 +187,7 @@ func (k *Kernels) matMulHalves(r *vk.Recording, m *kernel.MatVec, module shaders
 	return nil
 }
 
-// floatMul is the mat-mat kernel for weights of floats whose bits are those of mat-vec.
+// floatMul is the mat-mat kernel for float types that has the bits of mat-vec.
 func (k *Kernels) floatMul(m *kernel.MatVec) (shaders.Module, bool) {
 	module, ok := map[quant.Type]shaders.Module{quant.F16: shaders.MatmulFloatF16, quant.BF16: shaders.MatmulFloatBf16,
 		quant.F32: shaders.MatmulFloatF32}[m.W.Type]

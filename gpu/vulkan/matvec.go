@@ -12,13 +12,13 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// Fits says whether the device has the shared memory for it. The norm needs most: see Norm for one on its own.
+// Fits implements kernel.Table. A norm needs most shared memory: the kernel Norm does it apart.
 func (k *Kernels) Fits(m *kernel.MatVec) bool {
 	n := k.threads(m)
 	return n > 0 && sharedBy(m, n) <= k.d.Facts.Shared
 }
 
-// threads is one slot of 32 for each segment, within the device's limits. It is no part of the bits.
+// threads is 32 for each segment of a row, within the device's limits. The bits do not depend on it.
 func (k *Kernels) threads(m *kernel.MatVec) uint32 {
 	summed := uint32(m.Summed())
 	slots := min(uint32((m.W.KTiles()+m.W.Segment-1)/m.W.Segment), k.d.Facts.Invocations/32/summed)
@@ -28,7 +28,7 @@ func (k *Kernels) threads(m *kernel.MatVec) uint32 {
 	return 32 * slots * summed
 }
 
-// sharedBy is the bytes of shared memory, as matvec.comp says.
+// sharedBy is the bytes of shared memory that matvec.comp takes with a number of threads.
 func sharedBy(m *kernel.MatVec, threads uint32) uint32 {
 	n := threads*uint32(m.RowTilesAtOnce())*uint32(m.ColumnsAtOnce())*4 + 64
 	if m.Gain != 0 {
@@ -37,7 +37,7 @@ func sharedBy(m *kernel.MatVec, threads uint32) uint32 {
 	return n
 }
 
-// prologue is the bytes that activations take in shared memory, with the sums of their blocks.
+// prologue is the bytes that activations, and the sums of their blocks, take in shared memory.
 func prologue(m *kernel.MatVec) uint32 {
 	columns, k := uint32(m.ColumnsAtOnce()*m.Summed()), uint32(m.W.KTiles()*kernel.TileCols)
 	if m.W.Float {
@@ -114,7 +114,7 @@ func (k *Kernels) MatVec(r *vk.Recording, m *kernel.MatVec) error {
 	return nil
 }
 
-// Pack records the packing of rows into a matrix.
+// Pack records a kernel.Pack.
 func (k *Kernels) Pack(r *vk.Recording, x *kernel.Pack) error {
 	m := x.W
 	rowBytes, err := tile.UploadBytes(m.Type, m.Cols)
@@ -136,7 +136,7 @@ func (k *Kernels) Pack(r *vk.Recording, x *kernel.Pack) error {
 	return nil
 }
 
-// Embed records the look-up of rows.
+// Embed records a kernel.Embed.
 func (k *Kernels) Embed(r *vk.Recording, e *kernel.Embed) error {
 	lookup, err := k.kernel(formats[e.W.Type].lookup, nil)
 	if err != nil {
@@ -148,7 +148,7 @@ func (k *Kernels) Embed(r *vk.Recording, e *kernel.Embed) error {
 	return nil
 }
 
-// Norm records a norm.
+// Norm records a kernel.Norm.
 func (k *Kernels) Norm(r *vk.Recording, n *kernel.Norm) error {
 	c := shaders.NormConstants{Threads: min(512, k.d.Facts.Invocations), Ktiles: uint32(kernel.Tiles(n.Width))}
 	if n.Gain != 0 {
@@ -167,7 +167,7 @@ func (k *Kernels) Norm(r *vk.Recording, n *kernel.Norm) error {
 	return nil
 }
 
-// ArgMax records the search for the largest of each row's values.
+// ArgMax records a kernel.ArgMax: RowParts workgroups search a row each in part, another one joins their results.
 func (k *Kernels) ArgMax(r *vk.Recording, a *kernel.ArgMax) error {
 	first, err := k.kernel(shaders.Argmax, shaders.ArgmaxConstants{}.List())
 	if err != nil {

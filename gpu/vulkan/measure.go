@@ -13,7 +13,7 @@ const (
 	peakGroups = 1024 // of 128; kernel.PeakBytes has a float32 for each
 )
 
-// Read records it.
+// Read records a kernel.Read.
 func (k *Kernels) Read(r *vk.Recording, x *kernel.Read) error {
 	shader, err := k.kernel(shaders.Read, nil)
 	if err != nil {
@@ -24,7 +24,7 @@ func (k *Kernels) Read(r *vk.Recording, x *kernel.Read) error {
 	return nil
 }
 
-// Peak records it.
+// Peak records a kernel.Peak.
 func (k *Kernels) Peak(r *vk.Recording, p *kernel.Peak) error {
 	m, _ := k.peak(p.Halves)
 	shader, err := k.kernel(m, nil)
@@ -42,9 +42,9 @@ func (k *Kernels) PeakOps(halves bool) float64 {
 	return ops
 }
 
-// peak is the kernel that multiplies, and its operations in a round of all workgroups.
+// peak is the kernel for kernel.Peak, and the operations that all of its workgroups do in a round.
 func (k *Kernels) peak(halves bool) (shaders.Module, float64) {
-	const sums, threads, teams = 8, 128, 4 // of a workgroup
+	const sums, threads, teams = 8, 128, 4 // each of a workgroup
 	switch {
 	case k.CoopMat && k.squares && halves:
 		return shaders.PeakHalfMatrix, peakGroups * teams * sums * 2 * 16 * 16 * 16

@@ -13,7 +13,7 @@ import (
 // convRows is how many rows of a span a workgroup of conv.comp takes.
 const convRows = 64
 
-// Conv records it. Y is not X.
+// Conv records a kernel.Conv. Y is not X.
 func (k *Kernels) Conv(r *vk.Recording, c *kernel.Conv) error {
 	of := &c.Of
 	if c.Size < 2 || c.Size > convRows+1 {
@@ -30,7 +30,7 @@ func (k *Kernels) Conv(r *vk.Recording, c *kernel.Conv) error {
 	return nil
 }
 
-// Scan records it.
+// Scan records a kernel.Scan.
 func (k *Kernels) Scan(r *vk.Recording, s *kernel.Scan) error {
 	a, of := s.Args, &s.Of
 	c := shaders.ScanConstants{Keys: uint32(a.KDim), Values: uint32(a.VDim), Groups: uint32(a.Groups),

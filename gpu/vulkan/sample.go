@@ -8,7 +8,8 @@ import (
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 )
 
-// Sample records it.
+// Sample records a kernel.Sample: RowParts workgroups find a part's likeliest tokens each, another one draws among
+// them.
 func (k *Kernels) Sample(r *vk.Recording, s *kernel.Sample) error {
 	for join := range uint32(2) {
 		c := shaders.SampleConstants{Join: join, Most: kernel.MaxTopK}

@@ -10,10 +10,10 @@ import (
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 )
 
-const squareParts = 256 // of a cooperative matrix: 8 in each of 32 lanes
+const squareParts = 256 // elements of a cooperative matrix: 8 in each of 32 lanes
 
-// findLayout has the device say which lane has which parts of a cooperative matrix. It is the layout that matmul.comp
-// can use, or 0, which serves always.
+// findLayout asks the device, by a kernel, which lane holds which elements of a cooperative matrix. It returns the
+// layout as matmul.comp takes it; 0, if it is none of those that this knows, works everywhere.
 func (k *Kernels) findLayout() uint32 {
 	b, err := k.d.Allocate(vk.Staging, 2*4*squareParts)
 	if err != nil {
@@ -23,7 +23,7 @@ func (k *Kernels) findLayout() uint32 {
 	if k.runSquares(b) != nil {
 		return 0
 	}
-	var at [2][squareParts]int // of float32 and of whole numbers: by lane and part, row·16 + column
+	var at [2][squareParts]int // of float32, and of integers: by lane and element, row·16 + column
 	for i := range squareParts {
 		f := math.Float32frombits(binary.LittleEndian.Uint32(b.Bytes[4*i:]))
 		w := binary.LittleEndian.Uint32(b.Bytes[4*(squareParts+i):])
@@ -35,7 +35,7 @@ func (k *Kernels) findLayout() uint32 {
 	return layoutOf(&at)
 }
 
-// layoutOf is the layout of parts that are there, by lane and part, if it is one of those that matmul.comp knows.
+// layoutOf is the layout in which elements lie, by lane and element, or 0 if matmul.comp does not know it.
 func layoutOf(at *[2][squareParts]int) (layout uint32) {
 	for e := range 8 {
 		row, column := at[0][e]/16, at[0][e]%16
@@ -78,7 +78,7 @@ func (k *Kernels) runSquares(b *vk.Buffer) error {
 	}
 	err = line.Wait(1, k.d.Patience())
 	if err != nil {
-		k.d.Hold() // it may still be at work
+		k.d.Hold() // the kernel may still be running
 	}
 	return err
 }

@@ -1,5 +1,5 @@
-// Package tiletest has what tests of drivers with package tile's layouts share: random weights and activations, and the
-// products of them in plain Go, with the kernels' order of addition.
+// Package tiletest is shared by tests of drivers with package tile's layouts: random weights and activations, and their
+// products in plain Go, with the kernels' order of addition.
 package tiletest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Recoded is rows of a file as Pack takes them.
+// Recoded converts rows of a file to the form that Pack takes.
 func Recoded(t testing.TB, typ quant.Type, cols int, file []byte) []byte {
 	row, err := typ.RowBytes(cols)
 	require.NoError(t, err)
@@ -80,7 +80,7 @@ func Quantised(x []float32) (q [32]int32, d float32, sums [2]int32) {
 	return q, amax * float32(1.0/127), sums
 }
 
-// RoundTrip is activations as the kernel sees them.
+// RoundTrip is activations after quantisation, as kernels multiply them; for float types they stay as they are.
 func RoundTrip(t quant.Type, x []float32) []float32 {
 	if tile.Of(t).Float() {
 		return x
@@ -95,7 +95,8 @@ func RoundTrip(t quant.Type, x []float32) []float32 {
 	return y
 }
 
-// MatVec is matvec.comp's result for one column, from the file's bytes.
+// MatVec is the result of matvec.comp for one column, from the file's bytes, to the bit. fma is how the kernel rounds
+// a·b + c.
 func MatVec(m *kernel.Matrix, file []byte, x []float32, fma func(a, b, c float32) float32) []float32 {
 	y := make([]float32, m.Rows)
 	rowBytes := len(file) / m.Rows
@@ -126,7 +127,7 @@ func MatVec(m *kernel.Matrix, file []byte, x []float32, fma func(a, b, c float32
 	return y
 }
 
-// twinBlock adds block b of a row.
+// twinBlock adds the product of 32 weights, block b of a row, and as many activations.
 func twinBlock(t quant.Type, row []byte, b int, x [32]int32, d float32, sums [2]int32, acc float32,
 	fma func(a, b, c float32) float32) float32 {
 	half := func(at int) float32 { return quant.F16ToF32(binary.LittleEndian.Uint16(row[at:])) }
@@ -166,7 +167,7 @@ func twinBlock(t quant.Type, row []byte, b int, x [32]int32, d float32, sums [2]
 	return twinSplit(t, row, b, x, d, acc, fma)
 }
 
-// twinSplit adds block b of a row of any type.
+// twinSplit is twinBlock for types whose rows Recode converts.
 func twinSplit(t quant.Type, row []byte, b int, x [32]int32, d float32, acc float32,
 	fma func(a, b, c float32) float32) float32 {
 	cols := len(row) / t.Bytes() * t.Block()
@@ -191,8 +192,8 @@ func twinSplit(t quant.Type, row []byte, b int, x [32]int32, d float32, acc floa
 	return acc
 }
 
-// HalfDot is a product of what is rounded to half precision, and of the magnitudes. x is made smaller for that, if need
-// be.
+// HalfDot is the sum of products of weights and activations that are rounded to half precision, and that of their
+// magnitudes. x is scaled down before, if halves do not reach so far.
 func HalfDot(w, x []float32) (sum, size float64) {
 	half := func(v float32) float64 { return float64(quant.F16ToF32(quant.F32ToF16(v))) }
 	factor := float32(1)
