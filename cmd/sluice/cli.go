@@ -66,12 +66,12 @@ type cli struct {
 // BeforeResolve reads the settings, before flags that were not given take them.
 func (*cli) BeforeResolve(call *kong.Context, s *configuration) error { return s.load(call.Model) }
 
-// configuration is that of the environment and the file, which is not read yet.
+// newConfiguration returns the configuration of the environment and the file; the file is not read yet.
 func newConfiguration(e *env.Env) *configuration {
 	return &configuration{lookup: e.Lookup, root: e.Root}
 }
 
-// newParser reads the command line. exit is called after help or the version was printed.
+// newParser makes the parser of the command line. exit is called after help or the version was printed.
 func newParser(e *env.Env, exit func(code int)) (*kong.Kong, error) {
 	return newParserWith(e, newConfiguration(e), exit)
 }
@@ -112,7 +112,8 @@ func printHelp(o kong.HelpOptions, c *kong.Context) error {
 	return err
 }
 
-// given refuses flags that mean something else than their absence and were given empty: a shell's variable was.
+// given refuses flags that were given empty, as by an unset variable of a shell, if an empty value means something else
+// than no flag.
 func given(call *kong.Context) error {
 	telling := map[string]string{
 		"model": "-m is empty: want a model file, or leave it out for the small embedded model",

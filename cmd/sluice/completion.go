@@ -38,16 +38,16 @@ func (c *completion) Run(e *env.Env) error {
 	return nil
 }
 
-// commandWord is a command as a shell needs it; the first one is the program itself.
+// commandWord is what a shell needs to know of a command; the first one is the program itself.
 type commandWord struct {
-	path  []string // of words before it, it included; none: the program
+	path  []string // the words of the command line up to it; none: the program
 	help  string
 	below []commandWord
 	flags []flagWord
 }
 
-// flagWord is a flag. values are those that it may have; takes says that there is one, files that it is a file's or a
-// folder's name.
+// flagWord is a flag. values are its possible values; takes says that it has a value, files that the value is the name
+// of a file or folder.
 type flagWord struct {
 	name, short  string
 	help         string
@@ -55,7 +55,7 @@ type flagWord struct {
 	takes, files bool
 }
 
-// commandWords reads the table that --help is printed from.
+// commandWords reads the commands and flags that --help is printed from.
 func commandWords(node *kong.Node) (c commandWord) {
 	c.help = node.Help
 	if node.Type == kong.CommandNode {
@@ -105,7 +105,7 @@ func (c *commandWord) all() (list []*commandWord) {
 	return list
 }
 
-// words are what may follow: commands, else flags.
+// words are what may follow the command: commands, else flags.
 func (c *commandWord) words() (commands, flags []string) {
 	for _, b := range c.below {
 		commands = append(commands, b.path[len(b.path)-1])
@@ -119,7 +119,7 @@ func (c *commandWord) words() (commands, flags []string) {
 	return commands, flags
 }
 
-// shellScript is one being written.
+// shellScript is a script that is being written.
 type shellScript struct {
 	commands commandWord
 	text     strings.Builder
@@ -135,7 +135,8 @@ func single(text string) string {
 	return "'" + strings.NewReplacer("\\", "", "'", "").Replace(text) + "'" // none of ours needs either
 }
 
-// bash: the words so far say which command it is; what is offered depends on it and on the word before.
+// bash writes a script for bash: the words so far give the command, which together with the word before gives the
+// offers.
 func (s *shellScript) bash() {
 	s.line("# bash completion of sluice")
 	s.line("_sluice() {")
@@ -188,7 +189,7 @@ func (s *shellScript) bash() {
 	s.line("complete -F _sluice sluice")
 }
 
-// zsh: each command is a function that describes what it takes to _arguments or _describe.
+// zsh writes a script for zsh: each command is a function that describes its arguments to _arguments or _describe.
 func (s *shellScript) zsh() {
 	s.line("#compdef sluice")
 	for _, c := range s.commands.all() {
@@ -230,7 +231,7 @@ func zshFunction(c *commandWord) string {
 	return strings.Join(append([]string{"_sluice"}, c.path...), "_")
 }
 
-// zsh are the flag's spellings as _arguments has them.
+// zsh are the flag's spellings, as _arguments takes them.
 func (f *flagWord) zsh() (all []string) {
 	help := strings.NewReplacer("[", "(", "]", ")", ":", "").Replace(f.help)
 	value := ""
@@ -252,7 +253,7 @@ func (f *flagWord) zsh() (all []string) {
 	return all
 }
 
-// fish: a line for each command and flag, with the condition under which it is offered.
+// fish writes a script for fish: a line for each command and flag, with the condition under which it is offered.
 func (s *shellScript) fish() {
 	s.line("# fish completion of sluice")
 	s.line("function __sluice_at")

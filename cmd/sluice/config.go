@@ -36,7 +36,7 @@ type setting struct {
 	Name  string   `json:"name"`
 	Value any      `json:"value"`
 	From  string   `json:"from"`           // flag, an environment variable, a file and perhaps its table, or default
-	Over  []string `json:"over,omitempty"` // what is not in force for it
+	Over  []string `json:"over,omitempty"` // other sources that it overrides
 }
 
 func (c *config) Run(e *env.Env) error {
@@ -64,7 +64,7 @@ func (c *config) Run(e *env.Env) error {
 	return printSettings(e.Stdout, s.path, all)
 }
 
-// understood reads a command line as far as its flags go: what else the command needs may be missing.
+// understood parses the flags of a command line; other arguments that the command needs may be missing.
 func (s *configuration) understood(parser *kong.Kong, words []string) (*kong.Context, error) {
 	call, err := kong.Trace(parser, words)
 	if err == nil {
@@ -89,7 +89,7 @@ func (s *configuration) understood(parser *kong.Kong, words []string) (*kong.Con
 	return call, nil
 }
 
-// inForce says of each flag of the command that was called what counts, and why.
+// inForce lists, for each flag of the called command, the value in force and where it comes from.
 func (s *configuration) inForce(call *kong.Context) (all []setting) {
 	node := call.Selected()
 	given := map[string]bool{}
@@ -118,7 +118,7 @@ func (s *configuration) inForce(call *kong.Context) (all []setting) {
 	return all
 }
 
-// shownValue is a flag's value as JSON and people have it. Keys are secrets.
+// shownValue is a flag's value as it is shown, in JSON and to people. Keys are secrets, and are not shown.
 func shownValue(flag *kong.Flag, v any) any {
 	if flag.Name == "api-key" {
 		if fmt.Sprint(v) == "" || fmt.Sprint(v) == "[]" {

@@ -21,9 +21,9 @@ import (
 	"github.com/sluice-ai/sluice/internal/nearest"
 )
 
-// configuration is values for flags that the command line does not give: those of the environment (--keep-alive is
-// SLUICE_KEEP_ALIVE), else those of a file, sluice.toml. There, a key is the name of a flag, for all commands that have
-// it; one in a table with the name of a command is for that command, and comes first.
+// configuration holds values for flags that the command line does not give: from the environment (--keep-alive is
+// SLUICE_KEEP_ALIVE), else from a file, sluice.toml. In the file, a key is the name of a flag, for all commands that
+// have it; a key in a table with the name of a command is for that command, and takes precedence.
 type configuration struct {
 	lookup func(name string) (value string, ok bool)
 	root   fs.FS
@@ -53,7 +53,7 @@ func (s *configuration) load(app *kong.Application) error {
 	return nil
 }
 
-// read finds the file: SLUICE_CONFIG, else that of this person, else that of the machine.
+// read finds and reads the file: that of SLUICE_CONFIG, else the user's, else the machine's.
 func (s *configuration) read() ([]byte, error) {
 	if path := s.variable(configVariable); path != "" {
 		s.path = path
@@ -82,7 +82,7 @@ func (s *configuration) read() ([]byte, error) {
 	return text, err
 }
 
-// decodeSettings reads what a file says.
+// decodeSettings decodes the text of a file.
 func decodeSettings(text []byte) (map[string]any, error) {
 	if len(text) > mostConfig {
 		return nil, fmt.Errorf("it has %d bytes: a file of settings has at most %d", len(text), mostConfig)
@@ -95,7 +95,7 @@ func decodeSettings(text []byte) (map[string]any, error) {
 	return tree, err
 }
 
-// checkSettings refuses what is no setting, here or for the command of a table.
+// checkSettings refuses keys that are no settings, of the program or of the command of a table.
 func checkSettings(tree map[string]any, node *kong.Node, tables []string) error {
 	for _, key := range slices.Sorted(maps.Keys(tree)) {
 		at := strings.Join(append(slices.Clone(tables), key), ".")
@@ -123,7 +123,7 @@ func checkSettings(tree map[string]any, node *kong.Node, tables []string) error 
 	return nil
 }
 
-// checkValue refuses what no flag has.
+// checkValue refuses values of types that no flag has.
 func checkValue(v any) error {
 	switch v := v.(type) {
 	case string, bool, int64:
@@ -165,11 +165,11 @@ func commandsOf(node *kong.Node) (all []string) {
 	return all
 }
 
-// settable are the names of flags of a command and all below it that can be set elsewhere.
+// settable lists the names of flags, of a command and all commands below it, that configuration may set.
 func settable(node *kong.Node) (all []string) {
 	for _, flag := range node.Flags {
 		if node.Parent != nil && flag.Name != "force" && flag.Name != "help" && !slices.Contains(all, flag.Name) {
-			all = append(all, flag.Name) // the program's own flags are about one call, and so is to replace files
+			all = append(all, flag.Name) // the program's own flags are for one call, and so is --force
 		}
 	}
 	for _, child := range node.Children {
@@ -183,19 +183,19 @@ func settable(node *kong.Node) (all []string) {
 	return all
 }
 
-// origin is a value with the place that it comes from.
+// origin is a value and the place where it was set.
 type origin struct {
 	value any
 	from  string
 }
 
-// origins are the values for a flag of a command, the one that counts first.
+// origins lists the values for a flag of a command, the one in force first.
 func (s *configuration) origins(node *kong.Node, flag *kong.Flag) (all []origin) {
 	if !slices.Contains(settable(node), flag.Name) {
 		return nil
 	}
 	variable := variableOf(flag.Name)
-	// These mean something else than the flag of the name.
+	// These variables mean something else than the flag with the same name.
 	elsewhere := []string{configVariable, env.KeyVariable, models.StoreVariable}
 	if text := s.variable(variable); text != "" && !slices.Contains(elsewhere, variable) {
 		all = append(all, origin{text, variable})
@@ -220,7 +220,7 @@ func (s *configuration) origins(node *kong.Node, flag *kong.Flag) (all []origin)
 	return all
 }
 
-// variable is what the environment says; an empty one says nothing.
+// variable is the value of an environment variable; an empty one counts as not set.
 func (s *configuration) variable(name string) string {
 	if v, ok := s.lookup(name); ok {
 		return v
@@ -233,7 +233,7 @@ func variableOf(flag string) string {
 	return "SLUICE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// Validate has nothing to say that load did not.
+// Validate implements kong.Resolver; load has checked everything.
 func (*configuration) Validate(*kong.Application) error { return nil }
 
 // Resolve gives kong a flag's value, in a form that its decoders take.
@@ -249,7 +249,7 @@ func (s *configuration) Resolve(_ *kong.Context, parent *kong.Path, flag *kong.F
 	return value, nil
 }
 
-// valueFor is what a setting comes to as a flag.
+// valueFor converts a setting to a value that the flag's decoder takes.
 func valueFor(flag *kong.Flag, v any) (any, error) {
 	switch list, several := v.([]any); {
 	case flag.IsSlice() && several:
@@ -266,7 +266,7 @@ func valueFor(flag *kong.Flag, v any) (any, error) {
 	return v, parses(flag, v)
 }
 
-// parses tries a value, so that an error can say where it comes from.
+// parses tries to parse a value, so that an error can name where it comes from.
 func parses(flag *kong.Flag, v any) error {
 	target := reflect.New(flag.Target.Type()).Elem()
 	if err := flag.Parse(kong.Scan().PushTyped(v, kong.FlagValueToken), target); err != nil {
@@ -278,7 +278,7 @@ func parses(flag *kong.Flag, v any) error {
 	return nil
 }
 
-// spelledSetting is a value as it would be typed.
+// spelledSetting is a value as a person would type it.
 func spelledSetting(v any) string {
 	if x, ok := v.(float64); ok {
 		return strconv.FormatFloat(x, 'g', -1, 64)

@@ -54,7 +54,7 @@ func run(e *env.Env) int {
 	return exitCode(e, err)
 }
 
-// asked turns `help COMMAND`, `version` and `ls`, which many programs have, into what says the same here.
+// asked rewrites `help COMMAND`, `version` and `ls`, which many programs have, to their equivalents here.
 func asked(args []string) []string {
 	switch {
 	case args[0] == "version" && len(args) == 1:
@@ -67,7 +67,7 @@ func asked(args []string) []string {
 	return args
 }
 
-// exitCode prints an error, once, and says what it means to who called.
+// exitCode prints an error, once, and returns the exit code for it.
 func exitCode(e *env.Env, err error) int {
 	var parse *kong.ParseError
 	var usage *env.UsageError
@@ -89,7 +89,7 @@ func exitCode(e *env.Env, err error) int {
 	return exitFailed
 }
 
-// commandPath is the command that was meant, as far as it was understood.
+// commandPath is the command that was called, as far as it was parsed.
 func commandPath(c *kong.Context) string {
 	if c == nil || c.Selected() == nil {
 		return "sluice"

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 )
 
-// wordings say what kong finds wrong with a command line as the program says the rest: what it was, and what is wanted.
+// wordings translate kong's messages about values to the program's own style: what was given, and what is wanted.
 var wordings = []struct {
 	was *regexp.Regexp
 	is  string
@@ -31,7 +31,7 @@ var (
 	unknown = regexp.MustCompile(`^unknown flag (--?[\w-]+)`)
 )
 
-// elsewhere are flags and commands of other programs, by what they are here.
+// elsewhere maps flags and commands of other programs to those of this one.
 var (
 	elsewhere = map[string]string{
 		"--port": "--addr HOST:PORT", "--host": "--addr HOST:PORT", "-p": "--addr HOST:PORT", "-c": "--ctx", "--ctx-size": "--ctx",
@@ -45,10 +45,10 @@ var (
 	}
 )
 
-// shortest is how many letters a flag has that nobody begins another word with by accident.
+// shortest is the least length of a flag that hardly begins another word by accident.
 const shortest = 3
 
-// worded is an error of kong's in our words.
+// worded is an error of kong in our words.
 func worded(err *kong.ParseError) string {
 	text := inOurWords(err.Error())
 	if m := oneOf.FindStringSubmatch(text); m != nil {
@@ -98,7 +98,7 @@ func flagged(node *kong.Node, name string) bool {
 	return false
 }
 
-// inOurWords is what kong says of a value.
+// inOurWords translates kong's message about a value.
 func inOurWords(text string) string {
 	for _, w := range wordings {
 		text = w.was.ReplaceAllString(text, w.is)
@@ -106,7 +106,7 @@ func inOurWords(text string) string {
 	return text
 }
 
-// alternatives spells a list of things of which one is wanted.
+// alternatives spells a list of which one is wanted.
 func alternatives(names []string) string {
 	last := len(names) - 1
 	if last < 1 {
@@ -115,7 +115,7 @@ func alternatives(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// said is what an error says to a person.
+// said is the text of an error for a person.
 func said(err error) string {
 	if parse := (*kong.ParseError)(nil); errors.As(err, &parse) {
 		return env.Visible(worded(parse))

@@ -34,7 +34,7 @@ const (
 	infBits, tinyBits                       = 0x7f800000, (127 - 100) << 23 // bits of +∞ and of 2⁻¹⁰⁰
 )
 
-// FormOf is the form that weights of a supported type meet.
+// FormOf is the form of activations that weights of a supported type are multiplied with.
 func FormOf(t quant.Type) Form { return formats[t].form }
 
 // RowBytes is the size of a row of cols values in Acts.Blocks; 0 for Plain. cols must fill whole blocks.
@@ -52,14 +52,15 @@ type Acts struct {
 	Float      []float32 // Plain: row r starts at r·Stride
 	Stride     int
 	Blocks     []byte // other forms: row r starts at r·Form.RowBytes(Cols); filled by Set.Quantize
-	// Tiles, if not nil, are the rows of Blocks once more, of TileBytes bytes, for a set that is Tiled; better aligned to
-	// 64 bytes. Groups of 16 rows take what their rows take. A group's blocks follow each other along k; each has the
-	// rows' values, for each 64 of k of all rows in turn, then what lies behind the values in each row's block.
+	// Tiles, if not nil, holds the rows of Blocks again in another order, in TileBytes bytes, for a set that is Tiled;
+	// it should be aligned to 64 bytes. A group of 16 rows takes as many bytes as its rows in Blocks. Its blocks follow
+	// one another along k; each has the values of the rows, 64 of k of all rows in turn, then the bytes that follow the
+	// values in each row's block.
 	Tiles []byte
 }
 
-// TileBytes is the size of Acts.Tiles for so many rows of RowBytes bytes. Kernels read whole tiles: two groups, and
-// blocks of 32 behind the last.
+// TileBytes is the size of Acts.Tiles for so many rows of RowBytes bytes. Kernels read whole tiles: two groups of rows,
+// and up to three By32 blocks past the last.
 func TileBytes(rows, row int) int { return (rows+31)&^31*row + 3*TileRows*x32Bytes }
 
 // Quantize prepares row r from src, of Cols values; it has nothing to do for Plain. Rows may be prepared at the
@@ -88,7 +89,7 @@ func (s *Set) Quantize(a *Acts, r int, src []float32) error {
 	panic("kernels: a quantiser refused finite activations")
 }
 
-// CopyRow makes row r that of another Acts of the same form and width, which is prepared.
+// CopyRow copies a row of another Acts of the same form and width, which is prepared, to row r.
 func (a *Acts) CopyRow(r int, from *Acts, row int) {
 	size := a.Form.RowBytes(a.Cols)
 	copy(a.Blocks[r*size:][:size], from.Blocks[row*size:])
@@ -118,7 +119,7 @@ func (a *Acts) tile(r int) {
 	}
 }
 
-// Of a block: values, bytes, and where dx lies.
+// Values and bytes of a block, and the offset of dx in it.
 var (
 	blockValues = [forms]int{By32: 32, By256: 256}
 	blockBytes  = [forms]int{By32: x32Bytes, By256: x256Bytes}

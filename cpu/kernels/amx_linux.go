@@ -4,7 +4,7 @@ package kernels
 
 import "golang.org/x/sys/unix"
 
-// Of arch_prctl, asm/prctl.h: ask for the use of a part of the processor's state, here number 18: tile data.
+// Constants of arch_prctl (asm/prctl.h): a request to use a part of the processor's state, here number 18: tile data.
 const (
 	archReqXcompPerm = 0x1023
 	xfeatureTileData = 18

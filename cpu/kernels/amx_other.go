@@ -2,5 +2,5 @@
 
 package kernels
 
-// tilesAllowed is about Linux, where it is known how to ask.
+// tilesAllowed is false: only on Linux it is known how to ask for tile registers.
 func tilesAllowed() bool { return false }

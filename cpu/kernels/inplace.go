@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// InFileOrder describes a matrix whose rows lie in data as they lie in the file, and stay there: no packing beforehand,
-// no second copy. Row works as ever; products go through Strips.
+// InFileOrder describes a matrix whose rows stay in data as they lie in the file: they are not packed beforehand, and
+// there is no second copy. Row works as for packed matrices; products go through Strips.
 func InFileOrder(t quant.Type, rows, cols int, data []byte) (*Matrix, error) {
 	if _, err := Size(t, rows, cols); err != nil {
 		return nil, err
@@ -19,8 +19,8 @@ func InFileOrder(t quant.Type, rows, cols int, data []byte) (*Matrix, error) {
 	return m, nil
 }
 
-// Strips are one worker's memory for a few strips of matrices in file order: they are packed when they are needed, so
-// that the same kernels give the same bits.
+// Strips are one worker's memory for a few strips of matrices in file order. Strips are packed into it when they are
+// needed, so the same kernels give the same bits.
 type Strips struct {
 	packed Matrix
 	data   []byte
@@ -28,7 +28,7 @@ type Strips struct {
 
 const (
 	stripsBytes = 512 << 10 // a quarter of L2 where that matters: strips for all rows of a batch
-	fewRows     = 8         // batches below take one strip at a time, which stays in L1
+	fewRows     = 8         // below so many rows one strip is packed at a time, which stays in L1
 )
 
 // StripsBytes is the memory that Strips need for matrices with rows of so many bytes.
@@ -67,7 +67,7 @@ func (o *Strips) MatMul(s *Set, out []float32, stride int, m *Matrix, bias []flo
 	}
 }
 
-// alike is how many strips from one on, up to another, are all packed where they lie, or all not.
+// alike is how many strips, from tile on and before end, are all packed in place, or all not.
 func (m *Matrix) alike(tile, end int) int {
 	if m.Packed == nil {
 		return end - tile
@@ -79,7 +79,7 @@ func (m *Matrix) alike(tile, end int) int {
 	return n
 }
 
-// keep puts packed strips where they were in file order, if that is wanted: they take as many bytes.
+// keep copies packed strips to their place in Data, if Packed is set: they take as many bytes there.
 func (m *Matrix) keep(tile, n int, strips []byte) {
 	if m.Packed == nil {
 		return

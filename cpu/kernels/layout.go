@@ -38,8 +38,8 @@ type Matrix struct {
 	Rows, Cols int
 	Data       []byte
 	FileOrder  bool // not packed: see InFileOrder
-	// Packed is, of a matrix in file order whose rows fill whole tiles, which strips have been packed where they lie: a
-	// product packs those that it comes to first. nil: Data is only read.
+	// Packed says which strips of a matrix in file order have been packed in place; its rows must fill whole tiles. A
+	// product packs the strips that it reads first. nil: Data is only read.
 	Packed []bool
 }
 
@@ -58,7 +58,7 @@ func NewMatrix(t quant.Type, rows, cols int, data []byte) (*Matrix, error) {
 // Tiles is the number of row tiles: the unit in which MatMul's work is split.
 func (m *Matrix) Tiles() int { return tileCeil(m.Rows) / TileRows }
 
-// Part is n rows from one on, which are the same memory: both a multiple of 16.
+// Part is the matrix of n rows from one on, in the same memory; both numbers are multiples of 16.
 func (m *Matrix) Part(row, n int) Matrix {
 	part, size := *m, m.rowBytes()
 	part.Rows, part.Data = n, m.Data[row*size:][:n*size]
@@ -89,8 +89,8 @@ func gather(units, src []byte, unit, r int) {
 // RowBuffer is memory for some file blocks; the largest has 210 bytes.
 type RowBuffer [512]byte
 
-// Row decodes one row to dst, of Cols values: for embeddings. Its bits are those of quant.Dequantize. buf is scratch,
-// the caller's because decoders are called through a table, which would move a local one to the heap.
+// Row decodes one row to dst, of Cols values: for embeddings. Its bits are those of quant.Dequantize. buf is scratch
+// memory of the caller: decoders are called through a table, so a local buffer would be allocated on the heap.
 func (m *Matrix) Row(dst []float32, row int, buf *RowBuffer) {
 	if row < 0 || row >= m.Rows || len(dst) != m.Cols {
 		panic(fmt.Sprintf("kernels: row %d of %d to %d values of %d", row, m.Rows, len(dst), m.Cols))

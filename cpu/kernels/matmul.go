@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// rowsInCache is the most bytes of activations that a pass over the weights uses: they shall stay in L2 (1 MiB and
+// rowsInCache is the most bytes of activations that a pass over the weights reads: they have to stay in L2 (1 MiB and
 // more where it matters) beside a strip of weights.
 const rowsInCache = 5 << 18
 
@@ -35,13 +35,13 @@ func (s *Set) MatMul(out []float32, stride int, m *Matrix, bias []float32, tile0
 		s.add(out, stride, bias, tile0*TileRows, last, 1)
 		return
 	}
-	together, strips := 32, 1 // rows that fill groups of panel kernels, of whatever set, and strips that these take
+	together, strips := 32, 1 // rows in whole groups of any set's panel kernels, and strips that these take
 	if x.Form == Plain {
 		together, strips = 12, 2
 	}
 	step := max(together, rowsInCache/x.rowBytes()/together*together)
 	passes := (x.Rows + step - 1) / step
-	step = ((x.Rows+passes-1)/passes + together - 1) / together * together // equal ones: each unpacks the weights
+	step = ((x.Rows+passes-1)/passes + together - 1) / together * together // equal passes, as each unpacks the weights
 	for r := 0; r < x.Rows; r += step {
 		end := min(r+step, x.Rows)
 		for tile := tile0; tile < tile1; tile += strips {
@@ -64,8 +64,8 @@ func (s *Set) add(out []float32, stride int, bias []float32, from, to, rows int)
 	}
 }
 
-// strips multiplies row tiles, of lanes outputs, by rows [r, end) of activations: by panels what fills groups of
-// theirs, the rest tile by tile.
+// strips multiplies row tiles, of lanes outputs, by rows [r, end) of activations: whole groups of rows with panel
+// kernels, the rest tile by tile.
 func (s *Set) strips(out *float32, stride, lanes int, m *Matrix, tile int, x *Acts, r, end int) {
 	w, blocks, size, first := unsafe.SliceData(m.strip(tile)), m.Cols/m.Type.Block(), x.rowBytes(), r
 	for _, p := range s.panels[m.Type] {
@@ -95,8 +95,8 @@ func (s *Set) strips(out *float32, stride, lanes int, m *Matrix, tile int, x *Ac
 	}
 }
 
-// Streams is how many strips a row kernel takes together: the most, and the best. It asks for memory ahead in that many
-// streams, so that others are few and lonely.
+// Streams is how many strips a row kernel computes together at most, which is also the fastest number. It prefetches
+// memory in that many streams.
 const Streams = 4
 
 // row multiplies tiles [tile0, tile1), whose outputs end before last, by one row of activations. The tiles are split
@@ -116,7 +116,7 @@ func (s *Set) row(out []float32, m *Matrix, tile0, tile1, last int, x *byte) {
 	}
 }
 
-// lone is the distance of streams for a lone strip, which is asked for by the quarters of its tiles: in whole lines.
+// lone is the distance of streams for a single strip, whose quarters are then the streams: in whole cache lines.
 func (m *Matrix) lone() int { return (TileRows*m.Type.Bytes()/Streams + 63) &^ 63 }
 
 // few multiplies a row tile by rows of activations, four at a time.
@@ -146,7 +146,7 @@ func (a *Acts) pointer(r int) unsafe.Pointer {
 	return unsafe.Pointer(&a.Blocks[r*a.Form.RowBytes(a.Cols)])
 }
 
-// rowBytes is the distance of two rows.
+// rowBytes is the distance of two rows in bytes.
 func (a *Acts) rowBytes() int {
 	if a.Form == Plain {
 		return 4 * a.Stride
@@ -154,7 +154,7 @@ func (a *Acts) rowBytes() int {
 	return a.Form.RowBytes(a.Cols)
 }
 
-// disagreement says which of MatMul's arguments would make it read or write outside its slices.
+// disagreement is an error if MatMul's arguments would make it read or write outside its slices.
 func disagreement(out, stride int, m *Matrix, bias, tile0, tile1 int, x *Acts, last int) error {
 	switch {
 	case m.FileOrder:

@@ -7,18 +7,18 @@ import (
 	"unsafe"
 )
 
-// Packing is a transposition: what 16 rows have at one place comes together. Plain Go moves 8 bytes at a time, at 2 to
-// 4 GB/s a core; a transposer does twice that and more.
+// Packing is a transposition: what 16 rows have at the same offset gets side by side. Plain Go moves 8 bytes at a time,
+// at 2 to 4 GB/s a core; a transposer is twice as fast and more.
 
 // A transposer puts units of 1, 2 or 4 bytes of 16 rows, stride bytes apart, side by side: unit u of row r goes to
 // (16·u + r)·size. It does so for columns of 16 bytes, and then some units more, at the beginning of each of one or
 // more blocks: of block bytes in src, of 16 times that in dst. It reads and writes nothing else.
 type transposer func(dst, src *byte, stride, columns, units, block, blocks int)
 
-// transposers are by the bytes of a unit; beside them is one that recodes what it moves.
+// transposers are indexed by the bytes of a unit; index fourths is one that also recodes.
 type transposers [5]transposer
 
-const fourths = 3 // it does so for fourthCodes
+const fourths = 3 // index of the transposer that recodes as fourthCodes does
 
 var errPieces = errors.New("rows are packed from a multiple of 16 on, in multiples of 16 up to the last")
 
@@ -70,15 +70,15 @@ func (s *Set) packStrip(m *Matrix, dst []byte, src rows, with *transposers) {
 	}
 }
 
-// packField interleaves a field of all blocks and recodes it: on the way where there is a transposer for that, else
-// where it is then.
+// packField interleaves a field of all blocks and recodes it: in the same pass if there is a transposer for that, else
+// afterwards in dst.
 func (s *Set) packField(dst []byte, src rows, f *field, block int, with *transposers) {
 	to := dst[TileRows*f.offset:]
 	if f.recode != nil {
 		if s.transposed(to, src, f, f.recode.by, block, with) {
 			return
 		}
-		with = &s.transpose // to the caches
+		with = &s.transpose // with stores that go to the caches, as recoding reads them again
 	}
 	if !s.transposed(to, src, f, f.unit, block, with) {
 		for at := f.offset; at < src.stride; at += block {
@@ -90,7 +90,7 @@ func (s *Set) packField(dst []byte, src rows, f *field, block int, with *transpo
 	}
 }
 
-// transposed lets a transposer pack a field of all blocks, and says whether there was one.
+// transposed packs a field of all blocks with a transposer, and says whether there was one.
 func (s *Set) transposed(dst []byte, src rows, f *field, by, block int, with *transposers) bool {
 	transpose := with[by]
 	if transpose == nil || !f.streams(dst, block) {
@@ -114,7 +114,7 @@ func (f *field) streams(dst []byte, block int) bool {
 		uintptr(unsafe.Pointer(&dst[0]))%streamAlign == 0
 }
 
-// interleave puts the units of 16 rows, from byte at of each on, side by side. It fills dst.
+// interleave puts the units of 16 rows side by side, from byte at of each row on. It fills dst.
 func interleave(dst []byte, src rows, at, unit int) {
 	n := len(dst) / TileRows // bytes of a row
 	switch unit {

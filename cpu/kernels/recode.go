@@ -12,11 +12,11 @@ const (
 	top2   = 0xc0c0c0c0c0c0c0c0
 )
 
-// recoding rearranges the bits of a field. pack does so with 16 rows of a block, side by side; unpack restores what
-// the file has for one row.
+// recoding rearranges the bits of a field. pack does so with 16 rows of a block, side by side; unpack restores the
+// file's bits of one row.
 type recoding struct {
 	pack, unpack func(units []byte)
-	by           int // place of the transposer that recodes as well, 0 if there is none
+	by           int // index of the transposer that recodes as well, 0 if there is none
 }
 
 // swapBits exchanges each bit of the mask with the one n further up.
@@ -25,7 +25,7 @@ func swapBits(x, mask uint64, n int) uint64 {
 	return x ^ t ^ t<<n
 }
 
-// words changes units of 4 bytes, two together, each on its own.
+// words applies a change to each 4-byte unit, two units at a time.
 func words(change func(x uint64) uint64) func(units []byte) {
 	return func(units []byte) {
 		for ; len(units) >= 8; units = units[8:] {
@@ -61,8 +61,8 @@ func swapPairs(x uint64) uint64 {
 	return swapBits(swapBits(x, 0x00cc00cc_00cc00cc, 6), 0x0000f0f0_0000f0f0, 12)
 }
 
-// thirdBits swaps nibbles so that 16 bytes have the bits of each half of 128, which loops are made of. Byte k has the
-// four runs of value k in the low nibble and of value 16+k in the high one; it is its own inverse.
+// thirdBits swaps nibbles so that 16 bytes have the bits of one half of 128 values, which kernels loop over. Byte k has
+// the four runs of value k in the low nibble and of value 16+k in the high one; it is its own inverse.
 var thirdBits = recoding{pack: swapNibbles, unpack: swapNibbles}
 
 // swapNibbles swaps the high nibbles of the first half of the bytes with the low ones of the second.
@@ -74,9 +74,9 @@ func swapNibbles(units []byte) {
 	}
 }
 
-// fourthCodes gives three of four codes of 6 bits the low bits of a byte each, whose top bits hold the fourth, so that
-// most codes are one mask away. In each half of 128 bytes i of the two halves of ql and of qh have value i of runs 0,
-// 1 and 2; their top bits, in this order, are bits 4-5, 2-3 and 0-1 of value i of run 3.
+// fourthCodes packs four 6-bit codes into three bytes: each byte has one code in its low bits, and 2 bits of the fourth
+// code on top, so that most codes need only a mask. In each half of 128, bytes i of the two halves of ql and of qh have
+// value i of runs 0, 1 and 2; their top bits, in this order, are bits 4-5, 2-3 and 0-1 of value i of run 3.
 var fourthCodes = recoding{pack: packFourth, unpack: unpackFourth, by: fourths}
 
 // runsOf are the units of three runs in half h of 128.
@@ -143,7 +143,7 @@ func evenBytes(x uint64) uint64 {
 	return (x | x>>8) & low16
 }
 
-// splitScales is what packScales packed.
+// splitScales unpacks the scales and minima that packScales packed.
 func splitScales(packed *[12]byte) (scales, mins [8]uint8) {
 	for j, s := range [4]int{0, 2, 1, 3} {
 		sc, mn, high := packed[j], packed[4+j], packed[8+j]

@@ -2,9 +2,10 @@ package kernels
 
 import "encoding/binary"
 
-// Signs of 32 values are recoded as bitsOf32. Where the file has 7 of each 8, there is room for four other bits.
+// Signs of 32 values are recoded as bitsOf32. Where the file has 7 of each 8 signs, four other bits fit in the gaps.
 
-// evenSigns has words of four times 7 signs, then a scale of 4 bits, whose bits take the places of the eighth signs.
+// evenSigns recodes words of four times 7 signs and a 4-bit scale: the scale's bits take the places of the eighth
+// signs.
 var evenSigns = recoding{pack: words(packSigns), unpack: words(unpackSigns)}
 
 func packSigns(x uint64) uint64 {
@@ -50,7 +51,7 @@ func packNinth(units []byte) {
 	}
 }
 
-// ninthAbove are the signs of half words in their low bytes, and the ninth bits above them.
+// ninthAbove moves the signs of half words to their low bytes, and the ninth bits above them.
 func ninthAbove(q uint64) uint64 {
 	return q>>9&0x007f007f007f007f | q>>1&0x0080008000800080
 }
@@ -129,7 +130,7 @@ func unpackHalf(units []byte) {
 	}
 }
 
-// scaleIQ1_M is scale s of what halfThenScales packed.
+// scaleIQ1_M is scale s of the words that halfThenScales packed.
 func scaleIQ1_M(words *[4]uint16, s int) uint16 {
 	if s < 15 {
 		return words[1+s/5] >> (s % 5 * 3) & 7

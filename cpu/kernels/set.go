@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Set is the kernels of one instruction set: where it has none of its own, those of the one below. All sets give the
+// Set is the kernels of one instruction set, or of the next lower one where it has none of its own. All sets give the
 // same bits. A Set is read-only and shared.
 type Set struct {
 	Name string
@@ -17,7 +17,7 @@ type Set struct {
 
 	quantize  [forms]quantizer
 	transpose transposers
-	stream    transposers // the same past the caches; columns are written to multiples of streamAlign
+	stream    transposers // the same, bypassing the caches; columns are written to multiples of streamAlign
 	// Missing kernels are nil: the twin stands in.
 	one  [len(formats)]rowKernel // one row of activations
 	four [len(formats)]kernel    // four rows
@@ -26,8 +26,8 @@ type Set struct {
 	tiled  bool                   // some are for Acts.Tiles
 }
 
-// A rowKernel multiplies up to four strips, over all of k, by one row of activations. Strips begin wStride bytes apart;
-// their outputs stride bytes apart, 16 of each but the last, which has lanes. Otherwise it is as a kernel.
+// A rowKernel multiplies up to four strips, over all of k, by one row of activations. Strips begin wStride bytes apart,
+// their outputs stride bytes apart: 16 each, but lanes for the last. All else is as in kernel.
 type rowKernel func(out *float32, stride, strips, lanes int, w, x *byte, wStride, blocks int)
 
 // A kernel multiplies one row tile, over all of k, by four rows of activations:
@@ -37,11 +37,11 @@ type rowKernel func(out *float32, stride, strips, lanes int, w, x *byte, wStride
 //	x  activations in the form of the weights' type, any alignment
 //
 // Rows 0 to 3 of x begin at 0, xStride, 2·xStride and xLast bytes; those of out at 0, stride, 2·stride and last bytes.
-// So fewer than four rows can be had by naming some more than once. It reads exactly the bytes of w and of these rows
-// and writes lanes float32 for each row.
+// A row may be named more than once, for fewer than four rows. The kernel reads exactly the bytes of w and of these
+// rows, and writes lanes float32 for each row.
 type kernel func(out *float32, stride, last, lanes int, w, x *byte, xStride, xLast, blocks int)
 
-// panels is a kernel for many rows: multiples of group, at most most. Fewer than least are faster without.
+// panels is a kernel for many rows: a multiple of group, at most most. Fewer than least rows are faster without it.
 type panels struct {
 	least, group, most int
 	tiles              bool // x is in Acts.Tiles, from a multiple of 16 rows on; xStride is the distance of groups
@@ -49,10 +49,11 @@ type panels struct {
 }
 
 // A panelKernel does what a kernel does, but unpacks weights once for all rows. Rows of x are xStride bytes apart,
-// those of out stride bytes. Those for floats multiply two strips, one after the other in w, if lanes are more than 16.
+// those of out stride bytes. Kernels for floats multiply two strips, one after the other in w, if lanes exceeds 16.
 type panelKernel func(out *float32, stride, rows, lanes int, w, x *byte, xStride, blocks int)
 
-// setPanels sets the kernels of some types. Those for tiles leave what the set has to activations without.
+// setPanels adds panel kernels for some types. Those for tiles leave the others in place, for activations without
+// tiles.
 func (s *Set) setPanels(p panels, kernels map[quant.Type]panelKernel) {
 	s.tiled = s.tiled || p.tiles
 	for t, multiply := range kernels {
@@ -105,7 +106,7 @@ func (s *Set) Tiled() bool { return s.tiled }
 // Has says whether products of type t run in assembly; otherwise they run in plain Go.
 func (s *Set) Has(t quant.Type) bool { return Supports(t) && s.one[t] != nil && s.four[t] != nil }
 
-// Blocks names the set whose kernels multiply blocks of integers: AVX-512 has none of its own without VNNI.
+// Blocks names the set whose kernels multiply blocks of integers: AVX-512 without VNNI uses those of AVX2.
 func (s *Set) Blocks() string {
 	if s.Name == "avx512" {
 		return "avx2"

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/cpu/vec"
 )
 
-// native sets that this machine runs, slowest first.
+// native lists the sets in assembly that this machine can run, slowest first.
 func native() (sets []*Set) {
 	if !cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.F16C) {
 		return nil

@@ -26,7 +26,7 @@ type block struct {
 	d, m       [TileRows][4]float32 // for each span, as above
 }
 
-// unpack takes a tile apart. A table of functions would move every block to the heap.
+// unpack unpacks a tile. It is a switch, since a table of functions would move every block to the heap.
 func (b *block) unpack(t quant.Type, w []byte) {
 	switch t {
 	case quant.Q4_0:
@@ -92,7 +92,7 @@ func (b *block) unpackGrid(t quant.Type, w []byte) {
 	}
 }
 
-// lane says whose byte lies at i of a field with units of 4: row r, byte k of the row's field.
+// lane returns the row r, and the byte k in the row's field, of byte i of a packed field with units of 4.
 func lane(i int) (r, k int) { return i / 4 % TileRows, i/64*4 + i%4 }
 
 // halves unpacks one half for each row.

@@ -7,10 +7,11 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Formats whose codes number the points of a grid: groups of 8 or 4 values. A scale is 2·scale+1; halves and quarters
-// of it are left to d.
+// Formats whose codes number the points of a grid: groups of 8 or 4 values. Scales are stored as 2·scale+1; their
+// factors of a half and a quarter are multiplied into d.
 
-// The grids as vector code gathers them. Byte j of a point has the level of value j and, above, that of value 4+j.
+// The grids in the layout that vector code gathers. Byte j of a point has the level of value j in the low nibble and
+// that of value 4+j in the high one.
 var (
 	gridIQ1     = [2048]uint32(arrange(quant.IQ1_S))
 	gridIQ2_XXS = [256]uint32(arrange(quant.IQ2_XXS))
@@ -31,7 +32,7 @@ func arrange(t quant.Type) []uint32 {
 	return points
 }
 
-// Codes of levels; those of negative values 8 further on. Codes of IQ1 are 8 times the values, which are shifted up or
+// Codes by level; 8 further on those of negative values. Codes of IQ1 are 8 times the values, which are shifted up or
 // down by 1/8.
 var (
 	levelsIQ1     = [16]int8{-7, 1, 9, 8: -9, -1, 7}
@@ -40,12 +41,12 @@ var (
 	levelsIQ3_S   = [16]int8{1, 3, 5, 7, 9, 11, 13, 15, -1, -3, -5, -7, -9, -11, -13, -15}
 )
 
-// A lattice is what numbers of points stand for.
+// A lattice says how numbers of points are decoded.
 type lattice struct {
 	grid   []uint32
 	values int // of a point
 	codes  [16]int8
-	divide float32 // what scales are multiplied by
+	divide float32 // factor of the scales
 }
 
 var (
@@ -64,7 +65,7 @@ type gridBlock struct {
 	scale   [2]uint32 // of each 16
 }
 
-// eachGrid takes 32 values after the other; at says where those of row r are that begin at 32·s.
+// eachGrid unpacks 32 values after the other; at returns those of row r that begin at 32·s.
 func (b *block) eachGrid(d []byte, l *lattice, at func(r, s int) gridBlock) {
 	halves(&b.d, d)
 	for r := range TileRows {
@@ -90,7 +91,7 @@ func unit4(field []byte, u, r int) uint32 {
 	return binary.LittleEndian.Uint32(field[4*(TileRows*u+r):])
 }
 
-// even sets signs and what stands in the places of the eighth ones, see evenSigns.
+// even sets the signs of a word, and returns the bits in the places of the eighth ones, see evenSigns.
 func (g *gridBlock) even(word uint32) (other uint32) {
 	word = fileBits(word)
 	for k := range 4 {
@@ -101,7 +102,7 @@ func (g *gridBlock) even(word uint32) (other uint32) {
 	return other
 }
 
-// scales sets those of nibbles.
+// scales sets the scales from their nibbles.
 func (g *gridBlock) scales(nibbles uint32) { g.scale = [2]uint32{nibbles & 15, nibbles >> 4 & 15} }
 
 func (b *block) unpackIQ2_XXS(w []byte) {

@@ -4,7 +4,7 @@ package kernels
 
 func (b *block) unpackQ2_K(w []byte) {
 	b.twoBits(w[256:1280])
-	for i, s := range w[:256] { // added is -dmin·min·Σx, as dmin times an integer: prepared activations have -Σx
+	for i, s := range w[:256] { // to be added is -dmin·min·Σx, as dmin times an integer: prepared activations have -Σx
 		b.scale[i%TileRows][i/TileRows], b.low[i%TileRows][i/TileRows] = int32(s&15), -int32(s>>4)
 	}
 	halves(&b.d, w[1280:])

@@ -2,8 +2,8 @@ package kernels
 
 // Formats of codes of two to four values, with one scale.
 
-// unpackTQ1_0: bytes stand for fractions of 256, whose digits of base 3 are codes; q·3 has the next one in front. The
-// first digits of 32 bytes are 32 codes in a row, then come the second ones, and so on.
+// unpackTQ1_0: a byte q is the fraction q/256, whose base-3 digits are codes; q·3 modulo 256 has the next digit in
+// front. The first digits of 32 bytes are 32 codes in a row, then come the second digits, and so on.
 func (b *block) unpackTQ1_0(w []byte) {
 	for i, q := range w[:832] {
 		r, k := lane(i)

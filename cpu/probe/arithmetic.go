@@ -29,8 +29,8 @@ func Attend(set *kernels.Set, threads int) []float64 {
 	}))
 }
 
-// Gate measures for how many values per second so many threads compute x/(1+e⁻ˣ), which is about what a value costs
-// that is normalised, rotated, turned into bytes or made a weight of attention.
+// Gate measures for how many values per second so many threads compute x/(1+e⁻ˣ). Normalising, rotating or quantising a
+// value, or computing a weight of attention, costs about as much.
 func Gate(set *kernels.Set, threads int) []float64 {
 	const rounds = 64
 	return rates(float64(threads)*rounds*gateValues, passing(threads, func() func() {

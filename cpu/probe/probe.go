@@ -17,14 +17,14 @@ import (
 
 const (
 	leastArea = 1 << 30 // bytes that all threads read in a pass, at least
-	streams   = 4       // ranges that a thread reads at once: more than one keep more loads under way
-	piece     = 1 << 20 // bytes of a call, between which the runtime may stop the thread
+	streams   = 4       // ranges that a thread reads at once: several keep more loads in flight
+	piece     = 1 << 20 // bytes of a call; between calls the runtime may preempt the thread
 	passes    = 5
-	mostCache = 512 << 20 // what a machine says of its last-level cache is believed up to here
+	mostCache = 512 << 20 // a machine's last-level cache is taken to be at most this large
 	thinArea  = 64 << 20  // bytes that are read however little memory is left
 )
 
-// rates measures passes that do an amount each.
+// rates measures passes that process an amount each, per second.
 func rates(amount float64, pass func() time.Duration) []float64 {
 	each := make([]float64, passes)
 	for i := range each {
@@ -57,7 +57,7 @@ func area(available int64) int64 {
 	return max(thinArea, min(max(leastArea, 4*min(int64(cpuid.CPU.Cache.L3), mostCache)), available/2))
 }
 
-// together runs work on so many threads and returns how long the last one took.
+// together runs work on so many threads at once and returns how long the last one took.
 func together(threads int, work func(i int)) time.Duration {
 	var ready, done sync.WaitGroup
 	ready.Add(threads)
@@ -77,7 +77,7 @@ func together(threads int, work func(i int)) time.Duration {
 	return slices.Max(took)
 }
 
-// passing is a pass of threads that each do work of their own, made before any of them begins.
+// passing returns a pass that runs so many threads; prepare makes each thread's work before any of them begins.
 func passing(threads int, prepare func() func()) (pass func() time.Duration) {
 	works := make([]func(), threads)
 	for i := range works {
@@ -86,7 +86,7 @@ func passing(threads int, prepare func() func()) (pass func() time.Duration) {
 	return func() time.Duration { return together(threads, func(i int) { works[i]() }) }
 }
 
-// touch gives every page its memory.
+// touch writes to every page, so that the system provides its memory.
 func touch(area []byte) {
 	for i := 0; i < len(area); i += 4096 {
 		area[i] = 1

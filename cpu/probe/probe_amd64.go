@@ -32,7 +32,7 @@ func readStreams(p *byte, stride, n int) {
 	}
 }
 
-// multiplier is what a set multiplies with, and how many operations a round of it is.
+// multiplier returns the inner loop that a set multiplies with, and the operations in a round of it.
 func multiplier(set string) (burst func(rounds int), ops int) {
 	switch set {
 	case "amx":

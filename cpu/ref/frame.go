@@ -5,7 +5,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// frame shows the ops' loops a step: what this device adds to them is memory.
+// frame presents a step to the loops of ops, in the memory of this device.
 func (m *model) frame(s *backend.Step) *ir.Frame {
 	f := &ir.Frame{
 		P: m.p.Program, Values: m.values, Tokens: s.Tokens, Wanted: s.Wanted, Spans: s.Frame(),
@@ -24,12 +24,12 @@ func (m *model) frame(s *backend.Step) *ir.Frame {
 	return f
 }
 
-// weights decodes them, by Ref.
+// weights decodes weights, by Ref.
 type weights []weight
 
 func (w weights) Decode(r ir.Ref, i int, to []float32) { w[r].row(to, i) }
 
-// cacheOf is a cache as the spans of a step reach it, by their tables.
+// cacheOf is a cache for the spans of a step, which reach it by their tables.
 type cacheOf struct {
 	*cache
 	spans []backend.Span
@@ -53,7 +53,7 @@ func (c cacheOf) Put(span, pos int, k, v []float32) {
 	}
 }
 
-// seen is where a row finds a position: open in its own block, sealed in those before it.
+// seen is the cache where a row reads a position: the open one in the row's own block, the sealed one before it.
 func (c cacheOf) seen(row, pos int) *cache {
 	if c.open != nil && pos/backend.BlockSize == row/backend.BlockSize {
 		return c.open
@@ -71,14 +71,14 @@ func (c cacheOf) Value(span, row, pos, head int) []float32 {
 	return in.value(c.slot(in, span, pos), head)
 }
 
-// state is what a node keeps of sequences, by block of its class.
+// state is the state that a node keeps of sequences, by block of its class.
 type state struct {
 	ir.StateLayer
 	slots []float32
-	trial []float32 // after the newest row that is proposed
+	trial []float32 // the state after the newest proposed row
 }
 
-// stateOf is a state as the spans of a step reach it.
+// stateOf is a state for the spans of a step.
 type stateOf struct {
 	*state
 	spans []backend.Span

@@ -55,8 +55,8 @@ type cache struct {
 	ir.KVLayer
 	format backend.Format
 	k, v   []float32
-	open   *cache // in whose blocks rows are stored until they are sealed in these; nil: they are stored here
-	block  []byte // in which rows take the format, and leave it
+	open   *cache // the cache of open blocks, in which rows are stored until they are sealed; nil: rows are stored here
+	block  []byte // scratch: rows are written to it in the cache's format, and read back
 }
 
 func newCache(l ir.KVLayer, format backend.Format, c backend.Config) cache {
@@ -84,7 +84,7 @@ func (c *cache) put(slot int, k, v []float32) {
 	}
 }
 
-// seal keeps an open block for good. Both are given by their first slots.
+// seal copies an open block, rounded to the sealed form. Both blocks are given by their first slots.
 func (c *cache) seal(slot, open int) {
 	k, v := make([]float32, backend.BlockSize*c.KDim), make([]float32, backend.BlockSize*c.VDim)
 	for h := range c.KVHeads {
@@ -105,7 +105,7 @@ func (c *cache) seal(slot, open int) {
 	}
 }
 
-// through gives rows as a form keeps them.
+// through rounds rows to a form.
 func (c *cache) through(f backend.Form, dst, rows []float32, features int) {
 	c.block = slices.Grow(c.block[:0], f.Bytes(features))[:f.Bytes(features)]
 	f.Put(c.block, features, 0, rows)

@@ -66,13 +66,13 @@ func (d device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	return m, m.adopt(c.InPlace())
 }
 
-// area has blocks of a class have their part of some memory.
+// area divides memory into equal parts for the blocks of a class.
 func (m *model) area(class int, memory []float32) {
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(memory))), 4*len(memory))
 	m.Areas[class] = append(m.Areas[class], backend.Area{Memory: bytes, Each: len(bytes) / m.config.Blocks[class]})
 }
 
-// adopt takes weights that need no upload.
+// adopt sets the weights in place.
 func (m *model) adopt(weights [][]byte) error {
 	for r, data := range weights {
 		if m.weights[r].Weight == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/kvcode"
 )
 
-// putNumber writes what stands beside integers: what one of them is worth, and what Offset adds to a sum.
+// putNumber writes the float scale beside integers (the value of 1), and the integer that Offset adds to a sum.
 func putNumber(to []byte, unit float32, bias int) {
 	binary.LittleEndian.PutUint32(to, math.Float32bits(unit))
 	binary.LittleEndian.PutUint32(to[4:], uint32(int32(bias)))
@@ -20,8 +20,8 @@ func numberAt(from []byte) (unit float32, bias int) {
 
 func float32At(from []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(from)) }
 
-// QueryBytes is the size of a query that Query prepared: bytes of the features in whole parts, then a number for every
-// scale.
+// QueryBytes is the size of a query that Query prepared: a byte for each feature, in whole parts, then a unit and a
+// bias for every scale.
 func (k *CodedKeys) QueryBytes() int { return codesPart*k.parts() + numberSize*k.scales() }
 
 // Query rounds a rotated query to bytes, with a unit for all features that share a scale of K, which must be finite.
@@ -43,28 +43,28 @@ func (k *CodedKeys) Query(isa ISA, to []byte, row []float32) {
 	}
 }
 
-// keyProduct is a product as the assembly takes it, which counts its groups and passes down.
+// keyProduct is a product as the assembly takes it; the assembly counts down groups and passes in it.
 type keyProduct struct {
 	query    *byte    // the first row's
 	scores   *float32 // the first row's
 	codes    *byte
 	scales   *byte
-	next     *byte // what is read next
+	next     *byte // what is prefetched
 	stride   int   // from query to query
 	numbers  int   // of a query, behind its bytes
 	features int   // in steps of 8
-	chunk    int   // bytes from the codes of 16 positions to the next
-	scale    int   // and of their scales
+	chunk    int   // bytes from the codes of 16 positions to those of the next 16
+	scale    int   // bytes from their scales to the next ones
 	groups   int   // at least 1
-	passes   int   // left, of a register of positions
+	passes   int   // left, each of a register of positions
 	at       *byte // codes of a pass
 	scaleAt  *byte
 	table    [16]byte
 }
 
-// Multiply is the scores of prepared queries with the block's 64 positions, [rows][64]: for every scale of a position
-// the sum s of products, as float32, then fma(s·scale, unit, score), from 0 on. next, if there is any, is what will be
-// read after the block.
+// Multiply computes the scores of prepared queries with the block's 64 positions, [rows][64]: for every scale of a
+// position, the sum s of products, as float32, then fma(s·scale, unit, score), from 0 on. next, if not empty, is what
+// will be read after the block.
 func (k *CodedKeys) Multiply(isa ISA, scores []float32, queries []byte, rows int, block, next []byte) {
 	stride := k.QueryBytes()
 	if len(scores) < rows*Block || len(queries) < rows*stride || len(block) < k.Bytes() || k.Features > CodesMost {
@@ -98,7 +98,7 @@ func (k *CodedKeys) Multiply(isa ISA, scores []float32, queries []byte, rows int
 	}
 }
 
-// twin: see Multiply. Where all features have one scale, scores hold whole sums until these are complete.
+// twin is Multiply in plain Go. If all features have one scale, scores holds integer sums until these are complete.
 func (k *CodedKeys) twin(scores []float32, queries []byte, rows int, block []byte) {
 	table, stride, numbers := k.table(), k.QueryBytes(), codesPart*k.parts()
 	clear(scores[:rows*Block])
@@ -145,14 +145,15 @@ func halfAt(b []byte) float32 {
 	return wide[0]
 }
 
-// weightBytes is the size of what Weigh prepares for one scale: 64 words, and a number, in whole ymm registers.
+// weightBytes is the size of what Weigh prepares for one scale: 64 words, and a unit and bias, in whole ymm registers.
 const weightBytes = 2*Block + 32
 
 // WeightBytes is the size of the weights of a row that Weigh prepares.
 func (v *CodedValues) WeightBytes() int { return weightBytes * v.scales() }
 
-// Weigh brings weights of the block's positions, [rows][64], none above 1, to words: round(weight·(scale·factor)), ties
-// to even, for every scale of a row of V, whose largest one in the block has the factor 32767/scale.
+// Weigh rounds weights of the block's positions, [rows][64], none above 1, to 16-bit words:
+// round(weight·(scale·factor)), ties to even, for every scale of a row of V. factor is 32767 divided by the block's
+// largest such scale.
 func (v *CodedValues) Weigh(isa ISA, to []byte, weights []float32, block []byte) {
 	stride, rows := v.WeightBytes(), len(weights)/Block
 	if len(to) < rows*stride || len(block) < v.Bytes() {
@@ -175,7 +176,7 @@ func (v *CodedValues) Weigh(isa ISA, to []byte, weights []float32, block []byte)
 	}
 }
 
-// weighTwin: see CodedValues.Weigh.
+// weighTwin is CodedValues.Weigh in plain Go, for one row and scale.
 func weighTwin(to []byte, weights []float32, scales *[Block]uint16, offset int, factor, unit float32) {
 	var scaled [Block]float32
 	widenTwin(scaled[:], scales[:])
@@ -197,17 +198,17 @@ type valueProduct struct {
 	weights *byte    // the first row's
 	sums    *float32 // the first row's
 	codes   *byte
-	next    *byte // what is read next
+	next    *byte // what is prefetched
 	stride  int   // from weights to weights
 	row     int   // bytes from sums to sums
-	passes  int   // of a register of features
+	passes  int   // each of a register of features
 	groups  int   // at least 1
 	left    int   // of the passes
 	table   [16]byte
 }
 
-// Multiply adds up V by prepared weights: sums, as float32, times the weights' unit; [rows][stride], of which the first
-// Features in whole lanes are written.
+// Multiply adds to sums, [rows][stride], V weighted by prepared weights: integer sums, as float32, times the weights'
+// unit. Of each row the first Features are written, rounded up to whole lanes.
 func (v *CodedValues) Multiply(isa ISA, sums []float32, stride int, weights []byte, rows int, block, next []byte) {
 	each, lanes := v.WeightBytes(), v.chunks()*Lanes
 	if stride < lanes || len(sums) < (rows-1)*stride+lanes || len(weights) < rows*each || len(block) < v.Bytes() {
@@ -218,7 +219,7 @@ func (v *CodedValues) Multiply(isa ISA, sums []float32, stride int, weights []by
 		return
 	}
 	p := valueProduct{stride: each, row: 4 * stride, table: v.table()}
-	chunks := v.chunks() // that share a scale
+	chunks := v.chunks() // of features that share a scale
 	if v.Levels == nil {
 		chunks = codesPart / Lanes
 	}
@@ -246,7 +247,7 @@ func (v *CodedValues) Multiply(isa ISA, sums []float32, stride int, weights []by
 	}
 }
 
-// twin: see Multiply.
+// twin is Multiply in plain Go.
 func (v *CodedValues) twin(sums []float32, stride int, weights []byte, rows int, block []byte) {
 	table, each := v.table(), v.WeightBytes()
 	for feature := range v.chunks() * Lanes {

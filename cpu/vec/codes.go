@@ -7,13 +7,13 @@ import (
 	"github.com/sluice-ai/sluice/internal/kvcode"
 )
 
-// Codes says what packed codes of few bits mean: code c is the level Levels[c] − Offset, or c − Offset where there are
-// no Levels. Products are of these levels and small integers, and so exact, in whatever order they are added.
+// Codes says how packed codes of few bits are decoded: code c is the level Levels[c] − Offset, or c − Offset without
+// Levels. Products are of these levels and small integers, so their sums are exact in any order.
 //
-// Codes lie in parts of 8 steps. A part is Bits words for each of 16 lanes, word after word of all lanes; a step has a
-// code in each byte of a lane. Of K a lane is a position, and the bytes of step j are features 4j to 4j+3 of 32. Of V a
-// lane is a feature, and the bytes of step j are the positions 4j, 4j+2, 4j+1 and 4j+3 of 32: those of even bytes and
-// of odd ones are neighbours, as products of words want them.
+// Codes are packed in parts of 8 steps. A part has Bits words for each of 16 lanes: the first word of all lanes, then
+// the second, and so on; a step has a code in each byte of a lane. In K a lane is a position, and the bytes of step j
+// are features 4j to 4j+3 of 32. In V a lane is a feature, and the bytes of step j are the positions 4j, 4j+2, 4j+1 and
+// 4j+3 of 32: so even bytes are neighbours, and odd ones, as products of 16-bit words need them.
 type Codes struct {
 	Bits   int       // 2 to 5; without Levels 4 or 5
 	Levels *[16]byte // at most 128
@@ -22,18 +22,18 @@ type Codes struct {
 
 const (
 	codesPart  = 32 // codes of a lane in a part
-	codesStep  = 4  // of them in a step
+	codesStep  = 4  // codes of a lane in a step
 	codesWord  = 4 * Lanes
-	codesTiny  = 0x1p-100 // a largest number below this is taken for 0
+	codesTiny  = 0x1p-100 // numbers whose largest is below this are taken for 0
 	maxWeight  = 32767
 	maxByte    = 127
-	numberSize = 8 // of a unit and a bias
+	numberSize = 8 // bytes of a unit and a bias
 )
 
-// CodesMost is how many features there may be: sums of so many products are whole numbers that float32 holds.
+// CodesMost is the largest number of features: up to it, float32 holds sums of products exactly.
 const CodesMost = 1024
 
-// CodesOf are those of a kind of codes, for rows of so many features.
+// CodesOf returns the packing of a kind of codes, for rows of so many features.
 func CodesOf(code kvcode.Code, features int) Codes {
 	c := Codes{Bits: code.Bits}
 	levels := code.Levels(features)
@@ -48,7 +48,7 @@ func CodesOf(code kvcode.Code, features int) Codes {
 	return c
 }
 
-// words are those of a lane for the first steps of a part.
+// words is the number of words that a lane needs for the first steps of a part.
 func (c *Codes) words(steps int) int {
 	switch c.Bits {
 	case 2:
@@ -61,8 +61,9 @@ func (c *Codes) words(steps int) int {
 	return 1 + (steps+1)/2
 }
 
-// put brings the code of a step into a byte of a lane, whose words are zero before. at is that byte of the first word.
-// A fifth bit lies in word 0. Of 3 bits two steps share a word, and the last two steps what is left of them.
+// put stores the code of a step in a byte of a lane, whose words must be zero before; at is that byte of the first
+// word. A fifth bit lies in word 0. With 3 bits, two steps share a word, and the last two steps take the bits that are
+// left.
 func (c *Codes) put(part []byte, at, step int, code byte) {
 	switch {
 	case c.Bits == 2:
@@ -80,7 +81,7 @@ func (c *Codes) put(part []byte, at, step int, code byte) {
 	}
 }
 
-// get finds what put brought there.
+// get reads a code that put stored.
 func (c *Codes) get(part []byte, at, step int) byte {
 	switch {
 	case c.Bits == 2:
@@ -103,7 +104,7 @@ func (c *Codes) scales(features int) int {
 	return (features + codesPart - 1) / codesPart
 }
 
-// table are the levels, as the assembly takes them.
+// table is the levels as the assembly takes them.
 func (c *Codes) table() (t [16]byte) {
 	if c.Levels != nil {
 		t = *c.Levels
@@ -111,8 +112,8 @@ func (c *Codes) table() (t [16]byte) {
 	return t
 }
 
-// CodedKeys is K of a block in codes: for every 16 positions the parts of all features, the last as short as may be in
-// steps of 8 features; then for every 16 positions their scales, halves, [scale][16].
+// CodedKeys is K of a block in codes: for every 16 positions, the parts of all features (the last part is cut to steps
+// of 8 features); then, for every 16 positions, their scales in half precision, [scale][16].
 type CodedKeys struct {
 	Codes
 	Features int
@@ -134,7 +135,7 @@ func (k *CodedKeys) chunk() int {
 // Bytes is the size of a block.
 func (k *CodedKeys) Bytes() int { return Block/Lanes*k.chunk() + 2*Block*k.scales() }
 
-// each visits all codes of a block: where its part begins, the byte in it, and the step.
+// each visits all codes of a block, with the offset of the code's part, the byte in it, and the step.
 func (k *CodedKeys) each(visit func(position, feature, part, at, step int)) {
 	for position := range Block {
 		chunk := position / Lanes * k.chunk()
@@ -145,7 +146,7 @@ func (k *CodedKeys) each(visit func(position, feature, part, at, step int)) {
 	}
 }
 
-// scaleAt is where a scale of a position lies.
+// scaleAt is the offset of a scale of a position.
 func (k *CodedKeys) scaleAt(position, scale int) int {
 	return Block/Lanes*k.chunk() + 2*((position/Lanes*k.scales()+scale)*Lanes+position%Lanes)
 }
@@ -171,9 +172,9 @@ func (k *CodedKeys) Unpack(codes []byte, scales []uint16, block []byte) {
 	}
 }
 
-// CodedValues is V of a block in codes: for every 16 features the parts of the first and of the last 32 positions; then
-// scales, halves, [scale][64]; then for every scale of a row the factor that brings the largest one of the block to
-// 32767, and its inverse, float32.
+// CodedValues is V of a block in codes: for every 16 features, the parts of the first and of the last 32 positions;
+// then scales in half precision, [scale][64]; then for every scale of a row, as float32, the factor that maps the
+// block's largest one to 32767, and the inverse of the factor.
 type CodedValues struct {
 	Codes
 	Features int
@@ -188,12 +189,12 @@ func (v *CodedValues) chunk() int { return Block / codesPart * v.Bits * codesWor
 // Bytes is the size of a block.
 func (v *CodedValues) Bytes() int { return v.numberAt(v.scales()) }
 
-// numberAt is where the factor of a scale lies.
+// numberAt is the offset of the factor of a scale.
 func (v *CodedValues) numberAt(scale int) int {
 	return v.chunks()*v.chunk() + 2*Block*v.scales() + numberSize*scale
 }
 
-// byteOf is the byte of a step that has a position, by its last two bits.
+// byteOf is the byte of a step for a position, by the position's last two bits.
 var byteOf = [codesStep]int{0, 2, 1, 3}
 
 func (v *CodedValues) each(visit func(position, feature, part, at, step int)) {

@@ -3,8 +3,8 @@ package vec
 import "unsafe"
 
 // Product is C = A·B for small matrices by rows: c[r][j] = Σₖ a[r][k]·b[k][j], a chain of fused multiply-adds from 0 on
-// in order of k, and 0 added at the end so that no sum is −0. The elements of C are independent chains, so that the
-// shape of the product never shows in its bits; attention is built of nothing else.
+// in order of k, and 0 added at the end so that no sum is −0. The elements of C are independent chains, so their bits
+// do not depend on the product's shape. Attention is made of such products.
 type Product struct {
 	C       []float32
 	A       []float32
@@ -16,8 +16,8 @@ type Product struct {
 	BStride int
 }
 
-// panel is a tile of groups of 1, 2 or 4 rows × at most 64 columns, as the assembly takes it, which counts its
-// groups down.
+// panel is a tile of C, groups of 1, 2 or 4 rows × at most 64 columns, as the assembly takes it; the assembly counts
+// the groups down.
 type panel struct {
 	a, c    *float32       // the first row's; c begins at the tile's first column
 	b       unsafe.Pointer // first column of the tile in row 0 of B
@@ -26,12 +26,12 @@ type panel struct {
 	bStride int
 	k       int    // at least 1
 	groups  int    // at least 1
-	ahead   int    // bytes from b to what is read next; 0: unknown
+	ahead   int    // bytes from b to what is prefetched; 0: nothing is
 	mask    uint64 // columns: ones in groups of Lanes (AVX-512)
 }
 
-// Panel multiplies by a B of float32. next, if there is any, is what will be read after b, laid out alike: it is
-// fetched meanwhile, one row of it with each of b.
+// Panel multiplies by a B of float32. next, if not empty, is what will be read after b, in the same layout: it is
+// prefetched, one of its rows with each row of b.
 func (isa ISA) Panel(p *Product, b, next []float32) {
 	if !p.run(isa, unsafe.Pointer(at(b)), len(b), unsafe.Pointer(at(next)), 4) {
 		panelTwin(p, func(i int) float32 { return b[i] })

@@ -1,8 +1,8 @@
 package vec
 
-// Recurrence is a step of a matrix S of len(K) rows and N columns: Sᵢⱼ = Kᵢ·Wⱼ + Decay·Sᵢⱼ, a product and then a fused
-// multiply-add, and what is read of it, Yⱼ = Σᵢ Sᵢⱼ·Qᵢ, a chain of fused multiply-adds from 0 on in order of i. Columns
-// are independent.
+// Recurrence is one step of a matrix S of len(K) rows and N columns: Sᵢⱼ = Kᵢ·Wⱼ + Decay·Sᵢⱼ, a product and then a
+// fused multiply-add. Its result is Yⱼ = Σᵢ Sᵢⱼ·Qᵢ, a chain of fused multiply-adds from 0 on in order of i. Columns are
+// independent.
 type Recurrence struct {
 	S      []float32
 	K, Q   []float32 // by row
@@ -21,7 +21,7 @@ type recurrence struct {
 	a             float32
 }
 
-// Recur takes a step. It panics if a slice is shorter than the shape says: the assembly would go on behind it.
+// Recur computes a step. It panics if a slice is shorter than the shape says: the assembly would read past its end.
 func (isa ISA) Recur(p *Recurrence) {
 	rows := len(p.K)
 	if rows == 0 || p.N <= 0 {

@@ -59,8 +59,8 @@ func exp(x float32) float32 {
 	return q * math.Float32frombits(math.Float32bits(t)<<23+0x3f800000)
 }
 
-// tail is erfc(m/√2)·m for m ≥ 0, the first with a relative error of 1.2e-7: Press et al., Numerical Recipes in C (2nd
-// edition), §6.2, erfcc. e^x has one of m²·2⁻²⁴ more, where erfc is as small as e^(−m²/2).
+// tail is erfc(m/√2)·m for m ≥ 0. erfc has a relative error of 1.2e-7: Press et al., Numerical Recipes in C (2nd
+// edition), §6.2, erfcc; e^x adds m²·2⁻²⁴ to it, where erfc is as small as e^(−m²/2).
 func tail(m float32) float32 {
 	t := 1 / FMA(m, 0x1.6a09e6p-2, 1) // 1/(1+m/(2·√2))
 	p := float32(0.17087277)
@@ -71,7 +71,7 @@ func tail(m float32) float32 {
 	return exp(FMA(float32(m*m), -0.5, p)) * float32(t*m)
 }
 
-// tree adds the lanes: halves onto halves.
+// tree adds the lanes, the upper half to the lower one until one is left.
 func tree(l *[Lanes]float32) float32 {
 	for i := range 8 {
 		l[i] += l[i+8]
@@ -198,7 +198,7 @@ func largestTwin(x []float32) (most float32) {
 	return most
 }
 
-// roundTwin takes products of a magnitude that int8 holds.
+// roundTwin multiplies by s and rounds; products must fit int8.
 func roundTwin(y []int8, x []float32, s float32) {
 	for i, v := range x {
 		y[i] = int8(math.RoundToEven(float64(v * s)))

@@ -17,7 +17,7 @@ const (
 	AVX512             // F, BW, DQ and VL
 )
 
-// whole is the part of n elements that the assembly takes; a twin does the rest. AVX-512 has masks.
+// whole is how many of n elements the assembly computes; a twin computes the rest. AVX-512 has masks, and takes all.
 func (isa ISA) whole(n int) int {
 	switch isa {
 	case Generic:

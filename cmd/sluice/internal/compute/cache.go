@@ -15,7 +15,7 @@ type CacheFlags struct {
 	KVHost env.Size `name:"kv-host" placeholder:"SIZE" help:"Memory of this machine for what a GPU's KV cache has no room for any more, such as 8G: prompts that begin with it have it copied back instead of computing it again. Default: none."`
 }
 
-// Formats are those of K and V that the flags name.
+// Formats are the formats of K and V that the flags name.
 func (f *CacheFlags) Formats() backend.KV {
 	kv, _ := backend.MixKV(cmp.Or(f.KVK, f.KV), cmp.Or(f.KVV, f.KV)) // kong has checked both
 	return kv

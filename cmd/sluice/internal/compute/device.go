@@ -19,7 +19,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/place"
 )
 
-// The names of devices. Numbers after cudaDevice or vulkanDevice and a colon name one of several cards, or several.
+// The names of devices. After cudaDevice or vulkanDevice and a colon, numbers choose one or several cards.
 const (
 	cpuDevice    = "cpu"
 	cudaDevice   = "cuda"
@@ -29,7 +29,7 @@ const (
 	devices = "want cpu, cuda, cuda:N, vulkan, vulkan:N, vulkan:N,M or auto"
 )
 
-// layers are those that a GPU computes: a number, or one of these.
+// layers is how many layers a GPU computes: a number, or one of these constants.
 type layers int
 
 const (
@@ -53,7 +53,7 @@ func (l *layers) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String is what UnmarshalText takes.
+// String is the value as UnmarshalText takes it.
 func (l layers) String() string {
 	switch l {
 	case allLayers:
@@ -64,7 +64,7 @@ func (l layers) String() string {
 	return strconv.Itoa(int(l))
 }
 
-// Planned is what a plan calls them.
+// Planned is the value as package place takes it.
 func (l layers) Planned() int {
 	switch l {
 	case allLayers:
@@ -75,7 +75,7 @@ func (l layers) Planned() int {
 	return int(l)
 }
 
-// OpenDevice opens what was asked for. Where that was left to us, what was taken is said in a line.
+// OpenDevice opens the device that was asked for. If it was left to us, a line says which one was taken.
 func (f *Flags) OpenDevice(e *env.Env) (backend.Device, error) {
 	asked, from := f.Device, "--device"
 	usual := cpuDevice
@@ -119,7 +119,7 @@ func (f *Flags) OpenDevice(e *env.Env) (backend.Device, error) {
 	return nil, env.Usagef("%s is %q: "+devices, from, asked)
 }
 
-// numbersOf reads the numbers of cards, with commas between. Each is named once.
+// numbersOf reads numbers of cards, separated by commas. Each may be named once.
 func numbersOf(list string) (all []int, err error) {
 	for text := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(text)
@@ -131,8 +131,8 @@ func numbersOf(list string) (all []int, err error) {
 	return all, nil
 }
 
-// together is cards of one API, with the processor as their host, which computes the layers that are not theirs. Each
-// has layers of its own, in the order in which they were named.
+// together composes cards of one API with the processor as their host, which computes the layers that no card computes.
+// Each card has layers of its own, in the order in which the cards were named.
 func (f *Flags) together(e *env.Env, asked string, numbers []int, open func(n int) (backend.Device, error)) (
 	backend.Device, error) {
 	var cards []backend.Device
@@ -146,7 +146,7 @@ func (f *Flags) together(e *env.Env, asked string, numbers []int, open func(n in
 	return f.beside(e, cards...)
 }
 
-// closed closes cards that nobody will use, since there was an error.
+// closed closes cards after an error, as they will not be used.
 func closed(err error, cards []backend.Device) error {
 	for _, d := range cards {
 		err = errors.Join(err, d.Close())
@@ -154,7 +154,7 @@ func closed(err error, cards []backend.Device) error {
 	return err
 }
 
-// best takes a GPU, if there is one that can be used.
+// best opens the best GPU that can be used, if there is one.
 func (f *Flags) best(e *env.Env) (backend.Device, error) {
 	d, err := vulkan.OpenBest(f.gpu(e))
 	switch {
@@ -174,7 +174,7 @@ func (f *Flags) best(e *env.Env) (backend.Device, error) {
 	return f.beside(e, d)
 }
 
-// beside is cards with the processor before them.
+// beside composes cards with the processor as the first device.
 func (f *Flags) beside(e *env.Env, cards ...backend.Device) (backend.Device, error) {
 	host, err := f.processor(e)
 	if err != nil {
@@ -192,15 +192,16 @@ func (f *Flags) processor(e *env.Env) (backend.Device, error) {
 	return d, nil
 }
 
-// gpu is how a GPU is used.
+// gpu returns the options for a Vulkan GPU.
 func (f *Flags) gpu(e *env.Env) vulkan.Options {
 	return vulkan.Options{Cache: kernelCache(), FastPrefill: f.FastPrefill, Without: Without(e)}
 }
 
-// WithoutVariable names what of a GPU is left alone, as where its driver does it badly, with commas between.
+// WithoutVariable names features of a GPU that are not used, such as those that its driver gets wrong, separated by
+// commas.
 const WithoutVariable = "SLUICE_VULKAN_WITHOUT"
 
-// Without is what it says.
+// Without lists the names in WithoutVariable.
 func Without(e *env.Env) []string {
 	text, _ := e.Lookup(WithoutVariable)
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })

@@ -25,7 +25,7 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// EngineFlags are what every command that runs one model spells the same way.
+// EngineFlags are the flags that all commands which run one model share.
 type EngineFlags struct {
 	models.Flag
 	Flags
@@ -49,7 +49,7 @@ type Flags struct {
 	LogFormat   string   `name:"log-format" enum:"text,json" default:"text" help:"What lines of the log are: text, or json."`
 }
 
-// Check refuses what the flags cannot mean.
+// Check refuses flags with impossible values or combinations.
 func (f *Flags) Check() error {
 	if f.RAM > 0 && f.NoRepack {
 		return env.Usagef("--ram bounds the memory for weights, and with --no-repack they take none: leave one out")
@@ -106,7 +106,7 @@ func (f *Flags) modelOf(e *env.Env, name string, file *gguf.File, d backend.Devi
 	return m
 }
 
-// ModelOf is one of a file, as the flags say.
+// ModelOf is the actors' description of a model in a file, with the settings of the flags.
 func (f *Flags) ModelOf(name string, file *gguf.File) actors.Model {
 	context := cmp.Or(f.Ctx, modelfile.Of(&file.Meta).Context)
 	return actors.Model{Name: name, File: file, KV: f.Formats(), KVHost: int64(f.KVHost), Context: context,
@@ -114,7 +114,7 @@ func (f *Flags) ModelOf(name string, file *gguf.File) actors.Model {
 		Experts: f.CPUExperts, Speculate: f.Speculate != "off"}
 }
 
-// enter loads a model whose file was opened into a house.
+// enter loads a model, whose file is open, into a house.
 func (f *Flags) enter(ctx context.Context, e *env.Env, h *actors.House, c *actors.Config, began time.Time) (
 	*actors.Engine, error) {
 	opened, log, file := e.Now(), f.Logger(e), c.File
@@ -138,7 +138,7 @@ func (f *Flags) enter(ctx context.Context, e *env.Env, h *actors.House, c *actor
 	return engine, nil
 }
 
-// openBoth opens a model and what computes it at the same time: each takes tenths of a second.
+// openBoth opens a model and its device concurrently: each takes tenths of a second.
 func (f *Flags) openBoth(e *env.Env, path string) (file *gguf.File, device backend.Device, err error) {
 	var unread error
 	var reading sync.WaitGroup
@@ -154,7 +154,7 @@ func (f *Flags) openBoth(e *env.Env, path string) (file *gguf.File, device backe
 	return file, device, err
 }
 
-// logLoading says in the log when loading had come how far, in milliseconds since it began.
+// logLoading logs when each stage of loading was reached, in milliseconds since loading began.
 func logLoading(log zerolog.Logger, engine *actors.Engine, began, opened, ready time.Time) {
 	line, at := log.Debug().Dur("opened_ms", opened.Sub(began)), engine.Loading()
 	for _, stage := range []struct {
@@ -181,7 +181,7 @@ func (f *Flags) summarize(e *env.Env, log zerolog.Logger, d backend.Device, engi
 		Dur("ms", took).Msg("ready")
 }
 
-// warn says what to expect of a context beyond the trained one.
+// warn prints a warning if the context is longer than the trained one.
 func (f *Flags) warn(e *env.Env, engine *actors.Engine) {
 	if f.Ctx > engine.Info.Trained {
 		fmt.Fprintf(e.Stderr, "sluice: --ctx is %d, but %s was trained for %d tokens: expect worse answers beyond\n",
@@ -189,7 +189,7 @@ func (f *Flags) warn(e *env.Env, engine *actors.Engine) {
 	}
 }
 
-// announce says in a line that weights stream, and what that should come to.
+// announce prints a line if weights stream, with the speed that the plan expects.
 func announce(e *env.Env, engine *actors.Engine, file *gguf.File, d backend.Device) {
 	plan := engine.Plan()
 	own, host := plan.Beyond().Weights, plan.Host().Weights
@@ -228,7 +228,7 @@ func announce(e *env.Env, engine *actors.Engine, file *gguf.File, d backend.Devi
 		env.Printable(engine.Info.Name), env.BinarySize(there), env.BinarySize(engine.Info.WeightBytes), where, come, expect)
 }
 
-// OpenWeights opens a model that can be run, with its copy if there is to be one.
+// OpenWeights opens a model that can be run, with its copy of --mirror.
 func (f *Flags) OpenWeights(e *env.Env, value string) (*gguf.File, error) {
 	file, err := models.OpenWeights(e, value)
 	if err != nil || f.Mirror == "" {
@@ -240,7 +240,7 @@ func (f *Flags) OpenWeights(e *env.Env, value string) (*gguf.File, error) {
 	return file, nil
 }
 
-// Logger writes what the engine has to say: for a person, on standard error, errors unless told otherwise.
+// Logger returns the engine's log: readable text on standard error, only errors unless --log says otherwise.
 func (f *Flags) Logger(e *env.Env) zerolog.Logger {
 	level := zerolog.ErrorLevel
 	if f.Log != "" {
@@ -253,14 +253,14 @@ func (f *Flags) Logger(e *env.Env) zerolog.Logger {
 	return zerolog.New(out).Level(level).With().Timestamp().Logger()
 }
 
-// Shut closes the engine at the end of a command, when nothing is left to wait for.
+// Shut closes the engine at the end of a command, when no request is open.
 func Shut(e *actors.Engine) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = e.Close(ctx)
 }
 
-// PeakMemory is the most that this process has held so far, in bytes; 0 where the system does not say.
+// PeakMemory is the largest resident size of this process so far, in bytes; 0 where the system does not say.
 func PeakMemory(root fs.FS) int64 {
 	f, err := root.Open("proc/self/status")
 	if err != nil {

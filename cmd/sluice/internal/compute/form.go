@@ -10,14 +10,14 @@ import (
 
 const mostGrammar = 1 << 20 // bytes of a schema or grammar
 
-// GrammarFlags say what a text must be.
+// GrammarFlags say which form an answer must have.
 type GrammarFlags struct {
 	Schema  string `placeholder:"FILE" xor:"grammar" help:"JSON Schema that the answer meets." group:"Grammar:"`
 	Grammar string `placeholder:"FILE" xor:"grammar" help:"Grammar in llama.cpp's GBNF that the answer is of." group:"Grammar:"`
 	Regex   string `placeholder:"EXPR" xor:"grammar" help:"Regular expression (RE2) that the answer matches from end to end." group:"Grammar:"`
 }
 
-// Given says whether there is one.
+// Given says whether a form is given.
 func (f GrammarFlags) Given() bool { return f.Schema != "" || f.Grammar != "" || f.Regex != "" }
 
 // Read compiles the grammar that is given.

@@ -15,13 +15,13 @@ type RecordFlags struct {
 	RecordIDsOnly bool   `name:"record-ids-only" help:"Leave the texts of prompts out of it; their token ids stay."`
 }
 
-// tape is the file of a trace. Its first error is told at the end, and not in the way of an answer.
+// tape is the file of a token trace. Its first error is reported at the end, so that it does not stop an answer.
 type tape struct {
 	failed
 	file *safefile.File
 }
 
-// Begin makes the file, or none.
+// Begin creates the file, if there is to be one.
 func (f *RecordFlags) Begin(e *env.Env, force bool, read ...string) (*tape, error) {
 	if f.Record == "" {
 		if f.RecordIDsOnly {
@@ -36,14 +36,14 @@ func (f *RecordFlags) Begin(e *env.Env, force bool, read ...string) (*tape, erro
 	return &tape{failed{w: file, path: f.Record, tell: e.Stderr}, file}, nil
 }
 
-// Attach has a model write its trace.
+// Attach makes a model write its trace to t.
 func (f *RecordFlags) Attach(m *actors.Model, t *tape) {
 	if t != nil {
 		m.Record, m.RecordIDsOnly = t, f.RecordIDsOnly
 	}
 }
 
-// Close is called when the engine is closed: then the file is whole.
+// Close completes the file. It is called after the engine is closed.
 func (t *tape) Close() error {
 	if t == nil {
 		return nil
@@ -59,8 +59,8 @@ type TraceFlag struct {
 	Trace string `placeholder:"FILE" help:"Write what happens inside to a file, for Perfetto (ui.perfetto.dev) or sluice trace stalls; the first GiB of it."`
 }
 
-// Open begins the file, if there is to be one: what it returns is given to the engine. done completes it, after the
-// engine was closed.
+// Open creates the file, if there is to be one. out is given to the engine; done completes the file after the engine is
+// closed.
 func (f *TraceFlag) Open(e *env.Env, force bool, read ...string) (out io.Writer, done func() error, err error) {
 	if f.Trace == "" {
 		return nil, func() error { return nil }, nil
@@ -78,8 +78,8 @@ func (f *TraceFlag) Open(e *env.Env, force bool, read ...string) (out io.Writer,
 	}, nil
 }
 
-// failed remembers why a file could not be written: who writes it is closed without anybody who listens. It is said at
-// once as well: a server may go on for days.
+// failed is a writer that keeps its first error, since the engine writes to it without reporting errors. The error is
+// also printed at once: a server may go on for days.
 type failed struct {
 	w     io.Writer
 	path  string

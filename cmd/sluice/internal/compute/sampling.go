@@ -13,7 +13,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/token"
 )
 
-// SamplingFlags say how tokens are chosen. What is not given is the model's own recommendation, or the usual default.
+// SamplingFlags say how tokens are chosen. A flag that is not given has the model's recommended value, or the usual
+// default.
 // Wide: they are flags, one for each parameter of samplers.
 type SamplingFlags struct {
 	Temp      *float32 `placeholder:"T" help:"Temperature: 0 always takes the likeliest token." group:"Sampling:"`
@@ -44,11 +45,11 @@ type SamplingFlags struct {
 	LogitBias []string `placeholder:"ID+X" help:"Add X to a token's logit, as 15043+1.5 or 15043-1; ID-inf bans it." group:"Sampling:"`
 }
 
-// dryBreakers are the texts across which DRY follows no repetition, as llama.cpp has them.
+// dryBreakers are the texts across which DRY finds no repetition, as in llama.cpp.
 func dryBreakers() []string { return []string{"\n", ":", "\"", "*"} }
 
-// Params lays the flags over the model's defaults. Where neither says a seed it draws one, which readers of JSON take
-// as it is.
+// Params applies the flags to the model's defaults. If neither has a seed it draws one below 2⁵³, which JSON readers
+// represent exactly.
 func (f *SamplingFlags) Params(e *actors.Engine) (sample.Params, error) {
 	if f.Seed == nil {
 		seed := cmp.Or(e.Info.Sampling.Seed, rand.Uint64N(1<<53))
@@ -61,7 +62,7 @@ func (f *SamplingFlags) Params(e *actors.Engine) (sample.Params, error) {
 	return p, nil
 }
 
-// Over lays the flags over other parameters.
+// Over applies the flags to other parameters.
 func (f *SamplingFlags) Over(p sample.Params, e *actors.Engine) (sample.Params, error) {
 	set(&p.Temp, f.Temp)
 	set(&p.Seed, f.Seed)
@@ -99,7 +100,7 @@ func (f *SamplingFlags) Over(p sample.Params, e *actors.Engine) (sample.Params, 
 	return p, nil
 }
 
-// ofFlags says of flags what was said of fields of requests, one in a line.
+// ofFlags rewrites faults of request fields, one in a line, as faults of flags.
 func ofFlags(faults string) string {
 	lines := strings.Split(faults, "\n")
 	for i, line := range lines {

@@ -29,8 +29,8 @@ import (
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
-// Speeds are what this machine was measured to do with files of one file system. Their JSON names are part of the
-// interface, and those of the file in which they are kept.
+// Speeds are this machine's measured speeds, with files of one file system. Their JSON names are part of the interface,
+// and of the file that they are kept in.
 type Speeds struct {
 	Machine    string    `json:"machine"`
 	FileSystem string    `json:"file_system"`
@@ -42,14 +42,14 @@ type Speeds struct {
 	Attend     float64   `json:"float_operations_per_second"` // 0: it was measured by an older program
 	Gate       float64   `json:"gated_values_per_second"`
 
-	Devices map[string]deviceSpeeds `json:"devices,omitempty"` // by name, those with memory of their own
+	Devices map[string]deviceSpeeds `json:"devices,omitempty"` // by name; devices that have memory of their own
 }
 
-// deviceSpeeds are a device's.
+// deviceSpeeds are the measured speeds of one device.
 type deviceSpeeds struct {
 	Bus    float64 `json:"bus_bytes_per_second"`
 	Memory float64 `json:"memory_bytes_per_second"`
-	Copy   float64 `json:"seconds_of_a_copy"` // beside its bytes; 0: it was measured by an older program
+	Copy   float64 `json:"seconds_of_a_copy"` // fixed, besides its bytes; 0: it was measured by an older program
 	Launch float64 `json:"seconds_of_a_launch"`
 	Turn   float64 `json:"seconds_of_a_turn"`
 }
@@ -60,7 +60,7 @@ const (
 	mostSpeeds = 64                      // that are kept
 )
 
-// Planned is what a plan for a device takes of them.
+// Planned converts the speeds to those that a plan for a device uses.
 func (s *Speeds) Planned(d backend.Device) place.Speeds {
 	processor := place.Speed{Memory: s.Memory, Multiply: s.Multiply, Attend: s.Attend, Gate: s.Gate}
 	all := place.Speeds{Disk: s.Disk, Devices: []place.Speed{processor}}
@@ -72,7 +72,7 @@ func (s *Speeds) Planned(d backend.Device) place.Speeds {
 	return all
 }
 
-// cards are the devices of one that have memory of their own, in the order of plans.
+// cards lists the devices in d that have memory of their own, in the order of plans.
 func cards(d backend.Device) []backend.Traits {
 	t := d.Traits()
 	all := t.Devices
@@ -83,7 +83,7 @@ func cards(d backend.Device) []backend.Traits {
 	return slices.DeleteFunc(slices.Clone(all), func(t backend.Traits) bool { return t.Memory != backend.OwnMemory })
 }
 
-// SpeedsOf are those that a plan of a file for a device goes by.
+// SpeedsOf returns a function that finds the speeds for a plan of a file on a device.
 func SpeedsOf(e *env.Env, file *gguf.File, d backend.Device) func() (place.Speeds, error) {
 	return func() (place.Speeds, error) {
 		s, err := Recall(e, file.Part(0), d)
@@ -91,8 +91,8 @@ func SpeedsOf(e *env.Env, file *gguf.File, d backend.Device) func() (place.Speed
 	}
 }
 
-// Recall finds what was measured before, or measures it now and keeps it. Copies on other file systems are read beside
-// the file: they add what their disks give.
+// Recall returns speeds that were measured before, or measures and keeps them. Copies of the file on other file systems
+// are read at the same time as the file: the speeds of their disks are added.
 func Recall(e *env.Env, file source.Source, d backend.Device) (s Speeds, err error) {
 	if s, err = recallOne(e, file, d); err != nil {
 		return s, err
@@ -111,7 +111,7 @@ func Recall(e *env.Env, file source.Source, d backend.Device) (s Speeds, err err
 	return s, nil
 }
 
-// recallOne does so for one copy. A folder that cannot be written to costs a measurement each time.
+// recallOne is Recall for one copy. If results cannot be written, it measures each time.
 func recallOne(e *env.Env, file source.Source, d backend.Device) (s Speeds, err error) {
 	known, wanted := false, Unmeasured(e, file.Path)
 	for _, k := range kept(e) {
@@ -127,9 +127,9 @@ func recallOne(e *env.Env, file source.Source, d backend.Device) (s Speeds, err 
 	}
 	for _, card := range cards(d) {
 		if s.Devices[card.Name].Copy != 0 {
-			continue // or that of another one like it
+			continue // or it is another one of the same name
 		}
-		var rates backend.Rates // of one that cannot be measured there are none
+		var rates backend.Rates // 0 for a device that cannot be measured
 		if card.Meter != nil {
 			if rates, err = card.Meter.Rates(); err != nil {
 				return s, fmt.Errorf("measuring %s: %w", card.Name, err)
@@ -146,13 +146,13 @@ func recallOne(e *env.Env, file source.Source, d backend.Device) (s Speeds, err 
 	return s, nil
 }
 
-// Unmeasured are those of this machine and the file system of a path, of which nothing is known yet.
+// Unmeasured returns Speeds with only the names of this machine and of the file system of a path.
 func Unmeasured(e *env.Env, path string) Speeds {
 	return Speeds{Machine: machineName(), FileSystem: fileSystem(e.Root, path)}
 }
 
-// MeasureSpeeds takes a few seconds. Without a path the disk is not measured; beside is one on the same file system,
-// which tells where the file lies.
+// MeasureSpeeds measures, which takes a few seconds. Without a file the disk is not measured; beside is a path on the
+// same file system, by which that is named.
 func MeasureSpeeds(e *env.Env, file source.Source, beside string) (s Speeds, err error) {
 	s = Unmeasured(e, beside)
 	s.Measured = e.Now().UTC()
@@ -179,7 +179,7 @@ func MeasureSpeeds(e *env.Env, file source.Source, beside string) (s Speeds, err
 	return s, nil
 }
 
-// median is 0 of nothing.
+// median is 0 for an empty list.
 func median(list []float64) float64 {
 	if len(list) == 0 {
 		return 0
@@ -187,7 +187,7 @@ func median(list []float64) float64 {
 	return slices.Sorted(slices.Values(list))[len(list)/2]
 }
 
-// MeasureHere measures with a file in a folder that is gone afterwards, however this ends.
+// MeasureHere measures with a temporary file in a folder; the file is removed in any case.
 func MeasureHere(e *env.Env, folder string) (s Speeds, err error) {
 	f, err := safefile.Scratch(filepath.Join(folder, "probe"))
 	if err != nil {
@@ -206,14 +206,14 @@ func MeasureHere(e *env.Env, folder string) (s Speeds, err error) {
 	return MeasureSpeeds(e, file, folder+"/.")
 }
 
-// machineName tells machines apart that share a user's folder.
+// machineName distinguishes machines that share a user's home folder.
 func machineName() string {
 	name, _ := os.Hostname()
 	return fmt.Sprintf("%s, %s, %s", cmp.Or(name, "unknown"), ProcessorName(&cpuid.CPU), env.Count(runtime.NumCPU(), "thread"))
 }
 
-// fileSystem says on which one a file lies, as the kernel names it, so that it is known again after a restart. Where it
-// does not say, it is the file's folder.
+// fileSystem names the file system that a path is on, as the kernel does, so that the name survives a restart. If the
+// kernel does not say, it is the file's folder.
 func fileSystem(root fs.FS, path string) string {
 	if path == "" {
 		return "none"
@@ -236,7 +236,7 @@ func fileSystem(root fs.FS, path string) string {
 	return folder
 }
 
-// speedsFile is where measurements are kept.
+// speedsFile is the path of the file with kept measurements.
 func speedsFile(e *env.Env) (string, error) {
 	folder, _ := e.Lookup("XDG_CACHE_HOME")
 	if folder == "" {
@@ -248,7 +248,7 @@ func speedsFile(e *env.Env) (string, error) {
 	return filepath.Join(folder, "sluice", "speeds.json"), nil
 }
 
-// kept lists what was measured before. What cannot be read was not.
+// kept lists kept measurements. Unreadable ones count as missing.
 func kept(e *env.Env) (list []Speeds) {
 	path, err := speedsFile(e)
 	if err != nil {
@@ -266,7 +266,7 @@ func kept(e *env.Env) (list []Speeds) {
 	return list
 }
 
-// Keep adds a measurement, in place of an older one of the same.
+// Keep stores a measurement, in place of an older one of the same machine and file system.
 func Keep(e *env.Env, s Speeds) error {
 	path, err := speedsFile(e)
 	if err != nil {
@@ -290,7 +290,7 @@ func Keep(e *env.Env, s Speeds) error {
 	return nil
 }
 
-// ProcessorName is what the processor calls itself, else its architecture.
+// ProcessorName is the brand name of the processor, else its architecture.
 func ProcessorName(c *cpuid.CPUInfo) string {
 	return cmp.Or(strings.Join(strings.Fields(c.BrandName), " "), runtime.GOARCH)
 }
