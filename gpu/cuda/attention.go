@@ -10,14 +10,16 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// attendKernel is one of attend.cu: by products of squares, for heads of so many features.
+// attendKernel is one of the kernels of attend.cu, which multiply 16 × 16 squares of half precision: for heads of one
+// number of features.
 type attendKernel struct {
 	module string
-	teams  int // warps that share pairs of a row and a query head
-	deep   int // sixteens of pairs that they share
+	teams  int // warps that share the same pairs of a row and a query head
+	deep   int // how many times 16 pairs they share
 }
 
-// attendKernels are those for few pairs and for many, by features of a head. Bits do not depend on which it is.
+// attendKernels are the kernels for few pairs of a row and a query head, and for many, by features of a head. The bits
+// do not depend on which is taken.
 var attendKernels = map[int][2]attendKernel{
 	16:  {{"attend_16", 1, 1}, {"attend_16", 1, 1}},
 	32:  {{"attend_32", 1, 1}, {"attend_32", 1, 1}},
@@ -28,7 +30,7 @@ var attendKernels = map[int][2]attendKernel{
 	256: {{"attend_256_few", 4, 1}, {"attend_256", 2, 1}},
 }
 
-// The most sixteens of pairs, and warps, of a block of attend.cu, and stages of its ring.
+// The most groups of 16 pairs, warps, and stages of the ring, of a block of attend.cu.
 const (
 	attendTiles  = 8
 	attendWarps  = 8
@@ -38,7 +40,7 @@ const (
 // attendShape is how attend.cu is launched.
 type attendShape struct {
 	attendKernel
-	tiles, stages int // of 16 pairs; of the ring
+	tiles, stages int // groups of 16 pairs; stages of the ring of keys and values in shared memory
 	heads, rows   int // query heads and rows of a block
 	shared        int
 }
@@ -49,8 +51,8 @@ func (k *Kernels) Fused(h *kernel.Heads) bool {
 	return err == nil
 }
 
-// attendShape chooses how so many rows of a KV head are attended to: by no more threads than they need, with as much of
-// the cache on its way as a block has memory for.
+// attendShape chooses how a number of rows attend to a KV head: with no more threads than they need, and with as much
+// of the cache being loaded ahead as a block's shared memory has room for.
 func (k *Kernels) attendShape(h *kernel.Heads, rows int) (s attendShape, err error) {
 	kernels, ok := attendKernels[h.Features]
 	if !ok || h.KV < 1 || h.Query%h.KV != 0 || h.ValueFeatures() != h.Features || h.Format() != backend.KVF16.Format {
@@ -63,7 +65,7 @@ func (k *Kernels) attendShape(h *kernel.Heads, rows int) (s attendShape, err err
 		if few := kernels[0]; i == 1 && queries*rows <= 16*attendWarps/few.teams {
 			continue
 		}
-		if s.fits(h, queries, rows, k.c.Facts.Shared-1<<10) { // the driver has a part of its own
+		if s.fits(h, queries, rows, k.c.Facts.Shared-1<<10) { // the driver takes some for itself
 			return s, nil
 		}
 	}
@@ -71,8 +73,8 @@ func (k *Kernels) attendShape(h *kernel.Heads, rows int) (s attendShape, err err
 		k.c.Facts.Shared)
 }
 
-// fits chooses the sizes of a block that has so much memory at most. Two blocks of the kernels that are at work for
-// long share a multiprocessor, if that has the memory: one multiplies while the other one weighs.
+// fits chooses the sizes of a block with most bytes of shared memory at most; false: nothing fits. Of kernels that run
+// long, two blocks should fit on a multiprocessor: one multiplies while the other computes weights.
 func (s *attendShape) fits(h *kernel.Heads, queries, rows, most int) bool {
 	size := func(tiles, stages int) int {
 		s.tiles, s.stages, s.heads = tiles, stages, min(queries, 16*tiles)
@@ -94,7 +96,8 @@ func (s *attendShape) fits(h *kernel.Heads, queries, rows, most int) bool {
 	return false
 }
 
-// tilesOf is the sixteens of pairs of a block, of as many as there are: a power of two of what warps share.
+// tilesOf is how many groups of 16 pairs a block takes, if there are so many pairs: a power of two times what warps
+// share.
 func (s *attendShape) tilesOf(pairs int) int {
 	n := s.deep
 	for n < attendTiles && n*s.teams/s.deep < attendWarps && 16*n < pairs {
@@ -103,7 +106,7 @@ func (s *attendShape) tilesOf(pairs int) int {
 	return n
 }
 
-// sharedBytes is the memory of a block, as attend.cu divides it.
+// sharedBytes is the bytes of shared memory of a block, as attend.cu divides it.
 func (s *attendShape) sharedBytes(features int) int {
 	line, pairs := 2*(features+8), 16*s.tiles
 	n := s.stages*2*64*line + pairs*line + 4*features + 4*pairs*s.teams + 4*17*(s.heads+1)
@@ -113,7 +116,7 @@ func (s *attendShape) sharedBytes(features int) int {
 	return n
 }
 
-// rotateArgs is rope.cu's.
+// rotateArgs is the arguments of rope.cu.
 type rotateArgs struct {
 	x, keys, values, rows, tables, angles, count uint64
 	xStride, features, dims, interleaved         uint32
@@ -132,7 +135,7 @@ func (k *Kernels) rotate(r *recording, t *kernel.Rotate) error {
 		kvHeads: uint32(h.KV)})
 }
 
-// attendArgs is attend.cu's.
+// attendArgs is the arguments of attend.cu.
 // Wide: they are the arguments of a kernel.
 type attendArgs struct {
 	x, keys, values, parts, rows, tables, angles, count, queryGain, keyGain uint64
@@ -170,13 +173,13 @@ func (k *Kernels) attend(r *recording, t *kernel.Attend) error {
 	return k.merge(r, h, a)
 }
 
-// mergeArgs is merge.cu's.
+// mergeArgs is the arguments of merge.cu.
 type mergeArgs struct {
 	parts, y, rows, sinks, count       uint64
 	heads, features, yStride, quantise uint32
 }
 
-// merge records the joining of splits, to float32 or quantised.
+// merge records the kernel that joins the parts of attention, to float32 or quantised.
 func (k *Kernels) merge(r *recording, h *kernel.Heads, a *kernel.Attention) error {
 	width := h.Query * h.Features
 	if a.Quantise {

@@ -15,7 +15,7 @@ import (
 // Caches implements kernel.Table.
 func (k *Kernels) Caches(f backend.Format) error { return kernel.KnownCache("CUDA", f) }
 
-// appendArgs is append.cu's.
+// appendArgs is the arguments of append.cu.
 type appendArgs struct {
 	x, cache, rows, tables, count    uint64
 	kind, features, grouped, xStride uint32
@@ -33,7 +33,7 @@ func (k *Kernels) append(r *recording, s *kernel.Append) error {
 	if err := launch(k, r, "append", "append", grid, 64, 0, &a); err != nil {
 		return err
 	}
-	values := a // a recording keeps what it is given
+	values := a // a copy: a recording keeps the address of its arguments
 	values.x, values.cache, values.xStride = s.V, s.Values, uint32(s.VStride)
 	values.features, values.grouped = uint32(h.ValueFeatures()), uint32(h.ValueFeatures())
 	return launch(k, r, "append", "append", grid, 64, 0, &values)
@@ -45,8 +45,8 @@ const (
 	anyHeads    = 8
 )
 
-// headsAtOnce is how many query heads share a block, and what it reads of the cache: as many as there are, as long as
-// there are blocks for every part of a card. The bits do not depend on it.
+// headsAtOnce is how many query heads share a block, and what it reads of the cache: as many as there are, while enough
+// blocks are left to keep a card busy. The bits do not depend on it.
 func (k *Kernels) headsAtOnce(h *kernel.Heads, blocks int) int {
 	enough, once := 2*k.c.Facts.Processors, 1
 	for n := 2; n <= anyHeads && blocks/n >= enough && h.Query/h.KV%n == 0; n *= 2 {
@@ -55,7 +55,7 @@ func (k *Kernels) headsAtOnce(h *kernel.Heads, blocks int) int {
 	return once
 }
 
-// attendAnyArgs is attend_any.cu's.
+// attendAnyArgs is the arguments of attend_any.cu.
 // Wide: they are the arguments of a kernel.
 type attendAnyArgs struct {
 	x, keys, values, parts, rows, tables, count     uint64
@@ -65,8 +65,8 @@ type attendAnyArgs struct {
 	_                                               uint32
 }
 
-// attendAny records attention of heads of any size over a cache of any type: of queries that were rotated, behind keys
-// and values that were stored.
+// attendAny records attention of heads of any size over a cache of any known format. Queries were rotated, and keys and
+// values stored, before.
 func (k *Kernels) attendAny(r *recording, h *kernel.Heads, a *kernel.Attention) error {
 	kind := kernel.CacheKind(h.Format())
 	switch {
@@ -85,7 +85,7 @@ func (k *Kernels) attendAny(r *recording, h *kernel.Heads, a *kernel.Attention) 
 	return k.mergeAny(r, h, a)
 }
 
-// attendSplits records the splits of each row: of many rows at a time, where that has a kernel.
+// attendSplits records the parts of attention: of many rows at a time if attend_rows.cu takes them, else row by row.
 func (k *Kernels) attendSplits(r *recording, h *kernel.Heads, a *kernel.Attention) error {
 	kind, splits := kernel.CacheKind(h.Format()), kernel.MostSplits(a.Depth)
 	if wide := h.ValueFeatures() / 64; a.N > k.fewRows && takesRows(h, a) {
@@ -107,7 +107,7 @@ func (k *Kernels) attendSplits(r *recording, h *kernel.Heads, a *kernel.Attentio
 			queries: uint32(h.Query / h.KV)})
 }
 
-// attendRowsArgs is attend_rows.cu's.
+// attendRowsArgs is the arguments of attend_rows.cu.
 // Wide: they are the arguments of a kernel.
 type attendRowsArgs struct {
 	x, keys, values, parts, rows, tables, count uint64
@@ -119,20 +119,21 @@ type attendRowsArgs struct {
 // tiledPairs is how many pairs of a row and a query head a block of attend_rows.cu has.
 const tiledPairs = 64
 
-// takesRows says whether heads have a shape that attend_rows.cu takes, and lie so. Its bits are attend_any.cu's.
+// takesRows says whether attend_rows.cu can take heads of a shape, and rows where they lie. Its bits are those of
+// attend_any.cu.
 func takesRows(h *kernel.Heads, a *kernel.Attention) bool {
 	wide := h.ValueFeatures() / 64
 	return a.X%16 == 0 && a.XStride%4 == 0 && tiledPairs%(h.Query/h.KV) == 0 && h.Features%backend.KVScaled == 0 &&
 		h.ValueFeatures()%64 == 0 && bits.OnesCount(uint(wide)) == 1
 }
 
-// mergeAnyArgs is merge_any.cu's.
+// mergeAnyArgs is the arguments of merge_any.cu.
 type mergeAnyArgs struct {
 	parts, y, rows, sinks, count uint64
 	heads, features, yStride, _  uint32
 }
 
-// mergeAny records the joining of splits, to float32.
+// mergeAny records the kernel that joins the parts, to float32.
 func (k *Kernels) mergeAny(r *recording, h *kernel.Heads, a *kernel.Attention) error {
 	grid := [3]uint32{parts(h.Query*h.ValueFeatures(), 64), uint32(a.N), 1}
 	return launch(k, r, "merge_any", "mergeAny", grid, 64, 0, &mergeAnyArgs{parts: a.Parts, y: a.Y, rows: a.Rows,

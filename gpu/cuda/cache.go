@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
-// compile makes a module for the card, or finds it among those that were kept. A file that cannot be written or read
-// costs time alone.
+// compile compiles a module for the card, or reads it from the cache. A file that cannot be written or read only costs
+// time.
 func (k *Kernels) compile(name, ptx string) ([]byte, error) {
 	path := ""
 	if k.cache != "" {
@@ -31,7 +31,8 @@ func (k *Kernels) compile(name, ptx string) ([]byte, error) {
 	return cubin, err
 }
 
-// cachePath is the file of a module. What makes it useless changes its name: another driver, card or source.
+// cachePath is the file of a compiled module. Another driver, card or source, for which it is useless, has another
+// file.
 func (k *Kernels) cachePath(name, ptx string) string {
 	f := &k.c.Facts
 	sum := sha256.Sum256([]byte(ptx))
@@ -39,8 +40,8 @@ func (k *Kernels) cachePath(name, ptx string) string {
 		fmt.Sprintf("%s-%x.cubin", name, sum[:8]))
 }
 
-// readSummed reads a file that ends in the sum of the rest; nil: there is none, or it is torn. Drivers check little of
-// what they are given.
+// readSummed reads a file that ends in the hash of the rest; nil: there is none, or it is torn. Drivers check little of
+// a module.
 func readSummed(path string) []byte {
 	data, err := os.ReadFile(path)
 	n := len(data) - sha256.Size

@@ -21,12 +21,12 @@ type device struct {
 
 	stepwise stepwise
 	streams  [2]*cu.Stream // by driver.Queue
-	clock    *cu.Stream    // of Calibrate alone
+	clock    *cu.Stream    // a stream that only Calibrate uses
 	rest     driver.Rest
 	live     atomic.Int64 // buffers, recordings and timelines that were not closed
 }
 
-// playing is the name of a processor that plays a card.
+// playing is the name of the card that package fake emulates on the CPU.
 const playing = "processor that plays a card"
 
 func newDevice(c *cu.Device, o *Options) (d *device, err error) {
@@ -58,14 +58,15 @@ func (d *device) Facts() *driver.Facts { return &d.facts }
 
 func (d *device) Kernels() driver.Kernels { return d.kernels }
 
-// memory is what a buffer's Own is: of the card, of the host, or both (stepwise.go).
+// memory is the Own of a buffer: memory of the card, of the host, or of both (stepwise.go).
 type memory struct {
-	host     []byte // page-locked, or the program's
+	host     []byte // page-locked, or memory of the program (imported)
 	imported bool
-	local    uint64 // the card's; 0: none
+	local    uint64 // address of memory of the card; 0: none
 }
 
-// grain is what sizes are multiples of: kernels read 16 bytes at a time, and more where they are sure of it.
+// grain is what sizes are multiples of, in bytes: kernels read 16 bytes at a time, and more where that lies in the
+// buffer for sure.
 const grain = 256
 
 func (d *device) Allocate(m driver.Memory, size uint64) (*driver.Buffer, error) {
@@ -95,7 +96,7 @@ func (d *device) Allocate(m driver.Memory, size uint64) (*driver.Buffer, error) 
 	return b, nil
 }
 
-// scarce says how much memory there is, with an error that there is too little.
+// scarce adds how much memory is free to an error of too little memory.
 func (d *device) scarce(size uint64, err error) error {
 	if !errors.Is(err, driver.ErrScarce) {
 		return err
@@ -125,7 +126,7 @@ func (d *device) Free(all ...*driver.Buffer) {
 		b.Bytes = nil
 		d.live.Add(-1)
 		d.stepwise.remove(m)
-		d.rest.Release(func() { // what fails is of a card that is lost, with all its memory
+		d.rest.Release(func() { // these fail only if the card is lost, with all its memory
 			if m.imported {
 				_ = d.c.Unregister(m.host)
 			} else if m.host != nil {
@@ -155,7 +156,7 @@ func (d *device) Submit(all []driver.Recording, waits []driver.Point, signal dri
 	})
 }
 
-// waitFor has a stream wait for a timeline, by a kernel where the driver has no other way.
+// waitFor makes a stream wait for a timeline, by a kernel if the driver cannot.
 func (d *device) waitFor(s *cu.Stream, p driver.Point) error {
 	word := p.Timeline.(*timeline).word
 	if d.c.Facts.Words {
@@ -180,7 +181,7 @@ func (d *device) word(s *cu.Stream, kernel string, word *uint64, value uint64) e
 	return s.Launch(&l)
 }
 
-// fault is the error of a card that does nothing any more.
+// fault returns the error of a card that is lost; nil: it works.
 func (d *device) fault() error {
 	for _, s := range d.streams {
 		if _, err := s.Idle(); err != nil {
@@ -209,7 +210,7 @@ func (d *device) Calibrate() (tick uint64, from, to time.Time, ok bool) {
 	return atomic.LoadUint64(&words[0]), from, time.Now(), true
 }
 
-// Submissions are meant to take half a second at most. A processor that plays a card may have other things to do.
+// Submissions are meant to take half a second at most. A card that the CPU emulates may wait long for its cores.
 const (
 	usualPatience = 10 * time.Second
 	longPatience  = 2 * time.Minute

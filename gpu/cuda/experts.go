@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/gpu/kernel"
 )
 
-// routeArgs is route.cu's.
+// routeArgs is the arguments of route.cu.
 // Wide: they are the arguments of a kernel.
 type routeArgs struct {
 	logits, bias, ids, weights, dense, factors, count uint64

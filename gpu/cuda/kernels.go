@@ -18,14 +18,15 @@ import (
 type Kernels struct {
 	c     *cu.Device
 	cache string // folder of compiled modules; empty: none
-	// fewRows are attended to one by one over caches of any type; tests change it, the bits are the same.
+	// fewRows is the most rows that attend one by one, over caches of any format; tests change it, the bits are the
+	// same.
 	fewRows int
 
 	mu     sync.Mutex
 	loaded map[string]*loaded
 }
 
-// loaded is a module once somebody has loaded it; others wait for that.
+// loaded is a module that the first caller loads, while others wait.
 type loaded struct {
 	once    sync.Once
 	module  *cu.Module
@@ -48,7 +49,7 @@ func (k *Kernels) module(name string) (*loaded, error) {
 	}
 	k.mu.Unlock()
 	m.once.Do(func() { m.err = m.load(k, name) })
-	if m.err != nil { // it is tried again: there may be memory for it by then
+	if m.err != nil { // forgotten, to be tried again: there may be memory for it by then
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if k.loaded[name] == m {
@@ -79,8 +80,8 @@ func (m *loaded) load(k *Kernels, name string) error {
 	return nil
 }
 
-// prepare is a kernel of a module with its grid, the threads of a block, the bytes of a block's dynamic memory and its
-// arguments, which lie as the kernel's structure does.
+// prepare returns the launch of a kernel of a module: its grid, the threads of a block, the bytes of a block's dynamic
+// shared memory, and its arguments in the layout of the kernel's structure.
 func (k *Kernels) prepare(module, name string, grid [3]uint32, threads, shared int, args []byte) (cu.Launch, error) {
 	m, err := k.module(module)
 	if err != nil {
@@ -99,7 +100,7 @@ func (k *Kernels) prepare(module, name string, grid [3]uint32, threads, shared i
 	return cu.Launch{Function: f, Grid: grid, Threads: uint32(threads), Shared: uint32(shared), Args: args}, nil
 }
 
-// launch records a kernel; see prepare. A grid without blocks is none.
+// launch records a kernel; see prepare. An empty grid records nothing.
 func launch[T any](k *Kernels, r *recording, module, name string, grid [3]uint32, threads, shared int, args *T) error {
 	if grid[0] == 0 || grid[1] == 0 || grid[2] == 0 {
 		return nil
@@ -111,7 +112,7 @@ func launch[T any](k *Kernels, r *recording, module, name string, grid [3]uint32
 	return err
 }
 
-// close unloads everything. No work may be under way.
+// close unloads all modules. No work may be under way.
 func (k *Kernels) close() (err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -168,7 +169,7 @@ func (k *Kernels) Launch(to driver.Recording, l kernel.Launch) error {
 	return k.launchRest(r, l)
 }
 
-// launchRest is Launch of what few models have.
+// launchRest is Launch for kernels that few models have.
 func (k *Kernels) launchRest(r *recording, l kernel.Launch) error {
 	switch l := l.(type) {
 	case *kernel.Route:

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Columns and outputs of a block of matmul.cu: wide times columnsAcross, and always tall.
+// A block of matmul.cu takes columnsAcross columns, times wide, and tall outputs.
 const (
 	tall          = 128
 	columnsAcross = 32
@@ -22,11 +22,11 @@ type matMulArgs struct {
 	rows, yStride, columns, kTiles, segment, share, epilogue, extras, act, groups uint32
 }
 
-// stageWords is what matmul.cu has of a tile in a stage, in words of 16 bytes.
+// stageWords is how many 16-byte words of a tile matmul.cu has in shared memory in a stage.
 var stageWords = [tile.Layouts]int{tile.Q4_0: 96, tile.Q8_0: 160, tile.Q4_K: 104, tile.Q6_K: 132, tile.Split: 160,
 	tile.SplitLow: 192}
 
-// totalBytes is the memory of sums for columnsAcross columns.
+// totalBytes is the bytes of sums for columnsAcross columns.
 const totalBytes = 64 * 65 * 4
 
 // manyShared is the bytes of shared memory of a block of matmul.cu.
@@ -34,7 +34,7 @@ func manyShared(l tile.Layout, wide int) int {
 	return wide*(totalBytes+columnsAcross*(2*80+8)) + 2*4*16*stageWords[l]
 }
 
-// wideOf is how many columns matmul.cu takes at once, in columnsAcross; 0: it is a mat-vec.
+// wideOf is how many columns a block of matmul.cu takes, in units of columnsAcross; 0: mat-vec takes them.
 func (k *Kernels) wideOf(m *kernel.MatVec) int {
 	if m.W.Float || m.Columns <= kernel.FewColumns || m.Gain != 0 || m.W.Pair && m.Bias != 0 || m.Groups != 0 ||
 		m.Tiles != 0 {
@@ -50,7 +50,7 @@ func (k *Kernels) wideOf(m *kernel.MatVec) int {
 	return k.narrowed(m, wide)
 }
 
-// narrowed makes blocks smaller that are fewer than the card has processors.
+// narrowed makes blocks take fewer columns where the card has more multiprocessors than there are blocks.
 func (k *Kernels) narrowed(m *kernel.MatVec, wide int) int {
 	for wide > 1 && m.Experts == nil &&
 		int(parts(m.W.RowTiles(), tall/kernel.TileRows)*parts(m.Columns, columnsAcross*wide)) < k.c.Facts.Processors {
@@ -73,7 +73,7 @@ func (k *Kernels) matMul(r *recording, m *kernel.MatVec, wide int) error {
 	grid := [3]uint32{parts(m.W.RowTiles(), tall/kernel.TileRows), groups, 1}
 	layout, name := tile.Of(m.W.Type), "matMulShared"
 	if layout == tile.Q6_K || wide < 4 {
-		name = "matMulFree" // Q6_K needs the registers, and small blocks leave them
+		name = "matMulFree" // this variant may use more registers: Q6_K needs them, and small blocks leave them free
 	}
 	return launch(k, r, moduleOf("matmul", m.W.Type), name, grid, 64*wide, manyShared(layout, wide), a)
 }
@@ -93,7 +93,7 @@ func (k *Kernels) Gathers(w *kernel.Matrix, biased bool) int {
 // Rounded implements kernel.Table.
 func (k *Kernels) Rounded(t quant.Type) bool { return t == quant.F16 || t == quant.BF16 }
 
-// Apart implements kernel.Table: floats have no fast products with the bits of mat-vec.
+// Apart implements kernel.Table: for models of floats alone, which have no fast products with the bits of mat-vec.
 func (k *Kernels) Apart(p *ir.Bound) bool { return tile.Apart(p, k.Rounded, false) }
 
 type halveArgs struct {
@@ -108,13 +108,14 @@ type matMulHalfArgs struct {
 	rows, yStride, columns, kTiles, epilogue, extras, act, stagesAt uint32
 }
 
-// halfShared is the bytes of shared memory of a block of matmul_half.cu, and of those its stages and sums.
+// halfShared is the bytes of shared memory of a block of matmul_half.cu, and how many of them stages and sums share.
 func halfShared(wide int) (all, stages int) {
 	stages = max(3*(16<<10+wide*columnsAcross*144), wide*totalBytes)
 	return stages + 12*wide*columnsAcross, stages
 }
 
-// halfWideOf is how many columns matmul_half.cu takes at once, in columnsAcross; 0: it is not wanted, or cannot.
+// halfWideOf is how many columns a block of matmul_half.cu takes, in units of columnsAcross; 0: it is not asked for, or
+// cannot take them.
 func (k *Kernels) halfWideOf(m *kernel.MatVec) int {
 	if m.Halves == 0 || !k.Rounded(m.W.Type) || m.Gain != 0 || m.Experts != nil || m.W.Pair && m.Bias != 0 {
 		return 0
@@ -129,7 +130,7 @@ func (k *Kernels) halfWideOf(m *kernel.MatVec) int {
 	return k.narrowed(m, wide)
 }
 
-// matMulHalves records a MatVec by matmul_half.cu, behind the rounding of its activations.
+// matMulHalves records a MatVec by matmul_half.cu, after a kernel that rounds its activations.
 func (k *Kernels) matMulHalves(r *recording, m *kernel.MatVec, wide int) error {
 	kTiles, columns := uint32(m.W.KTiles()), uint32(m.Columns)
 	err := launch(k, r, "halve", "halve", [3]uint32{columns, 1, 1}, 256, 0, &halveArgs{x: m.X, y: m.Halves, kTiles: kTiles})

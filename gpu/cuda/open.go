@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// libraryVariable names another file of the driver, for tests of whole programs.
+// libraryVariable is the environment variable that names another file of the driver, for tests of whole programs.
 const libraryVariable = "SLUICE_CUDA_LIBRARY"
 
 // physical lists the driver's cards.
@@ -29,7 +29,7 @@ func physical(o *Options) ([]*cu.Physical, error) {
 	return lib.Devices()
 }
 
-// Open opens a card by its number in the driver's order, from 0 on, and again when it was lost.
+// Open opens a card by its number in the driver's order, from 0 on. If it is lost, exec opens it again.
 func Open(number int, o Options) (backend.Device, error) {
 	d, err := exec.New(func() (driver.Device, error) { return openDevice(number, &o) })
 	if err != nil {

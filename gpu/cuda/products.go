@@ -11,11 +11,11 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// suffixes are what modules of a layout end with.
+// suffixes are the ends of the names of modules for a layout of weights.
 var suffixes = [tile.Layouts]string{tile.Q4_0: "_q4_0", tile.Q8_0: "_q8_0", tile.Q4_K: "_q4_k", tile.Q6_K: "_q6_k",
 	tile.F16: "_f16", tile.BF16: "_bf16", tile.F32: "_f32", tile.Split: "_split", tile.SplitLow: "_split_low"}
 
-// moduleOf names the module of some kernels for a type's weights.
+// moduleOf is the name of the module of some kernels for a type of weights.
 func moduleOf(kernels string, t quant.Type) string { return kernels + suffixes[tile.Of(t)] }
 
 type packArgs struct {
@@ -69,7 +69,7 @@ type headLinearArgs struct {
 	rows, each, width, tiles, xStride, yStride, columns, pad uint32
 }
 
-// headLinear records it. A row has the same bits among any others.
+// headLinear records a kernel.HeadLinear. A row's bits do not depend on other rows.
 func (k *Kernels) headLinear(r *recording, h *kernel.HeadLinear) error {
 	args := &headLinearArgs{h.W.Address, h.X, h.Y, h.Count, uint32(h.W.Rows), uint32(h.W.Rows / h.Heads), uint32(h.W.Cols),
 		uint32(h.W.KTiles()), uint32(h.XStride), uint32(h.YStride), uint32(h.Rows), 0}
@@ -78,7 +78,7 @@ func (k *Kernels) headLinear(r *recording, h *kernel.HeadLinear) error {
 	return launch(k, r, moduleOf("head_linear", h.W.Type), "headLinear", grid, threads, 0, args)
 }
 
-// mostShared is the shared memory that all cards give a block without being asked.
+// mostShared is the bytes of shared memory that a block gets on all cards without asking.
 const mostShared = 48 << 10
 
 // Wide: they are the arguments of a kernel.
@@ -92,10 +92,10 @@ type matVecArgs struct {
 	tiles, prologue, epilogue, extras, act, groups, summed, _ uint32
 }
 
-// matVecShape is how a mat-vec is dispatched.
+// matVecShape is how a mat-vec is launched.
 type matVecShape struct {
-	columns  int // that it is compiled for: 1, 2, 4 or 8
-	pieces   int // of a block, each for a warp
+	columns  int // columns that its kernel is compiled for: 1, 2, 4 or 8
+	pieces   int // partial sums of a block, each computed by a warp
 	prologue uint32
 	shared   int
 }
@@ -107,8 +107,8 @@ const (
 	staged
 )
 
-// shapeOf chooses a shape, and none of the bits. limit is the bytes of shared memory that a block may have. ok says
-// whether these suffice.
+// shapeOf chooses the shape of a mat-vec, on which its bits do not depend. limit is the most bytes of shared memory of
+// a block; ok is false if the shape needs more.
 func shapeOf(m *kernel.MatVec, limit int) (s matVecShape, ok bool) {
 	for s.columns = 1; s.columns < m.ColumnsAtOnce(); s.columns *= 2 {
 	}
@@ -134,7 +134,8 @@ func shapeOf(m *kernel.MatVec, limit int) (s matVecShape, ok bool) {
 	return s, s.shared <= limit
 }
 
-// matVec records it, by whichever kernel takes so many columns. A barrier before it makes its inputs visible.
+// matVec records a kernel.MatVec, by the kernel that takes so many columns. A barrier before it makes its inputs
+// visible.
 func (k *Kernels) matVec(r *recording, m *kernel.MatVec) error {
 	limit, wide, halfWide := k.c.Facts.Shared, k.wideOf(m), k.halfWideOf(m)
 	s, ok := shapeOf(m, limit)

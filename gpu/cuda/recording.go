@@ -12,17 +12,18 @@ import (
 	"github.com/sluice-ai/sluice/gpu/driver"
 )
 
-// recording is a driver.Recording: commands that a stream runs one after the other, or a graph of them.
+// recording is a driver.Recording: a list of commands that a stream runs one after the other, or, after End, a CUDA
+// graph of them.
 type recording struct {
 	d      *device
 	queue  driver.Queue
 	list   []command
-	stamps []uint64 // of the card's time
+	stamps []uint64 // timestamps, in nanoseconds of the card's clock
 	marks  int
-	err    error // of what could not be recorded
+	err    error // the errors of commands, which End returns
 	exec   *cu.Exec
 
-	reads []*memory // stepwise, that its kernels read
+	reads []*memory // stepwise memory that its kernels read
 	first []cu.Launch
 }
 
@@ -67,15 +68,15 @@ func (d *device) Record(q driver.Queue, stamps int) (driver.Recording, error) {
 
 func (r *recording) Barrier() { r.list = append(r.list, command{kind: isBarrier}) }
 
-// BarrierAll is Barrier: that has copies wait, too.
+// BarrierAll is Barrier, which copies wait for, too.
 func (r *recording) BarrierAll() { r.Barrier() }
 
-// BarrierToHost does nothing: a timeline's word is written when everything before can be seen.
+// BarrierToHost does nothing: a stream writes a timeline's word when all that was written before is visible.
 func (r *recording) BarrierToHost() {}
 
 func (r *recording) Copy(to *driver.Buffer, at uint64, from *driver.Buffer, offset, n uint64) {
 	source := from.Address
-	if m, ok := from.Own.(*memory); ok && m.host != nil && m.local != 0 { // of stepwise memory, what the host wrote
+	if m, ok := from.Own.(*memory); ok && m.host != nil && m.local != 0 { // stepwise: the host's copy
 		source += cu.AddressOf(m.host) - m.local
 	}
 	if n > 0 {
@@ -98,13 +99,13 @@ func (r *recording) Stamp() {
 	r.marks++
 }
 
-// launch adds a kernel.
+// launch adds a kernel, and notes the stepwise memory that it reads.
 func (r *recording) launch(l cu.Launch) {
 	r.reads = r.d.stepwise.named(r.reads, l.Args)
 	r.list = append(r.list, command{kind: isKernel, launch: l})
 }
 
-// fewest is the commands from which on a graph is launched sooner than they are one by one.
+// fewest is the number of commands from which on to launch a graph is faster than to launch them one by one.
 const fewest = 8
 
 func (r *recording) End() error {
@@ -140,14 +141,16 @@ func (r *recording) End() error {
 	})
 }
 
-// builder makes a graph of commands. What stands between two barriers is independent: it waits for what stood before.
+// builder makes a graph of commands. Commands between two barriers do not depend on each other: each waits for those
+// before the first one.
 type builder struct {
 	g      *cu.Graph
-	before []cu.Node // what commands wait for
-	since  []cu.Node // the barrier
+	before []cu.Node // what the next commands wait for: those before the last barrier
+	since  []cu.Node // commands since the last barrier
 }
 
-// mostEdges is the edges from one side of a barrier to the other; more go through a node that does nothing.
+// mostEdges bounds the edges across a barrier: if more than half as many commands stand before it, an empty node joins
+// them.
 const mostEdges = 16
 
 func (b *builder) add(c *command) (err error) {
@@ -162,7 +165,7 @@ func (b *builder) add(c *command) (err error) {
 			b.before = []cu.Node{n}
 		}
 		return err
-	case isStamp: // nothing waits for it
+	case isStamp: // a timestamp waits for all before it, and nothing waits for it
 		_, err = b.g.Kernel(&c.launch, append(b.before[:len(b.before):len(b.before)], b.since...))
 		return err
 	case isKernel:
@@ -176,7 +179,7 @@ func (b *builder) add(c *command) (err error) {
 	return err
 }
 
-// run has a stream run the recording.
+// run submits the recording to a stream.
 func (r *recording) run(s *cu.Stream) error {
 	if r.exec != nil {
 		return s.Run(r.exec)
@@ -200,7 +203,7 @@ func (c *command) run(s *cu.Stream) error {
 		return s.Copy(c.to, c.from, c.n)
 	case isFill:
 		return s.Fill(c.to, c.word, c.n)
-	case isBarrier: // a stream's commands wait for one another
+	case isBarrier: // nothing to do: a stream's commands wait for one another
 		return nil
 	}
 	return s.Launch(&c.launch)
@@ -221,7 +224,7 @@ func (r *recording) Close() {
 	r.d.live.Add(-1)
 	r.d.rest.Release(func() {
 		if r.exec != nil {
-			_ = r.d.c.Within(r.exec.Close) // what fails is of a card that is lost
+			_ = r.d.c.Within(r.exec.Close) // it fails only if the card is lost
 		}
 		if r.stamps != nil {
 			r.d.words.give(r.stamps)
@@ -229,7 +232,7 @@ func (r *recording) Close() {
 	})
 }
 
-// bytesOf is a kernel's arguments as they lie in memory.
+// bytesOf is the bytes of a kernel's arguments.
 func bytesOf[T any](args *T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(args)), unsafe.Sizeof(*args))
 }

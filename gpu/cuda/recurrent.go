@@ -16,7 +16,7 @@ type convArgs struct {
 	channels, xStride, yStride, kept           uint32
 }
 
-// conv records it. Y is not X.
+// conv records a kernel.Conv. Y is not X.
 func (k *Kernels) conv(r *recording, c *kernel.Conv) error {
 	of := &c.Of
 	if c.Size < 2 || c.Size > convRows+1 {
@@ -28,7 +28,7 @@ func (k *Kernels) conv(r *recording, c *kernel.Conv) error {
 		yStride: uint32(c.YStride), kept: uint32(c.Size - 1)})
 }
 
-// scanArgs is scan.cu's.
+// scanArgs is the arguments of scan.cu.
 // Wide: they are the arguments of a kernel.
 type scanArgs struct {
 	q, k, v, step, beta, y, decay, shift, skip, states, spans, tables uint64
@@ -37,7 +37,8 @@ type scanArgs struct {
 	keys, values, groups, tiled, delta                                uint32
 }
 
-// scanKeys are the most keys of a head that kernels of scan.cu have.
+// scanKeys are the numbers of key features of a head for which scan.cu has kernels: each takes heads of so many or
+// fewer.
 var scanKeys = [...]int{16, 64, 128, 256}
 
 func (k *Kernels) scan(r *recording, s *kernel.Scan) error {

@@ -9,10 +9,12 @@ import (
 
 func (d *device) Hold() { d.rest.Hold() }
 
-// Close waits for the device within its patience. What was compiled is kept as soon as it is.
+// Close waits until the device is idle, for Patience at most, and closes it. Compiled modules need no saving: each was
+// when it was compiled.
 func (d *device) Close(bool) error { return d.rest.Close(d.facts.Name, d.Patience(), d.end) }
 
-// end closes everything when the device has come to rest. A card that was lost has, and says so again: that is known.
+// end waits until the device is at rest, and closes everything. A card that was lost is at rest; it returns its error
+// again, which was reported before.
 func (d *device) end() error {
 	for _, s := range d.streams {
 		_ = s.Rest()

@@ -17,7 +17,7 @@ func bit(on bool) uint32 {
 	return 0
 }
 
-// parts is how many blocks make n, each some of it.
+// parts is how many blocks n need, if each takes so many of them.
 func parts(n, each int) uint32 { return uint32((n + each - 1) / each) }
 
 type normArgs struct {
@@ -35,7 +35,7 @@ func (k *Kernels) norm(r *recording, n *kernel.Norm) error {
 		quantise: bit(n.Quantise)})
 }
 
-// eachArgs is each.cu's.
+// eachArgs is the arguments of each.cu.
 // Wide: they are the arguments of a kernel.
 type eachArgs struct {
 	a, b, y, numbers, count   uint64

@@ -27,7 +27,8 @@ type sampleArgs struct {
 	width, stride, parts, join          uint32
 }
 
-// sampleShared is the memory of a block: of what may be drawn a weight, a key and a token, and counts.
+// sampleShared is the bytes of shared memory of a block: for each token that may be drawn a weight, a key and an id,
+// and counts.
 const sampleShared = kernel.MaxTopK*16 + 2*4*256 + 24
 
 func (k *Kernels) sample(r *recording, s *kernel.Sample) error {
@@ -37,7 +38,7 @@ func (k *Kernels) sample(r *recording, s *kernel.Sample) error {
 		return err
 	}
 	r.Barrier()
-	join := a // a recording keeps what it is given
+	join := a // a copy: a recording keeps the address of its arguments
 	join.join = 1
 	return launch(k, r, "sample", "sample", [3]uint32{1, uint32(s.Rows), 1}, 256, sampleShared, &join)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-ai/sluice/gpu/cuda/cu"
 )
 
-// stepwise is memory that the host writes and kernels read. Nearly every kernel of a step does: from the host's memory
-// each would wait for the bus. So it is there twice, and a recording whose kernels have addresses of it begins with
-// bringing what the host has written.
+// stepwise is the list of memory that the host writes for each step and kernels read. Nearly every kernel of a step
+// reads some, and from the host's memory each would wait for the bus. So there are two copies, and a recording whose
+// kernels have addresses of such memory begins with kernels that copy what the host has written to the card.
 type stepwise struct {
 	mu  sync.Mutex
 	all []*memory
@@ -32,7 +32,7 @@ func (s *stepwise) remove(m *memory) {
 	}
 }
 
-// named appends those of the memory that words of a kernel's arguments are addresses of, and that are not in it yet.
+// named appends the memory into which words of a kernel's arguments point, if it is not in the list yet.
 func (s *stepwise) named(to []*memory, args []byte) []*memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *stepwise) named(to []*memory, args []byte) []*memory {
 
 type fetchArgs struct{ to, from, quads uint64 }
 
-// fetch is the bringing of what the host has written.
+// fetch returns the launch of the kernel that copies what the host has written to the card.
 func (k *Kernels) fetch(m *memory) (cu.Launch, error) {
 	const threads, bytes = 256, 16
 	blocks := parts(len(m.host), threads*bytes)

@@ -24,7 +24,7 @@ func (k *Kernels) Fits(m *kernel.MatVec) bool {
 	return ok
 }
 
-// Plays implements kernel.Table: a card has kernels alone.
+// Plays implements kernel.Table: a GPU has no reference loops.
 func (k *Kernels) Plays(ir.Op) bool { return false }
 
 // UploadBytes implements driver.Kernels.
@@ -38,5 +38,5 @@ func (k *Kernels) Recode(t quant.Type, cols int, to, file []byte) error {
 	return tile.Recode(t, cols, to, file)
 }
 
-// Tune implements driver.Kernels: there is one kernel for each shape of attention.
+// Tune implements driver.Kernels: each shape of attention has one kernel, so there is no choice.
 func (k *Kernels) Tune([]kernel.Heads, driver.Bench) {}

@@ -18,21 +18,22 @@ import (
 	"github.com/sluice-ai/sluice/gpu/driver"
 )
 
-// words are page-locked words that the card writes: of timelines and timestamps. What was given back is taken again.
+// words is an allocator of page-locked 64-bit words of the host that the card writes, for timelines and timestamps.
+// Freed words are used again.
 type words struct {
 	c    *cu.Device
 	mu   sync.Mutex
-	free map[int][][]uint64 // by the logarithm of their number
+	free map[int][][]uint64 // free ranges, by the logarithm to base 2 of their length
 	all  [][]byte
-	left []uint64 // of the newest block
+	left []uint64 // words of the newest block that are not taken yet
 }
 
 const (
 	wordsBlock = 8192 // words that are allocated at once
-	wordsLeast = 8    // of a line of the processor's cache: nobody else writes there
+	wordsLeast = 8    // words of a line of the CPU's cache: no two ranges share a line
 )
 
-// take returns a number of words that are 0.
+// take returns n words that are 0.
 func (w *words) take(n int) ([]uint64, error) {
 	class := bits.Len(uint(max(n, wordsLeast) - 1))
 	w.mu.Lock()
@@ -58,7 +59,7 @@ func (w *words) take(n int) ([]uint64, error) {
 	return got, nil
 }
 
-// give gives them back.
+// give frees words that take returned.
 func (w *words) give(words []uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,12 +101,12 @@ func (t *timeline) Close() {
 }
 
 const (
-	spins = 200                   // looks at a word before the thread sleeps
-	nap   = 20 * time.Microsecond // between looks
-	looks = 50                    // between two questions whether the card is well
+	spins = 200                   // reads of a word before the thread sleeps
+	nap   = 20 * time.Microsecond // sleep between reads
+	looks = 50                    // reads between two checks whether the card is lost
 )
 
-// Wait looks at the word: that is sooner than what the driver has.
+// Wait reads the word again and again, with short sleeps: that is faster than the driver's functions for waiting.
 func (t *timeline) Wait(value uint64, limit time.Duration) error {
 	for range spins {
 		if atomic.LoadUint64(t.word) >= value {
@@ -115,7 +116,7 @@ func (t *timeline) Wait(value uint64, limit time.Duration) error {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(time.Microsecond), 0, 0, 0) // else naps are four times as long
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(time.Microsecond), 0, 0, 0) // else naps last four times as long
 	pause := unix.NsecToTimespec(int64(nap))
 	for since, i := time.Now(), 1; atomic.LoadUint64(t.word) < value; i++ {
 		if time.Since(since) >= limit {
@@ -126,7 +127,7 @@ func (t *timeline) Wait(value uint64, limit time.Duration) error {
 				return err
 			}
 		}
-		_ = unix.Nanosleep(&pause, nil) // a signal ends it sooner
+		_ = unix.Nanosleep(&pause, nil) // a signal may end it early: the loop reads again
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 // Entry is the layout of the memory in which the host describes a step to kernels, by offset in bytes. All steps of a
 // ring have the same layout.
+// Wide: each is where one kind of data lies.
 type Entry struct {
 	Bytes       int    // of the block; block tables are apart
 	Left        [2]int // of uint32, by i: rows in use from MaxColumns·i on; of all rows, of wanted rows

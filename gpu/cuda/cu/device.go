@@ -17,24 +17,24 @@ const (
 	attributeShared       = 97 // of a block that asks for it
 	attributeRegister     = 99
 	attributeReadOnly     = 113
-	attributeWords        = 122 // streams wait for words of 64 bits
-	attributeHostPointers = 91  // registered memory has the host's addresses
+	attributeWords        = 122 // streams can wait for words of 64 bits
+	attributeHostPointers = 91  // registered memory has the same address on card and host
 )
 
-// Facts are what a card is.
+// Facts are the properties of a card, as the driver reports them.
 type Facts struct {
 	Name         string
 	UUID         [16]byte
 	Major, Minor int // of the compute capability
 	Processors   int // multiprocessors
 	Memory       uint64
-	Shared       int  // bytes of a block
-	Registers    bool // memory of programs can be registered
-	ReadOnly     bool // also what they may only read
-	Words        bool // streams wait for words in memory, and write them
+	Shared       int  // the most bytes of shared memory of a block
+	Registers    bool // memory of the program can be registered
+	ReadOnly     bool // memory that the program may only read, too
+	Words        bool // streams can wait for words in memory, and write them
 }
 
-// Physical is a card that may be opened.
+// Physical is a card that can be opened.
 type Physical struct {
 	Facts  Facts
 	Number int
@@ -59,7 +59,7 @@ func (l *Library) Devices() ([]*Physical, error) {
 	return all, nil
 }
 
-// ask fills in facts.
+// ask fills in the facts.
 func (p *Physical) ask() error {
 	l, handle := p.lib, new(int32)
 	if r := call(l.get, uintptr(unsafe.Pointer(handle)), uintptr(p.Number)); r != Success {
@@ -87,7 +87,7 @@ func (p *Physical) ask() error {
 	return nil
 }
 
-// attribute is 0 where the driver does not know it.
+// attribute is an attribute of the card; 0: the driver does not know it.
 func (p *Physical) attribute(number int) int {
 	v := new(int32)
 	if call(p.lib.getAttribute, uintptr(unsafe.Pointer(v)), uintptr(number), p.handle) != Success {
@@ -114,7 +114,7 @@ type Device struct {
 	context  uintptr
 }
 
-// Open opens the card: its primary context, which a process has once.
+// Open opens the card, by its primary context, of which a process has one.
 func (p *Physical) Open() (*Device, error) {
 	if err := p.Missing(); err != nil {
 		return nil, err
@@ -126,12 +126,13 @@ func (p *Physical) Open() (*Device, error) {
 	return &Device{Facts: p.Facts, Version: p.lib.Version, lib: p.lib, physical: p, context: *context}, nil
 }
 
-// Close closes it. What was made on it goes with it, unless another part of the program has it open.
+// Close closes the card. What was made on it is freed, unless another part of the program has it open, too.
 func (d *Device) Close() error {
 	return call(d.lib.release, d.physical.handle).err("closing " + d.Facts.Name)
 }
 
-// enter has this goroutine's thread use the card until leave. A context is a property of a thread.
+// enter makes the card's context current on this goroutine's thread, and keeps the goroutine on it until leave: a
+// context is a property of a thread.
 func (d *Device) enter() Result {
 	runtime.LockOSThread()
 	return callEach(d.lib.setCurrent, d.context)
@@ -139,7 +140,7 @@ func (d *Device) enter() Result {
 
 func (d *Device) leave() { runtime.UnlockOSThread() }
 
-// call is call within the card's context.
+// call is the function call, with the card's context current.
 //
 //go:uintptrescapes
 func (d *Device) call(f uintptr, args ...uintptr) Result {
@@ -151,26 +152,26 @@ func (d *Device) call(f uintptr, args ...uintptr) Result {
 	return call(f, args...)
 }
 
-// Memory is how many bytes of the card's are free, and how many there are.
+// Memory is how many bytes of the card's memory are free, and how many it has.
 func (d *Device) Memory() (free, total uint64, err error) {
 	both := new([2]uint64)
 	r := d.call(d.lib.memInfo, uintptr(unsafe.Pointer(&both[0])), uintptr(unsafe.Pointer(&both[1])))
 	return both[0], both[1], r.err("asking for free memory")
 }
 
-// Allocate takes some of the card's memory, from a multiple of 256 on.
+// Allocate allocates memory of the card, at a multiple of 256. It returns the address.
 func (d *Device) Allocate(size uint64) (uint64, error) {
 	p := new(uint64)
 	r := d.call(d.lib.alloc, uintptr(unsafe.Pointer(p)), uintptr(size))
 	return *p, r.err("taking memory of " + d.Facts.Name)
 }
 
-// Free gives it back.
+// Free frees memory of the card.
 func (d *Device) Free(address uint64) error {
 	return d.call(d.lib.free, uintptr(address)).err("giving back memory")
 }
 
-// AllocateHost takes page-locked memory of the host, which the card reaches at the same address.
+// AllocateHost allocates page-locked memory of the host, which has the same address on the card.
 func (d *Device) AllocateHost(size uint64) ([]byte, error) {
 	const portable, mapped = 1, 2
 	p := new(unsafe.Pointer)
@@ -181,12 +182,12 @@ func (d *Device) AllocateHost(size uint64) ([]byte, error) {
 	return unsafe.Slice((*byte)(*p), size), nil
 }
 
-// FreeHost gives it back.
+// FreeHost frees page-locked memory of the host.
 func (d *Device) FreeHost(memory []byte) error {
 	return d.call(d.lib.hostFree, uintptr(unsafe.Pointer(&memory[0]))).err("giving back page-locked memory")
 }
 
-// Register page-locks memory of the program, which the card then reaches at the same address.
+// Register page-locks memory of the program, which then has the same address on the card.
 func (d *Device) Register(memory []byte) error {
 	const portable, mapped, readOnly = 1, 2, 8
 	if !d.Facts.Registers {
@@ -200,10 +201,10 @@ func (d *Device) Register(memory []byte) error {
 	return r.err("registering memory with " + d.Facts.Name)
 }
 
-// Unregister ends that.
+// Unregister undoes Register.
 func (d *Device) Unregister(memory []byte) error {
 	return d.call(d.lib.unregister, uintptr(unsafe.Pointer(&memory[0]))).err("unregistering memory")
 }
 
-// AddressOf is where mapped memory begins.
+// AddressOf is the address of memory of the host.
 func AddressOf(memory []byte) uint64 { return uint64(uintptr(unsafe.Pointer(&memory[0]))) }

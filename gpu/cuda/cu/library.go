@@ -12,13 +12,14 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// usual is where the driver is.
+// usual is the file of the driver's library.
 const usual = "libcuda.so.1"
 
-// abi is the version of the driver's functions that are asked for: of a function that has several, the newest up to it.
+// abi is the CUDA version whose functions are asked for: of a function that has several versions, the newest that this
+// one has.
 const abi = 12000
 
-// Library is the opened driver. It is never closed: the driver does not like that.
+// Library is the driver's opened library. It is never closed, which the driver does not support well.
 // Wide: a field is a function of the driver.
 type Library struct {
 	Version int // of the driver: 12040 is CUDA 12.4
@@ -36,7 +37,7 @@ type Library struct {
 	graphFill, graphEmpty, instantiate, execDestroy, exec uintptr
 }
 
-// functions are the driver's, by name, and where their addresses go.
+// functions are the driver's functions by name, and the fields for their addresses.
 func (l *Library) functions() map[string]*uintptr {
 	return map[string]*uintptr{"cuDeviceGetCount": &l.getCount, "cuDeviceGet": &l.get, "cuDeviceGetName": &l.getName,
 		"cuDeviceGetUuid": &l.getUUID, "cuDeviceTotalMem": &l.totalMemory, "cuDeviceGetAttribute": &l.getAttribute,
@@ -54,7 +55,7 @@ func (l *Library) functions() map[string]*uintptr {
 		"cuGraphExecDestroy": &l.execDestroy, "cuGraphLaunch": &l.exec}
 }
 
-// Functions names the driver's functions that are used.
+// Functions lists the names of the driver's functions that are used.
 func (l *Library) Functions() []string { return slices.Sorted(maps.Keys(l.functions())) }
 
 // Open opens the driver: libcuda.so.1, or another file with its functions.
@@ -89,7 +90,7 @@ func Open(path string) (*Library, error) {
 	return l, r.err("asking for the driver's version")
 }
 
-// lookUp finds a function.
+// lookUp finds the address of a function, which may be a later version of it.
 func lookUp(find uintptr, name string, to *uintptr) error {
 	c, status := append([]byte(name), 0), new(int32)
 	r := call(find, uintptr(unsafe.Pointer(&c[0])), uintptr(unsafe.Pointer(to)), abi, 0, uintptr(unsafe.Pointer(status)))
@@ -99,7 +100,7 @@ func lookUp(find uintptr, name string, to *uintptr) error {
 	return nil
 }
 
-// call calls a function of the driver's. Memory that arguments point to stays where it is meanwhile.
+// call calls a function of the driver. Go memory that arguments point to does not move meanwhile.
 //
 //go:uintptrescapes
 func call(f uintptr, args ...uintptr) Result {

@@ -9,22 +9,22 @@ import (
 	"unsafe"
 )
 
-// Module is kernels that were loaded.
+// Module is a loaded module of kernels.
 type Module struct {
 	d      *Device
 	handle uintptr
 }
 
-// Function is a kernel.
+// Function is a kernel of a module.
 type Function struct {
 	handle uintptr
-	Shared int // bytes of memory that a block may ask for
+	Shared int // bytes of dynamic shared memory that a block may have
 }
 
-// usualShared is the memory of a block that nobody has to ask for.
+// usualShared is the bytes of shared memory that a block has without asking.
 const usualShared = 48 << 10
 
-// Load loads a cubin.
+// Load loads a cubin, a module compiled for the card.
 func (d *Device) Load(cubin []byte) (*Module, error) {
 	image, handle := append(bytes.Clone(cubin), 0), new(uintptr)
 	if r := d.call(d.lib.load, uintptr(unsafe.Pointer(handle)), uintptr(unsafe.Pointer(&image[0]))); r != Success {
@@ -33,10 +33,10 @@ func (d *Device) Load(cubin []byte) (*Module, error) {
 	return &Module{d, *handle}, nil
 }
 
-// Close unloads it. None of its kernels may run, or be recorded.
+// Close unloads the module. None of its kernels may run, or be recorded.
 func (m *Module) Close() error { return m.d.call(m.d.lib.unload, m.handle).err("unloading kernels") }
 
-// Function finds a kernel, which may have as much shared memory as the card gives.
+// Function finds a kernel of the module, and allows it as much dynamic shared memory as the card can give it.
 func (m *Module) Function(name string) (*Function, error) {
 	const maxDynamicShared = 8
 	c, handle := append([]byte(name), 0), new(uintptr)
@@ -45,7 +45,7 @@ func (m *Module) Function(name string) (*Function, error) {
 		return nil, r.err("finding kernel " + name)
 	}
 	f := &Function{*handle, usualShared}
-	for most := m.d.Facts.Shared; most > usualShared; most -= 1 << 10 { // its own shared memory counts, too
+	for most := m.d.Facts.Shared; most > usualShared; most -= 1 << 10 { // the kernel's static shared memory counts, too
 		if m.d.call(m.d.lib.setFunction, f.handle, maxDynamicShared, uintptr(most)) == Success {
 			f.Shared = most
 			break
@@ -60,7 +60,7 @@ const (
 	optionErrorsSize = 6
 )
 
-// Compile makes a cubin for the card of PTX, which names itself in faults.
+// Compile compiles PTX to a cubin for the card; name stands for it in errors.
 func (d *Device) Compile(name, ptx string) ([]byte, error) {
 	r := d.enter()
 	defer d.leave()
@@ -78,8 +78,8 @@ func (d *Device) Compile(name, ptx string) ([]byte, error) {
 		return nil, r.err("compiling " + name)
 	}
 	defer func() {
-		_ = call(d.lib.linkDestroy, *link) // what it made was copied
-		runtime.KeepAlive(kinds)           // until here the driver may write to what options name
+		_ = call(d.lib.linkDestroy, *link) // the cubin was copied
+		runtime.KeepAlive(kinds)           // until here the driver may write to the memory that the options name
 		runtime.KeepAlive(values)
 		runtime.KeepAlive(said)
 	}()

@@ -9,7 +9,7 @@ import (
 // Result is what a function of the driver returned, by its number.
 type Result int32
 
-// Results that callers tell apart.
+// Results that callers distinguish.
 const (
 	Success        Result = 0
 	invalidValue   Result = 1
@@ -53,7 +53,8 @@ func (r Result) Error() string {
 	return fmt.Sprintf("CUDA's error %d", int32(r))
 }
 
-// Is says which of a driver's errors a result is. Those that kernels cause end the context: nothing works from then on.
+// Is says whether a result is one of package driver's errors. Errors that kernels cause end the context: nothing on the
+// card works from then on.
 func (r Result) Is(target error) bool {
 	switch target {
 	case driver.ErrLost:

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// Stream is a queue of the card's.
+// Stream is a queue of commands for the card, which it runs in order.
 type Stream struct {
 	d      *Device
 	handle uintptr
@@ -23,12 +23,12 @@ func (d *Device) NewStream() (*Stream, error) {
 	return &Stream{d, *handle}, nil
 }
 
-// Close destroys it.
+// Close destroys the stream.
 func (s *Stream) Close() error {
 	return s.d.call(s.d.lib.streamDestroy, s.handle).err("closing a stream")
 }
 
-// Idle says whether all is done that it was given. An error is of what it did.
+// Idle says whether all commands of the stream are done. An error comes from one of them.
 func (s *Stream) Idle() (bool, error) {
 	r := s.d.enter()
 	defer s.d.leave()
@@ -44,20 +44,21 @@ func (s *Stream) Idle() (bool, error) {
 	return false, r.err("asking " + s.d.Facts.Name)
 }
 
-// Rest waits until all is done that it was given.
+// Rest waits until all commands of the stream are done.
 func (s *Stream) Rest() error {
 	return s.d.call(s.d.lib.streamSync, s.handle).err("waiting for a stream")
 }
 
-// What follows is called in Within.
+// The functions below are called in Device.Within.
 
-// WaitFor has a stream go on when a word in page-locked memory is at least a value.
+// WaitFor makes a stream wait until a word in page-locked memory is at least a value.
 func (s *Stream) WaitFor(word *uint64, value uint64) error {
 	const atLeast = 0
 	return callEach(s.d.lib.waitValue, s.handle, uintptr(unsafe.Pointer(word)), uintptr(value), atLeast).err("waiting in a stream")
 }
 
-// Write has a stream write a word in page-locked memory, when all before is done and can be seen.
+// Write makes a stream write a word in page-locked memory, when all commands before are done and what they wrote is
+// visible.
 func (s *Stream) Write(word *uint64, value uint64) error {
 	return callEach(s.d.lib.writeValue, s.handle, uintptr(unsafe.Pointer(word)), uintptr(value), 0).err("writing in a stream")
 }
@@ -81,10 +82,10 @@ type Launch struct {
 	Args     []byte
 }
 
-// Launch has a stream run a kernel.
+// Launch submits a kernel to a stream.
 func (s *Stream) Launch(l *Launch) error {
 	a := spare.Get().(*arguments)
-	a.kernel = unsafe.Pointer(&l.Args[0]) // which keeps it where it is
+	a.kernel = unsafe.Pointer(&l.Args[0]) // the heap refers to it: so it is no stack memory, and does not move
 	r := a.call(s.d.lib.launch, l.Function.handle, uintptr(l.Grid[0]), uintptr(l.Grid[1]), uintptr(l.Grid[2]),
 		uintptr(l.Threads), 1, 1, uintptr(l.Shared), s.handle, uintptr(unsafe.Pointer(&a.kernel)), 0)
 	a.kernel = nil
@@ -92,18 +93,18 @@ func (s *Stream) Launch(l *Launch) error {
 	return r.err("launching a kernel")
 }
 
-// Run has a stream run a graph.
+// Run submits a graph to a stream.
 func (s *Stream) Run(e *Exec) error {
 	return callEach(s.d.lib.exec, e.handle, s.handle).err("launching a graph")
 }
 
-// Graph is nodes with what each waits for. Node is one of them.
+// Graph is a CUDA graph: nodes, and which other nodes each waits for.
 type Graph struct {
 	d      *Device
 	handle uintptr
 }
 
-// Node is one of a graph's.
+// Node is a kernel, a copy or another command of a graph.
 type Node uintptr
 
 // NewGraph makes an empty graph.
@@ -113,7 +114,7 @@ func (d *Device) NewGraph() (*Graph, error) {
 	return &Graph{d, *handle}, r.err("making a graph")
 }
 
-// Close destroys it.
+// Close destroys the graph.
 func (g *Graph) Close() error { return call(g.d.lib.graphDestroy, g.handle).err("closing a graph") }
 
 // kernelNode is CUDA_KERNEL_NODE_PARAMS, of its second version.
@@ -125,7 +126,7 @@ type kernelNode struct {
 	kern, context uintptr
 }
 
-// memcpyNode is CUDA_MEMCPY3D. In its two ends only the unified address is used.
+// memcpyNode is CUDA_MEMCPY3D. Of source and target only the unified address is used.
 type memcpyNode struct {
 	from, to             memcpyEnd
 	width, height, depth uint64
@@ -148,7 +149,7 @@ type memsetNode struct {
 	width, height uint64
 }
 
-// add calls a function that adds a node.
+// add calls a function that adds a node, which waits for the nodes of after.
 //
 //go:uintptrescapes
 func (g *Graph) add(f uintptr, after []Node, args ...uintptr) (Node, error) {
@@ -182,7 +183,7 @@ func (g *Graph) Copy(to, from, n uint64, after []Node) (Node, error) {
 	return g.add(g.d.lib.graphCopy, after, uintptr(unsafe.Pointer(c)), g.d.context)
 }
 
-// Fill adds the setting of words.
+// Fill adds a command that sets words of 32 bits.
 func (g *Graph) Fill(to uint64, word uint32, words uint64, after []Node) (Node, error) {
 	m := &memsetNode{to: to, pitch: 4 * words, value: word, size: 4, width: words, height: 1}
 	return g.add(g.d.lib.graphFill, after, uintptr(unsafe.Pointer(m)), g.d.context)
@@ -191,23 +192,23 @@ func (g *Graph) Fill(to uint64, word uint32, words uint64, after []Node) (Node, 
 // Join adds a node that does nothing, for others to wait for.
 func (g *Graph) Join(after []Node) (Node, error) { return g.add(g.d.lib.graphEmpty, after) }
 
-// Exec is a graph that can be launched.
+// Exec is an executable graph.
 type Exec struct {
 	d      *Device
 	handle uintptr
 }
 
-// Instantiate makes it.
+// Instantiate makes an executable graph.
 func (g *Graph) Instantiate() (*Exec, error) {
 	handle := new(uintptr)
 	r := call(g.d.lib.instantiate, uintptr(unsafe.Pointer(handle)), g.handle, 0)
 	return &Exec{g.d, *handle}, r.err("making a graph ready")
 }
 
-// Close destroys it. It does not run.
+// Close destroys the executable graph, which must not be running.
 func (e *Exec) Close() error { return e.d.call(e.d.lib.execDestroy, e.handle).err("closing a graph") }
 
-// Within makes calls that belong together, with the card as their thread's.
+// Within calls a function with the card's context current, so that several calls share one change of it.
 func (d *Device) Within(calls func() error) error {
 	defer d.leave()
 	if r := d.enter(); r != Success {

@@ -25,17 +25,18 @@ import (
 	"github.com/sluice-ai/sluice/internal/testref"
 )
 
-// flags are the compiler's.
+// flags are the flags of the compiler.
 var flags = []string{"-x", "c++", "-std=c++17", "-O1", "-g1", "-fPIC", "-ffp-contract=off",
 	"-fno-strict-aliasing", "-pthread", "-DSLUICE_HOST", "-Wall", "-Wno-unused-function"}
 
 // compilers are tried in this order.
 var compilers = []string{"g++", "clang++", "clang++-19", "c++"}
 
-// built is the library of this process, once somebody wanted it.
+// built builds the library, once in a process.
 var built = sync.OnceValues(build)
 
-// Library is the file of the library. Without a C++ compiler, or its sources, a test is skipped, or fails in CI.
+// Library is the path of the library, which is built first. Without a C++ compiler, or its sources, a test is skipped,
+// or fails in CI.
 func Library(t testing.TB) string {
 	t.Helper()
 	path, err := built()
@@ -75,14 +76,14 @@ func build() (string, error) {
 	return link(compiler, folder, objects)
 }
 
-// object is one file to compile.
+// object is one file to compile, with its flags, and a hash of all that it is compiled from.
 type object struct {
 	file  string
 	flags []string
 	hash  string
 }
 
-// list has the library's own sources, and one for each module of kernels.
+// list lists the library's own sources, and one object for each module of kernels.
 func list(folder, compiler string) (all []object, err error) {
 	own, err := filepath.Glob(filepath.Join(folder, "src", "*.cc"))
 	if err != nil || len(own) == 0 {
@@ -119,7 +120,7 @@ func list(folder, compiler string) (all []object, err error) {
 	return all, err
 }
 
-// link compiles what is not there yet, and links everything.
+// link compiles the objects that are not there yet, and links all.
 func link(compiler, folder string, objects []object) (string, error) {
 	var hashes []string
 	for _, o := range objects {
@@ -151,7 +152,7 @@ func link(compiler, folder string, objects []object) (string, error) {
 	return path, run(compiler, path, slices.Concat(files, []string{"-shared", "-pthread", "-Wl,-z,noexecstack"}))
 }
 
-// run has the compiler write a file that others may want at the same time.
+// run runs the compiler. Other processes may want the same file: so it is written under another name, and renamed.
 func run(compiler, to string, args []string) error {
 	temp := fmt.Sprintf("%s.%d", to, os.Getpid())
 	defer os.Remove(temp)
@@ -161,7 +162,7 @@ func run(compiler, to string, args []string) error {
 	return os.Rename(temp, to)
 }
 
-// Kernels runs kernels of the library alone, on any memory: for tests of a kernel that need no device.
+// Kernels runs single kernels of the library, on any memory: for tests of a kernel that need no device.
 type Kernels struct {
 	t   testing.TB
 	run uintptr
@@ -186,8 +187,8 @@ func symbol(t testing.TB, name string) uintptr {
 	return f
 }
 
-// Run runs a kernel of a module over a grid of blocks. args is a structure of the kernel's layout, whose addresses are
-// those of Go's memory, pinned; the test fails if threads miss one another.
+// Run runs a kernel of a module over a grid of blocks. args is a structure in the kernel's layout, with addresses of
+// pinned Go memory. The test fails if threads of a block do not meet at a barrier.
 func Run[T any](k *Kernels, module, kernel string, grid [3]uint32, threads, shared int, args *T) {
 	k.t.Helper()
 	var pin runtime.Pinner
@@ -207,10 +208,10 @@ func Run[T any](k *Kernels, module, kernel string, grid [3]uint32, threads, shar
 	}
 }
 
-// Driver is what tests do to the driver, for all of a process. It is as new at a test's end.
+// Driver causes faults in the emulated driver, for the whole process. They end with the test.
 type Driver struct{ t testing.TB }
 
-// Faults has the driver suffer.
+// Faults returns what causes faults in the driver until the end of the test.
 func Faults(t testing.TB) *Driver {
 	t.Helper()
 	d := &Driver{t}
@@ -226,7 +227,7 @@ func (d *Driver) call(name string, args ...uintptr) {
 	purego.SyscallN(symbol(d.t, name), args...)
 }
 
-// Fail has the call of a function, after some others of it, return a result.
+// Fail makes one call of a function, after some others of it, return a result.
 func (d *Driver) Fail(function string, after, result int) {
 	d.t.Helper()
 	name := append([]byte(function), 0)
@@ -236,21 +237,21 @@ func (d *Driver) Fail(function string, after, result int) {
 	d.call("sluiceFakeFail", address(&name[0]), uintptr(after), uintptr(result))
 }
 
-// Break has the context end with an error.
+// Break ends the context with an error.
 func (d *Driver) Break(result int) { d.call("sluiceFakeBreak", uintptr(result)) }
 
-// Stop has streams do nothing more, until Go.
+// Stop makes streams stop until Go.
 func (d *Driver) Stop() { d.call("sluiceFakeStop", 1) }
 
-// Go has them go on.
+// Go lets streams go on.
 func (d *Driver) Go() { d.call("sluiceFakeStop", 0) }
 
-// Memory has the card be as new, with some bytes of memory; 0: as many as usual.
+// Memory resets the card, with some bytes of memory; 0: as many as usual.
 func (d *Driver) Memory(bytes uint64) { d.call("sluiceFakeReset", uintptr(bytes)) }
 
 func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// Address is that of a slice, which a pinner keeps where it is, as kernels take it. An empty one has 0.
+// Address is the address of a slice as kernels take it, pinned until the pinner lets go; 0 for an empty one.
 func Address[T any](pin *runtime.Pinner, s []T) uint64 {
 	if len(s) == 0 {
 		return 0

@@ -5,13 +5,15 @@ import (
 	"slices"
 )
 
-// grain is what every sub-allocation begins and ends at: enough for any access, and for a copy's fastest path.
+// grain is the alignment of offset and size of every sub-allocation, in bytes: enough for any access, and for the
+// fastest path of copies.
 const grain = 256
 
-// arena divides a range of memory. The first gap that is large enough is taken; neighbouring gaps are joined.
+// arena is a first-fit allocator for a range of memory: the first gap that is large enough is taken, and neighbouring
+// gaps are joined.
 type arena struct {
 	size uint64
-	gaps []span // by offset, none touching the next
+	gaps []span // free ranges by offset; no two adjoin
 }
 
 type span struct{ at, size uint64 }
@@ -38,7 +40,7 @@ func (a *arena) take(n uint64) (at uint64, ok bool) {
 	return 0, false
 }
 
-// give takes back n bytes at an offset that take returned for n.
+// give frees n bytes at an offset that take returned for n.
 func (a *arena) give(at, n uint64) {
 	n = max(round(n, grain), grain)
 	i, _ := slices.BinarySearchFunc(a.gaps, at, func(g span, at uint64) int { return cmp.Compare(g.at, at) })

@@ -64,7 +64,8 @@ import (
 // function is the address of a Vulkan function.
 type function uint64
 
-// call calls a function of whole numbers and addresses, ten at most. Memory that it reads or writes must be pinned.
+// call calls a function whose arguments are integers and addresses, ten at most. Memory that it reads or writes must be
+// pinned.
 func (f function) call(args ...uint64) Result {
 	var a [10]uint64
 	copy(a[:], args)
@@ -84,7 +85,7 @@ type operation struct {
 	args [10]uint64
 }
 
-// batch makes all calls in order, within one crossing to C.
+// batch makes all calls in order, in one call of cgo.
 func batch(ops []operation) {
 	if len(ops) > 0 {
 		C.sluice_batch((*C.operation)(unsafe.Pointer(&ops[0])), C.u64(len(ops)))

@@ -12,11 +12,12 @@ import (
 
 // Clocks, numbered as VkTimeDomainKHR.
 const (
-	deviceClock = 0 // of timestamps
+	deviceClock = 0 // the clock of timestamps
 	hostClock   = 1 // CLOCK_MONOTONIC, which is time.Now's, too
 )
 
-// calibration is what the names of the functions end in that compare clocks; empty: the device has none.
+// calibration is the suffix of the names of the functions that read both clocks, KHR or EXT; empty: the device has
+// none.
 func (p *Physical) calibration() string {
 	for _, vendor := range []string{"KHR", "EXT"} {
 		if p.extensions["VK_"+vendor+"_calibrated_timestamps"] {
@@ -48,7 +49,7 @@ func (p *Physical) calibrates() bool {
 	return slices.Contains(all, deviceClock) && slices.Contains(all, hostClock)
 }
 
-// Calibrate reads the device's clock, in ticks, and between which times of the host that was. It is false where the
+// Calibrate reads the device's clock, in ticks: it showed tick between the host's times from and to. ok is false if the
 // device cannot.
 func (d *Device) Calibrate() (tick uint64, from, to time.Time, ok bool) {
 	if d.f.calibrate == 0 {
@@ -56,7 +57,7 @@ func (d *Device) Calibrate() (tick uint64, from, to time.Time, ok bool) {
 	}
 	ticks, host, apart, r := d.clocks()
 	var clock unix.Timespec
-	before := time.Now() // it is the same clock, but does not say its number
+	before := time.Now() // time.Now reads the same clock, but does not return its count
 	if r != Success || unix.ClockGettime(unix.CLOCK_MONOTONIC, &clock) != nil {
 		return 0, from, to, false
 	}
@@ -65,8 +66,8 @@ func (d *Device) Calibrate() (tick uint64, from, to time.Time, ok bool) {
 	return ticks, before.Add(-ago - off), after.Add(-ago + off), true
 }
 
-// StampBits is how many bits of a timestamp change: of recordings that compute, and of those that copy. 0: they have
-// no timestamps.
+// StampBits is the valid bits of a timestamp, in recordings that compute and in those of copies; 0: these have no
+// timestamps.
 func (d *Device) StampBits() (compute, copies uint32) {
 	return d.Facts.Queues[d.compute.family].StampBits, d.Facts.Queues[d.copies.family].StampBits
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/sluice-ai/sluice/gpu/driver"
 )
 
-// Device is an opened device with a queue for computing, and one for copies beside it. Its methods may be called from
-// any goroutine, but a Recording, and Submit, from one at a time.
+// Device is an opened device with a queue for computing, and one for copies that run at the same time. Its methods may
+// be called from any goroutine, but no two calls of Submit, or of methods of one Recording, at a time.
 // Wide: Vulkan has so many handles, and a function is found for each call.
 type Device struct {
 	Facts    Facts
@@ -30,31 +30,32 @@ type Device struct {
 	layout   vulkan.PipelineLayout
 	cache    vulkan.PipelineCache
 	memory   memory
-	live     atomic.Int64 // objects of ours that were not closed
+	live     atomic.Int64 // buffers, kernels, recordings and timelines that were not closed
 	rest     driver.Rest
-	inside   sync.WaitGroup // calls that wait for all work, with some drivers: they may be left to it
+	inside   sync.WaitGroup // calls that, with some drivers, wait for all work: the goroutine may be left in them
 	trial    *Trial
-	gate     *Timeline   // of a trial: what hangs waits for it
-	hung     atomic.Bool // a test has something wait that was submitted
+	gate     *Timeline   // for tests: submissions that hang wait for it
+	hung     atomic.Bool // a test holds up a submission
 	f        struct {
 		createPipelines, allocateBuffers, submit, resetQueries, queryResults function
 		bufferAddress, wait, value, signal                                   function
 		bind, push, dispatch, indirect, barrier, copy, fill, stamp           function
-		calibrate, hostPointer                                               function // 0: unknown
+		calibrate, hostPointer                                               function // 0: the driver does not have it
 	}
 }
 
-// lane is a queue, and what recordings for it are made from.
+// lane is a queue, and the pool of command buffers for its recordings.
 type lane struct {
 	family, number uint32 // of the queue
 	queue          vulkan.Queue
 	pool           vulkan.CommandPool
 }
 
-// PushSize is the push constants of every pipeline: the least that Vulkan guarantees. What is larger goes to memory.
+// PushSize is the bytes of push constants of every pipeline: the least that Vulkan guarantees. Larger arguments go to
+// memory.
 const PushSize = 128
 
-// extensions are enabled where they are known.
+// extensions are enabled on devices that have them.
 var extensions = []string{"VK_EXT_memory_budget", "VK_KHR_cooperative_matrix", "VK_EXT_external_memory_host",
 	"VK_KHR_calibrated_timestamps", "VK_EXT_calibrated_timestamps"}
 
@@ -75,15 +76,14 @@ func (p *Physical) Open() (*Device, error) {
 	return d, nil
 }
 
-// Submits are meant to take half a second at most. A processor that plays the device may have other things to do.
+// Submissions are meant to take half a second at most. A device that the CPU emulates may wait long for its cores.
 const (
 	usualPatience = 10 * time.Second
 	longPatience  = 2 * time.Minute
 )
 
-// Patience is how long nothing may end of all that the device was given, before it counts as hung; and how long one
-// that hangs has to come to rest when it is closed. That of a test counts once something hangs: until then a machine
-// that is busy may take as long as it needs.
+// Patience is how long the device may go without ending any of its work before it counts as hung, and how long Close
+// waits for it. A test's patience counts only once a submission hangs: a busy machine may take long before that.
 func (d *Device) Patience() time.Duration {
 	switch {
 	case d.hung.Load():
@@ -94,7 +94,8 @@ func (d *Device) Patience() time.Duration {
 	return usualPatience
 }
 
-// beside finds the queue for copies: of engines that do nothing else, or another one that computes, or the only one.
+// beside finds the queue for copies: of an engine that does nothing else, or a second one that computes, or else the
+// only one.
 func (d *Device) beside() lane {
 	for i, q := range d.Facts.Queues {
 		if q.Transfer && !q.Compute && !q.Graphics {
@@ -112,7 +113,7 @@ func (d *Device) Apart() bool {
 	return d.copies.family != d.compute.family || d.copies.number != d.compute.number
 }
 
-// open takes the lane's queue, and makes its pool.
+// open gets the lane's queue, and makes its pool.
 func (l *lane) open(d *Device) error {
 	queue := new(vulkan.Queue)
 	vulkan.GetDeviceQueue(d.handle, l.family, l.number, queue)
@@ -161,7 +162,7 @@ func (d *Device) open() error {
 	return d.openGate()
 }
 
-// try makes a call, unless a test has it fail.
+// try makes a call, unless a test makes it fail.
 func (d *Device) try(name string, call func() vulkan.Result) Result {
 	if r := d.trial.fails(name); r != Success {
 		return r
@@ -169,7 +170,7 @@ func (d *Device) try(name string, call func() vulkan.Result) Result {
 	return Result(call())
 }
 
-// openGate makes what a test has submits wait for.
+// openGate makes the timeline that submissions wait for if a test lets them hang.
 func (d *Device) openGate() error {
 	if d.trial == nil || d.trial.Hangs == nil {
 		return nil
@@ -179,18 +180,18 @@ func (d *Device) openGate() error {
 		return err
 	}
 	d.gate = gate
-	d.live.Add(-1) // it is no object of those who use the device
+	d.live.Add(-1) // the gate does not count: it is the test's
 	d.trial.gate(func() {
 		gate.mu.Lock()
 		defer gate.mu.Unlock()
 		if number(gate.semaphore) != 0 {
-			_ = gate.Signal(1) // what it releases says how that went
+			_ = gate.Signal(1) // an error shows in the submissions that wait
 		}
 	})
 	return nil
 }
 
-// pinned is a structure as vulkan-go takes it by reference.
+// pinned pins a structure, and returns its address as vulkan-go takes it.
 func pinned[T any](pin *runtime.Pinner, p *T) unsafe.Pointer {
 	pin.Pin(p)
 	return unsafe.Pointer(p)
@@ -260,7 +261,7 @@ func (d *Device) Idle() error {
 	return Result(vulkan.QueueWaitIdle(d.compute.queue)).err("waiting for the queue")
 }
 
-// destroy ends a device that has come to rest.
+// destroy destroys a device that has come to rest, and reports objects that were not closed.
 func (d *Device) destroy() error {
 	var err error
 	if n := d.live.Load(); n != 0 {

@@ -18,7 +18,7 @@ func (k Kind) String() string {
 	return [...]string{"other", "integrated", "discrete", "virtual", "CPU"}[min(k, CPU)]
 }
 
-// Facts are what a device says of itself. Sizes are bytes.
+// Facts are the properties of a device, as its driver reports them. Sizes are in bytes.
 // Wide: a device reports so many facts.
 type Facts struct {
 	Name           string
@@ -28,7 +28,7 @@ type Facts struct {
 	Driver         string // name and version, as the driver writes them
 	DriverUUID     [16]byte
 	DeviceUUID     [16]byte
-	CacheUUID      [16]byte // changes with whatever makes a pipeline cache useless
+	CacheUUID      [16]byte // another one means that a pipeline cache is useless
 
 	Shared        uint32 // shared memory of a workgroup
 	Invocations   uint32 // in a workgroup
@@ -36,8 +36,8 @@ type Facts struct {
 	Push          uint32 // push constants
 	MaxAllocation uint64
 	MaxBuffer     uint64
-	Tick          float64 // nanoseconds of a timestamp
-	HostAlignment uint64  // of host memory that can be imported; 0: none can
+	Tick          float64 // nanoseconds per unit of a timestamp
+	HostAlignment uint64  // alignment of host memory that can be imported; 0: none can
 
 	Subgroup    Subgroup
 	Has         Features
@@ -85,10 +85,10 @@ type Features struct {
 	LocalSizeID        bool // workgroup sizes by specialisation constants, of maintenance4
 	Matrix             bool // cooperative matrices
 	Budget             bool // the driver says how much memory is free
-	Calibrates         bool // it tells its time together with the host's
+	Calibrates         bool // both clocks can be read together: Calibrate
 }
 
-// Heap is memory that the device reaches. Budget is what this process may use of it, as the driver sees it now.
+// Heap is memory that the device reaches. Budget is how much of it this process may use, as the driver says now.
 type Heap struct {
 	Size, Budget, Used uint64
 	Local              bool // the device's own

@@ -9,9 +9,9 @@ import (
 	"unsafe"
 )
 
-// Import makes memory of the program a buffer that is copied from, without a copy of its own. It must begin and end at
-// multiples of Facts.HostAlignment, be no mapping of a file, and stay where it is until the buffer is freed. Where it
-// cannot be imported the error says why.
+// Import makes a buffer of the program's memory, without copying it, as a source of copies. It must begin and end at
+// multiples of Facts.HostAlignment, be no mapping of a file, and stay where it is until the buffer is freed. The error
+// says why it cannot be imported.
 func (d *Device) Import(memory []byte) (*Buffer, error) {
 	const hostAllocation = 0x80 // VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT
 	const source = 1            // VK_BUFFER_USAGE_TRANSFER_SRC_BIT
@@ -54,7 +54,7 @@ func (d *Device) Import(memory []byte) (*Buffer, error) {
 	return d.buffer(b, 0, size), nil
 }
 
-// importedType is the first of some types of memory that the device sees as the host wrote it.
+// importedType is the first of some types of memory in which the device sees what the host writes; -1: there is none.
 func (d *Device) importedType(types uint32) int {
 	for i, t := range d.Facts.MemoryTypes {
 		if types>>i&1 == 1 && t.Visible && t.Coherent {

@@ -22,23 +22,23 @@ type Library struct {
 	handle   uintptr
 	get      function // vkGetInstanceProcAddr
 	instance vulkan.Instance
-	shared   bool      // the instance is the process's
+	shared   bool      // the instance is the one that the process shares
 	messages *messages // nil without validation
 	messager uint64
 	trial    *Trial
-	lacks    []string     // capabilities that devices are used without
-	devices  atomic.Int32 // that are open, or were left
+	lacks    []string     // capabilities that devices are treated as lacking
+	devices  atomic.Int32 // devices that are open, or were left since they hang
 	f        struct {
 		properties, features, memory, queues, extensions, matrices function
 		destroyMessenger                                           function
 	}
 }
 
-// Options are how devices are used, and for tests.
+// Options say how devices are used; most are for tests.
 type Options struct {
-	Without  []string // capabilities that no device has: those that a driver says it has and does badly; "all": Optional
+	Without  []string // capabilities that are not used, as those that a driver reports but does badly; "all": Optional
 	Validate bool     // run under the validation layer; Validating says whether it is there
-	Trial    *Trial   // what devices suffer; nil: nothing
+	Trial    *Trial   // faults that a test causes; nil: none
 	loader   string   // in place of loaderName
 	own      bool     // an instance of its own, which Close destroys
 }
@@ -66,9 +66,9 @@ func OpenWith(o Options) (*Library, error) {
 	return l, nil
 }
 
-// functions are those of vulkan-go, which has one set of pointers for the process. They are found once: while they are
-// looked up for another instance, those who compute would call nothing. What is found with one instance is the loader's
-// own, which is never unloaded, and serves every instance.
+// functions guards vulkan-go's one set of function pointers for the process. They are looked up once: while they are
+// replaced for another instance, calls of other goroutines would find no function. Those found with one instance are
+// the loader's own, which is never unloaded, and serve every instance.
 var functions struct {
 	loader, instance     sync.Once
 	noLoader, noInstance error
@@ -107,7 +107,7 @@ func (l *Library) open(o Options) error {
 	return nil
 }
 
-// function finds a function of the instance, or of none before there is one; 0 if it is unknown.
+// function finds a function of the instance, or, before there is one, of the loader; 0: it is unknown.
 func (l *Library) function(name string) function {
 	var pin runtime.Pinner
 	defer pin.Unpin()
@@ -130,15 +130,15 @@ func (l *Library) version() Version {
 	return *v
 }
 
-// process is the instance of all libraries but those under validation. It is never destroyed: with the last instance
-// the loader unloads the drivers, and NVIDIA's leaves behind what a thread runs into when it ends later, and can only
-// be loaded some dozens of times.
+// process is the instance that all libraries share, but those under validation. It is never destroyed: with the last
+// instance the loader unloads the drivers. NVIDIA's driver then crashes threads that end later, and can only be loaded
+// some dozens of times.
 var process struct {
 	sync.Mutex
 	instance vulkan.Instance
 }
 
-// take takes the process's instance, or makes one.
+// take uses the process's instance, or makes one.
 func (l *Library) take(o Options) error {
 	if o.own || o.Validate && l.hasValidation() {
 		return l.create(o)
@@ -165,7 +165,7 @@ func (l *Library) create(o Options) error {
 		l.messages = newMessages()
 		l.validate(&pin, info)
 	}
-	instance := new(vulkan.Instance) // alone: cgo looks at all of an object that it is given a part of
+	instance := new(vulkan.Instance) // allocated alone: cgo checks all of an object that it is given a part of
 	r := vulkan.CreateInstance(vulkan.NewInstanceCreateInfoRef(pinned(&pin, info)), nil, instance)
 	l.instance = *instance
 	switch {
@@ -192,7 +192,7 @@ func (l *Library) validate(pin *runtime.Pinner, info *instanceInfo) {
 	info.extensionCount, info.extensions = uint64(len(extensions)), texts(pin, extensions)
 }
 
-// messenger hears warnings and errors of every kind.
+// messenger describes the callback for warnings and errors of every kind.
 func (l *Library) messenger() *messengerInfo {
 	return &messengerInfo{head: head{kind: isMessenger}, severity: 0x1100, types: 7,
 		callback: messageFunction(), user: uint64(uintptr(unsafe.Pointer(l.messages.c)))}
@@ -221,10 +221,10 @@ func (l *Library) hasValidation() bool {
 	})
 }
 
-// Validating says whether the validation layer watches.
+// Validating says whether the validation layer is loaded.
 func (l *Library) Validating() bool { return l.messages != nil }
 
-// Messages returns what the validation layer has said of its user since the last call.
+// Messages returns what the validation layer has reported since the last call.
 func (l *Library) Messages() []string {
 	if l.messages == nil {
 		return nil
@@ -232,16 +232,16 @@ func (l *Library) Messages() []string {
 	return slices.DeleteFunc(l.messages.take(), ofItself)
 }
 
-// ofItself says whether the layer means itself. It follows queues and semaphores in threads of its own, and if one has
-// seen nothing for 10 s, as one that missed when the host signalled, it says so, adds that "this is most likely a
-// validation bug", and goes on.
+// ofItself says whether a message is about the layer itself. It follows queues and semaphores on threads of its own. If
+// such a thread has seen nothing for 10 s, as when it missed a signal of the host, it reports that, adds that "this is
+// most likely a validation bug", and goes on.
 func ofItself(message string) bool {
 	return strings.Contains(message, "UNASSIGNED-VkSemaphore-state-timeout") ||
 		strings.Contains(message, "UNASSIGNED-VkQueue-state-timeout")
 }
 
-// Close destroys the instance. Devices must have been closed; if one was left as it is, so is the instance. The loader
-// stays mapped: vulkan-go keeps addresses of its functions for the whole process.
+// Close destroys the instance. Devices must have been closed before; if one hangs and was left, the instance is left,
+// too. The loader stays mapped: vulkan-go keeps addresses of its functions for the whole process.
 func (l *Library) Close() error {
 	if l.devices.Load() > 0 {
 		return nil

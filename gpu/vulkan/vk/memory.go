@@ -12,14 +12,14 @@ import (
 	vulkan "github.com/vulkan-go/vulkan"
 )
 
-// Place is where a buffer lies.
+// Place is a kind of memory: where a buffer lies, and whether the host reaches it.
 type Place uint8
 
-// Places. Stepwise and Staging are mapped: Buffer.Bytes is their memory.
+// Places. Stepwise and Staging are mapped: the host reads and writes them by Buffer.Bytes.
 const (
 	Local    Place = iota // the device's own memory
 	Stepwise              // written by the host, read by kernels: the device's own memory if the host reaches it
-	Staging               // the host's memory, cached: what is copied from and to, and read back
+	Staging               // the host's memory, cached: the source and target of copies, and what the host reads back
 	imported              // the program's own memory, see Import
 )
 
@@ -52,7 +52,7 @@ type memory struct {
 	blocks []*block
 }
 
-// blockSize is how much is asked of the driver at once: drivers allow few allocations, and large ones are faster to
+// blockSize is the size of a block: blocks are large since drivers allow few allocations, and large ones are faster to
 // reach. A buffer that is larger has a block of its own.
 func (d *Device) blockSize(p Place, size uint64) uint64 {
 	n := uint64(1 << 30)
@@ -68,8 +68,7 @@ func (d *Device) blockSize(p Place, size uint64) uint64 {
 	return max(round(min(n, d.Facts.MaxAllocation), grain), round(size, grain))
 }
 
-// memoryType is the best type for a place: the types that have all it needs, the one with most of what it likes; -1:
-// there is none.
+// memoryType is the best type of memory for a place; -1: there is none.
 func (d *Device) memoryType(p Place) int {
 	best, most := -1, 0
 	for i, t := range d.Facts.MemoryTypes {
@@ -80,7 +79,7 @@ func (d *Device) memoryType(p Place) int {
 	return best
 }
 
-// likes is how good a type is for a place; 0: it is none for it.
+// likes is how good a type of memory is for a place; 0: it cannot be used.
 func (p Place) likes(t MemoryType) int {
 	switch {
 	case p == Local && t.Local:
@@ -132,7 +131,7 @@ func (d *Device) buffer(b *block, at, size uint64) *Buffer {
 	return buffer
 }
 
-// Free gives a buffer's memory back. No work that uses it may be under way. A nil buffer is none.
+// Free frees buffers that no work under way uses. Nil buffers are skipped.
 func (d *Device) Free(buffers ...*Buffer) {
 	d.memory.mu.Lock()
 	defer d.memory.mu.Unlock()
@@ -147,7 +146,7 @@ func (d *Device) Free(buffers ...*Buffer) {
 	}
 }
 
-// give takes back a part of a block.
+// give frees a part of a block, and the block when all of it is free.
 func (m *memory) give(d *Device, of *block, at, size uint64) {
 	of.arena.give(at, size)
 	if of.arena.empty() {
@@ -156,7 +155,7 @@ func (m *memory) give(d *Device, of *block, at, size uint64) {
 	}
 }
 
-// Allocated is how many bytes of a place were asked of the driver.
+// Allocated is how many bytes of a place the driver has allocated.
 func (d *Device) Allocated(p Place) (n uint64) {
 	d.memory.mu.Lock()
 	defer d.memory.mu.Unlock()
@@ -168,8 +167,8 @@ func (d *Device) Allocated(p Place) (n uint64) {
 	return n
 }
 
-// blockFor makes a block for a buffer. Where there is not as much as one usually has, it is as large as the buffer;
-// what kernels read and the host writes is in the host's memory then, if the device's that both reach is full.
+// blockFor makes a block for a buffer. If there is too little memory for a block of the usual size, it is as large as
+// the buffer. If the memory of the device that the host reaches is full, a Stepwise block lies in the host's memory.
 func (d *Device) blockFor(p Place, size uint64) (*block, error) {
 	kind := d.memoryType(p)
 	if kind < 0 {
@@ -188,7 +187,7 @@ func (d *Device) blockFor(p Place, size uint64) (*block, error) {
 	return b, nil
 }
 
-// free says how much is free of a type's memory, as the driver sees it now.
+// free says, for people, how much of a type's memory is free, as the driver says now.
 func (d *Device) free(kind int) string {
 	heap := d.physical.Budgets()[d.Facts.MemoryTypes[kind].Heap]
 	if !d.Facts.Has.Budget {
@@ -238,7 +237,8 @@ func (b *block) create(d *Device, kind uint32, size uint64) error {
 	return nil
 }
 
-// makeBuffer makes the buffer over all of a block; next is what its description is extended by.
+// makeBuffer makes the Vulkan buffer over all of a block; next is the address of a structure that extends its
+// description.
 func (b *block) makeBuffer(d *Device, size uint64, usage uint32, next uint64) error {
 	var pin runtime.Pinner
 	defer pin.Unpin()
@@ -256,7 +256,7 @@ func (b *block) makeBuffer(d *Device, size uint64, usage uint32, next uint64) er
 	return r.err("creating a buffer")
 }
 
-// bind allocates a block's memory, of a type; next is what the request is extended by.
+// bind allocates a block's memory, of a type; next is the address of a structure that extends the request.
 func (b *block) bind(d *Device, size uint64, kind uint32, next uint64) error {
 	var pin runtime.Pinner
 	defer pin.Unpin()
@@ -282,7 +282,7 @@ func (b *block) free(d *Device) {
 	}
 }
 
-// close frees what was not given back.
+// close frees all blocks, and reports those that were still in use.
 func (m *memory) close(d *Device) error {
 	for _, b := range m.blocks {
 		b.free(d)

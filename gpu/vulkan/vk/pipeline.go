@@ -24,10 +24,10 @@ type KernelSource struct {
 	Name      string   // for errors
 	Code      []byte   // SPIR-V, with one entry point called main
 	Constants []uint32 // specialisation constants, by id
-	Subgroup  uint32   // lanes that subgroups must have; 0: whatever the driver takes
+	Subgroup  uint32   // lanes that subgroups must have; 0: the driver chooses
 }
 
-// Compile makes a kernel. Several may be compiled at once: drivers use the calling thread.
+// Compile makes a kernel. Several goroutines may compile at once: a driver compiles on the calling thread.
 func (d *Device) Compile(s KernelSource) (*Kernel, error) {
 	if len(s.Code) == 0 || len(s.Code)%4 != 0 {
 		return nil, fmt.Errorf("kernel %s: %d bytes are no SPIR-V", s.Name, len(s.Code))
@@ -48,7 +48,7 @@ func (d *Device) Compile(s KernelSource) (*Kernel, error) {
 func (d *Device) compile(k *Kernel, s KernelSource) error {
 	var pin runtime.Pinner
 	defer pin.Unpin()
-	code := make([]uint32, len(s.Code)/4) // aligned, whatever Code is
+	code := make([]uint32, len(s.Code)/4) // a copy, aligned to words
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&code[0])), len(s.Code)), s.Code)
 	module := &moduleInfo{head: head{kind: isModule}, size: uint64(len(s.Code)), code: slice(&pin, code)}
 	var shader vulkan.ShaderModule
@@ -85,7 +85,7 @@ func (d *Device) compile(k *Kernel, s KernelSource) error {
 	return nil
 }
 
-// Release destroys kernels. No work that uses them may be under way. A nil kernel is none.
+// Release destroys kernels that no work under way uses. Nil kernels are skipped.
 func (d *Device) Release(kernels ...*Kernel) {
 	for _, k := range kernels {
 		if k != nil && number(k.pipeline) != 0 {
@@ -97,8 +97,8 @@ func (d *Device) Release(kernels ...*Kernel) {
 	}
 }
 
-// UseCache makes Compile use a pipeline cache that begins with data, as CacheData returned it from an earlier device.
-// Drivers check data, and drop what they do not know. It is called once, before the first Compile.
+// UseCache makes Compile use a pipeline cache that begins with data, which CacheData returned in an earlier run.
+// Drivers check data, and drop what they cannot use. It is called once, before the first Compile.
 func (d *Device) UseCache(data []byte) error {
 	if number(d.cache) != 0 {
 		return errors.New("there is a pipeline cache already")

@@ -43,14 +43,14 @@ func (l *Library) Devices() ([]*Physical, error) {
 	return all, nil
 }
 
-// try has the device say of itself what a test wants.
+// try changes the facts of a device as a test wants.
 func (p *Physical) try() {
 	if t := p.library.trial; t != nil && t.Facts != nil {
 		t.Facts(&p.Facts)
 	}
 }
 
-// features are the parts of a device's features that are asked for and enabled. Their flags are booleans.
+// features are the structures in which a device's features are asked for and enabled. Their flags are booleans.
 type features struct {
 	core   features2
 	f11    features11
@@ -59,7 +59,7 @@ type features struct {
 	matrix matrixFeatures
 }
 
-// chain links the parts, leaving cooperative matrices out where the device does not know them.
+// chain links the structures, without that of cooperative matrices if the device does not know it.
 func (f *features) chain(pin *runtime.Pinner, matrix bool) uint64 {
 	f.core.kind, f.f11.kind, f.f12.kind, f.f13.kind = isFeatures2, isFeatures11, isFeatures12, isFeatures13
 	f.matrix.kind = isMatrixFeatures
@@ -70,9 +70,9 @@ func (f *features) chain(pin *runtime.Pinner, matrix bool) uint64 {
 	return address(pin, &f.core)
 }
 
-// flag is one feature: where Vulkan's structures have it, and where Facts do.
+// flag is one feature: its name, and where it is in Vulkan's structures and in Facts.
 type flag struct {
-	name   string // Vulkan's
+	name   string // in Vulkan
 	at     func(*features) *uint32
 	has    func(*Features) *bool
 	needed bool // no kernel runs without it
@@ -123,7 +123,7 @@ func (p *Physical) query() {
 	p.queryExtensions()
 	p.queryProperties()
 	if p.Facts.API < version(1, 3) {
-		return // the structures below are unknown to it
+		return // older versions do not know the structures below
 	}
 	p.queryFeatures()
 	p.queryMemory()
@@ -211,7 +211,7 @@ func (p *Physical) queryFeatures() {
 	p.Facts.Subgroup.Selectable = p.Facts.Subgroup.Selectable && all.f13.flags[7] != 0
 }
 
-// queryMemory fills in heaps, with budgets as they are now, and types.
+// queryMemory fills in the heaps, with budgets as they are now, and the types of memory.
 func (p *Physical) queryMemory() {
 	var pin runtime.Pinner
 	defer pin.Unpin()
@@ -234,7 +234,7 @@ func (p *Physical) queryMemory() {
 	}
 }
 
-// Budgets asks again how much memory is there and how much is free, heap by heap.
+// Budgets reads again how much memory there is and how much is free, heap by heap.
 func (p *Physical) Budgets() []Heap {
 	p.queryMemory()
 	p.try()
@@ -279,8 +279,8 @@ func (p *Physical) queryMatrices() {
 	}
 }
 
-// Choose picks the device to compute on: the given one of the list, or, for -1, the best that can run kernels and is
-// no CPU, discrete before integrated. A nil device says that there is none of these.
+// Choose picks the device to compute on: number index of the list, or, for -1, the best that can run kernels and is no
+// CPU, discrete before integrated; nil: there is none.
 func Choose(all []*Physical, index int) (*Physical, error) {
 	if index >= len(all) {
 		return nil, fmt.Errorf("there is no Vulkan device %d: %d were found, numbered from 0", index, len(all))

@@ -12,7 +12,7 @@ import (
 	vulkan "github.com/vulkan-go/vulkan"
 )
 
-// Recording is a command buffer: commands are gathered in Go and recorded in one crossing to C by End. It can then be
+// Recording is a command buffer. Commands are collected in Go, and End records them in one call of cgo. It may then be
 // submitted any number of times, also while it runs.
 type Recording struct {
 	d      *Device
@@ -26,13 +26,14 @@ type Recording struct {
 	bound  *Kernel
 }
 
-// fix is an argument that is an offset into data until data stays where it is.
+// fix names an argument that is an offset into data. End, when data does not move any more, makes it an address.
 type fix struct{ op, arg int }
 
-// Record begins a recording with room for so many timestamps.
+// Record begins a recording that computes, with room for a number of timestamps.
 func (d *Device) Record(stamps int) (*Recording, error) { return d.record(&d.compute, stamps) }
 
-// RecordCopies is Record of nothing but copies and timestamps, which run beside what computes, if the device can.
+// RecordCopies begins a recording of nothing but copies and timestamps, which runs at the same time as those that
+// compute, if the device can.
 func (d *Device) RecordCopies(stamps int) (*Recording, error) { return d.record(&d.copies, stamps) }
 
 func (d *Device) record(l *lane, stamps int) (*Recording, error) {
@@ -73,7 +74,7 @@ func (r *Recording) add(f function, args ...uint64) {
 	r.ops = append(r.ops, op)
 }
 
-// keep stores bytes that the last command's argument arg points to.
+// keep stores bytes for the last command, whose argument arg is to point to them.
 func (r *Recording) keep(arg int, bytes []byte) {
 	r.ops[len(r.ops)-1].args[arg] = uint64(len(r.data))
 	r.fixes = append(r.fixes, fix{len(r.ops) - 1, arg})
@@ -83,10 +84,10 @@ func (r *Recording) keep(arg int, bytes []byte) {
 	}
 }
 
-// raw is the memory of a value without pointers.
+// raw is the bytes of a value that has no pointers.
 func raw[T any](p *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p)) }
 
-// Use binds a kernel, and gives it its push constants.
+// Use binds a kernel, and sets its push constants.
 func Use[P any](r *Recording, k *Kernel, push *P) {
 	const compute = 1 // VK_PIPELINE_BIND_POINT_COMPUTE
 	if r.bound != k {
@@ -105,22 +106,23 @@ func (r *Recording) Bound() string {
 	return r.bound.Name
 }
 
-// Dispatch runs the bound kernel with so many workgroups.
+// Dispatch runs the bound kernel with x × y × z workgroups.
 func (r *Recording) Dispatch(x, y, z uint32) { r.add(r.d.f.dispatch, uint64(x), uint64(y), uint64(z)) }
 
-// DispatchFrom runs the bound kernel with as many workgroups as three uint32 at an offset of a buffer say then.
+// DispatchFrom runs the bound kernel with a number of workgroups that is read, when it runs, from three uint32 at an
+// offset of a buffer.
 func (r *Recording) DispatchFrom(b *Buffer, offset uint64) {
 	r.add(r.d.f.indirect, number(b.block.buffer), b.at+offset)
 }
 
-// Barrier makes later dispatches wait for earlier ones and see what they wrote. It names nothing but shaders: each
-// further stage makes drivers empty more caches.
+// Barrier makes later dispatches wait for earlier ones and see what they wrote. It names the stage of shaders alone:
+// each further stage makes drivers flush more caches.
 func (r *Recording) Barrier() {
 	const shaders, write, read = 0x800, 0x40, 0x20
 	r.barrier(shaders, shaders, write, read|write)
 }
 
-// BarrierAll is Barrier for copies and the sizes of indirect dispatches too.
+// BarrierAll is Barrier that also covers copies and the sizes of indirect dispatches.
 func (r *Recording) BarrierAll() {
 	const stages = 0x800 | 0x1000 | 0x2 // compute, transfer, indirect commands
 	const writes = 0x40 | 0x1000        // by shaders, by transfers
@@ -133,7 +135,7 @@ func (r *Recording) BarrierToHost() {
 	r.barrier(stages, host, writes, read)
 }
 
-// barrier orders two sets of stages, with what the first wrote and the second accesses.
+// barrier makes the stages after wait for the stages before. accesses of the former see writes of the latter.
 func (r *Recording) barrier(before, after uint64, writes, accesses uint32) {
 	r.add(r.d.f.barrier, before, after, 0, 1, 0, 0, 0, 0, 0)
 	r.keep(5, raw(&memoryBarrier{head: head{kind: isBarrier}, from: writes, to: accesses}))
@@ -150,7 +152,7 @@ func (r *Recording) Fill(to *Buffer, word uint32) {
 	r.add(r.d.f.fill, number(to.block.buffer), to.at, to.Size, uint64(word))
 }
 
-// Stamp notes the time when all before it is done, and returns the number of the note.
+// Stamp takes a timestamp when all commands before it are done, and returns its number.
 func (r *Recording) Stamp() int {
 	const bottom = 0x2000 // VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT
 	r.add(r.d.f.stamp, bottom, number(r.stamps), uint64(r.marks))
@@ -180,7 +182,7 @@ func (r *Recording) End() error {
 		err("ending a recording")
 }
 
-// ResetStamps prepares the timestamps for another run. The recording must not be running.
+// ResetStamps clears the timestamps for another run. The recording must not be running.
 func (r *Recording) ResetStamps() {
 	r.d.f.resetQueries.word(number(r.d.handle), number(r.stamps), 0, uint64(r.marks))
 }
@@ -205,7 +207,7 @@ func (r *Recording) Ticks(to []uint64) ([]uint64, error) {
 	return to, nil
 }
 
-// Marks is how many timestamps the recording notes.
+// Marks is the number of the recording's timestamps.
 func (r *Recording) Marks() int { return r.marks }
 
 // Stamps reads the timestamps of a recording that is done, in nanoseconds since its first one.

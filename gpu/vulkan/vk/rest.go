@@ -6,24 +6,24 @@ import (
 	vulkan "github.com/vulkan-go/vulkan"
 )
 
-// Hold has everything that is closed from now on stay until the device has come to rest, in Close. It is for one that
-// hangs, or was lost.
+// Hold makes everything that is closed from now on wait for Close: the device hangs or was lost, and may still be using
+// it.
 func (d *Device) Hold() { d.rest.Hold() }
 
-// release destroys something of the device's, now or when it has come to rest.
+// release destroys an object of the device, now or, if it is held, when it has come to rest.
 func (d *Device) release(destroy func()) { d.rest.Release(destroy) }
 
-// Close waits for the device and closes it, once. What was made on it must have been closed: an error says if not. The
-// driver may wait for ever, for one that hangs or, as NVIDIA's, for another device whose copies do: nobody else does.
-// What has not come to rest in time is destroyed when it has, if ever, and an error says so.
+// Close waits until the device is idle and closes it, once. It returns an error if objects were not closed before. The
+// driver may wait for ever, for a device that hangs or, as NVIDIA's, for another one whose copies do: so Close waits
+// for Patience at most, and returns an error. What the device uses is then destroyed when it comes to rest, if ever.
 func (d *Device) Close() error { return d.rest.Close(d.Facts.Name, d.Patience(), d.end) }
 
-// end destroys the device, and what was closed while it was held, when it has come to rest.
+// end waits until the device is at rest, and destroys it with what was closed while it was held.
 func (d *Device) end() error {
 	if number(d.handle) == 0 {
 		return nil // it was never opened
 	}
-	vulkan.DeviceWaitIdle(d.handle) // what fails has been told
+	vulkan.DeviceWaitIdle(d.handle) // errors were reported before
 	d.inside.Wait()
 	d.rest.Free()
 	return d.destroy()

@@ -7,10 +7,10 @@ import (
 	"github.com/sluice-ai/sluice/gpu/driver"
 )
 
-// Result is what a Vulkan function returned: 0 or more is success, less an error.
+// Result is what a Vulkan function returned: below 0 it is an error.
 type Result int32
 
-// Results that callers tell apart.
+// Results that callers distinguish.
 const (
 	Success         Result = 0
 	NotReady        Result = 1
@@ -48,7 +48,7 @@ func (r Result) Error() string {
 	return fmt.Sprintf("Vulkan's result %d", int32(r))
 }
 
-// Is says which of a driver's errors a result is.
+// Is says whether a result is one of package driver's errors.
 func (r Result) Is(target error) bool {
 	switch target {
 	case driver.ErrTimeout:
@@ -61,7 +61,7 @@ func (r Result) Is(target error) bool {
 	return false
 }
 
-// Scarce says whether an error is of too little memory, the device's or the host's.
+// Scarce says whether an error means that memory is full, the device's or the host's.
 func Scarce(err error) bool { return errors.Is(err, OutOfMemory) || errors.Is(err, outOfHostMemory) }
 
 // err is nil for success, else the result with the name of what failed.

@@ -71,12 +71,12 @@ static int32_t sluice_calibrate(u64 f, u64 device, u32 here, u32 there, stamps *
 */
 import "C"
 
-// What every step calls allocates nothing: C's stack holds the structures, and ours what goes into them.
+// What every step calls allocates nothing: structures are on C's stack, and values for them on Go's.
 
-// mostRecordings are what one submission takes.
+// mostRecordings is how many recordings one call of vkQueueSubmit takes.
 const mostRecordings = C.mostBuffers
 
-// submit makes one submission of them; done may be nil.
+// submit calls vkQueueSubmit for some recordings; done may be nil.
 func (d *Device) submit(queue uint64, all []*Recording, waits []Point, done *Point) Result {
 	var s C.submission
 	for i, w := range waits {
@@ -107,7 +107,8 @@ func (t *Timeline) value() (uint64, Result) {
 	return uint64(v), Result(r)
 }
 
-// clocks reads both clocks, the device's in ticks and the host's in nanoseconds, and how far apart that was.
+// clocks reads both clocks, the device's in ticks and the host's in nanoseconds, and the most nanoseconds between the
+// two readings.
 func (d *Device) clocks() (ticks, host, apart uint64, r Result) {
 	var s C.stamps
 	r = Result(C.sluice_calibrate(C.u64(d.f.calibrate), C.u64(number(d.handle)), deviceClock, hostClock, &s))

@@ -5,7 +5,7 @@ package vk
 // Structures as C lays them out on 64-bit machines. Pointers are numbers: what they point to is pinned by whoever
 // fills them in (address, slice, text). TestStructSizes compares their sizes with those of Vulkan's headers.
 
-// head begins every extensible structure.
+// head is the begin of every extensible structure.
 type head struct {
 	kind uint32 // VkStructureType
 	_    uint32
@@ -215,20 +215,20 @@ type allocateFlags struct {
 	flags, mask uint32
 }
 
-// externalBuffer says that a buffer's memory is of these kinds of handles.
+// externalBuffer says from which kinds of handles a buffer's memory may come.
 type externalBuffer struct {
 	head
 	kinds, _ uint32
 }
 
-// importHost gives the program's memory to the device.
+// importHost asks for memory that is the program's.
 type importHost struct {
 	head
 	kind, _ uint32
 	memory  uint64
 }
 
-// hostPointer says which types of memory that can be.
+// hostPointer returns of which types imported memory can be.
 type hostPointer struct {
 	head
 	types, _ uint32

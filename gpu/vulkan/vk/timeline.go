@@ -11,10 +11,10 @@ import (
 	vulkan "github.com/vulkan-go/vulkan"
 )
 
-// Timeline is a counter that the device and the host raise and wait for.
+// Timeline is a counter (a timeline semaphore) that the device and the host raise and wait for.
 type Timeline struct {
 	d         *Device
-	mu        sync.Mutex // of the semaphore's end, where somebody may raise it then
+	mu        sync.Mutex // guards semaphore while a test's gate may raise it and Close destroys it
 	semaphore vulkan.Semaphore
 }
 
@@ -78,8 +78,8 @@ func (t *Timeline) destroy() {
 	t.semaphore = handle[vulkan.Semaphore](0)
 }
 
-// Submit queues recordings of one kind, one after the other, to begin when all waits are reached, and to raise done at
-// their end. It never waits. There are three waits at most.
+// Submit queues recordings of one queue, in order. They begin when all waits are reached, three at most, and raise done
+// at their end. It never blocks.
 func (d *Device) Submit(all []*Recording, waits []Point, done Point) error {
 	r := d.trial.fails("vkQueueSubmit")
 	if d.trial.hangs() {
@@ -87,7 +87,7 @@ func (d *Device) Submit(all []*Recording, waits []Point, done Point) error {
 		d.hung.Store(d.trial.Patience > 0)
 	}
 	queue := number(all[0].lane.queue)
-	for ; r == Success && len(all) > mostRecordings; all = all[mostRecordings:] { // what was submitted before goes before
+	for ; r == Success && len(all) > mostRecordings; all = all[mostRecordings:] { // a queue begins them in order
 		r = d.submit(queue, all[:mostRecordings], waits, nil)
 		waits = nil
 	}

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Trial is what a test has the devices of a library suffer. A program has none: nil is one without faults. Its
-// functions are called by any goroutine.
+// Trial is the faults that a test causes in the devices of a library; nil: none. Its functions are called from any
+// goroutine.
 type Trial struct {
-	Facts    func(*Facts)             // changes what a device says of itself
-	Fails    func(call string) Result // what a call of Vulkan answers that is not made; Success: it is made
-	Hangs    func() bool              // whether what is submitted now waits for Release: it holds up all behind it
+	Facts    func(*Facts)             // changes the facts of a device
+	Fails    func(call string) Result // the result of a call that is not made; Success: it is made
+	Hangs    func() bool              // whether what is submitted now waits for Release, and all behind it
 	Apart    bool                     // whether each buffer has an allocation of its own
 	Patience time.Duration            // the device's, once something hangs; 0: as ever
 
 	mu       sync.Mutex
 	released bool
-	gates    []func() // each lets a device go on that hangs
+	gates    []func() // each lets a device that hangs go on
 }
 
-// Release lets everything go on that hangs, and all that would hang from now on.
+// Release lets everything that hangs go on, and lets nothing hang any more.
 func (t *Trial) Release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -29,7 +29,7 @@ func (t *Trial) Release() {
 	}
 }
 
-// gate adds one that Release opens, at once if it has been called.
+// gate adds a function that Release calls; it is called at once if Release was.
 func (t *Trial) gate(open func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,7 +38,7 @@ func (t *Trial) gate(open func()) {
 	}
 }
 
-// fails is what a call answers that is not made.
+// fails is the result of a call that is not made; Success: it is made.
 func (t *Trial) fails(call string) Result {
 	if t == nil || t.Fails == nil {
 		return Success

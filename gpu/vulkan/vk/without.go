@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// capability is what some devices have and others do not. Names are Vulkan's, where it has one.
+// capability is something that some devices have and others do not, by Vulkan's name if it has one.
 type capability struct {
 	name   string
 	needed bool // no kernel runs without it
@@ -16,7 +16,7 @@ type capability struct {
 	off    func(*Physical)
 }
 
-// capabilities lists all: the features, and what is no feature.
+// capabilities lists the features, and what else can be missing.
 func capabilities() []capability {
 	all := []capability{
 		{"timestamps", false, func(f *Facts) bool {
@@ -60,7 +60,7 @@ func capabilities() []capability {
 	return all
 }
 
-// Optional names what devices can do without.
+// Optional names the capabilities that devices can do without.
 func Optional() (names []string) {
 	for _, c := range capabilities() {
 		if !c.needed {
@@ -70,7 +70,7 @@ func Optional() (names []string) {
 	return names
 }
 
-// Lacks names what of it a device does not have.
+// Lacks names the optional capabilities that a device lacks.
 func (f *Facts) Lacks() (names []string) {
 	for _, c := range capabilities() {
 		if !c.needed && !c.has(f) {
@@ -80,10 +80,10 @@ func (f *Facts) Lacks() (names []string) {
 	return names
 }
 
-// everything stands for all that a device can do without.
+// everything stands for all optional capabilities.
 const everything = "all"
 
-// without has the device lack capabilities, whether or not it has them.
+// without removes capabilities from the facts of a device, whether or not it has them.
 func (p *Physical) without(names []string) error {
 	all := capabilities()
 	for _, name := range names {
