@@ -82,7 +82,7 @@ func instruction(body string) string {
 {%- else %} {{ m.content | trim }}{{ eos_token }}{% endif %}{% endfor %}`
 }
 
-// Own is the template in a model's metadata: nothing, if there is none.
+// Own is the template in a model's metadata; "" if there is none.
 func Own(m *meta.Map) (source string, err error) {
 	const key = "tokenizer.chat_template"
 	if !m.Has(key) {
@@ -91,7 +91,8 @@ func Own(m *meta.Map) (source string, err error) {
 	return m.String(key)
 }
 
-// FromOllama is a template as model files have them, of one that may be in the language of Ollama's.
+// FromOllama returns a template in Jinja, as model files have them, from one that may be in the language of Ollama's
+// templates.
 func FromOllama(template string) (source string, err error) {
 	if strings.Contains(template, "{%") { // tags are written so in Jinja alone
 		return template, nil

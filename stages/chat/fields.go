@@ -13,10 +13,12 @@ func (m Message) MarshalJSON() ([]byte, error) { return ToJSON(m.json()) }
 // ToJSON writes a value as templates do.
 func ToJSON(v jsontext.Value) ([]byte, error) { return jinja.ToJSON(jinja.Of(v)) }
 
-// typedFields are those that have a type, in the order in which they follow what came.
+// typedFields are the fields that Message has members for, in the order in which they are added to a message that
+// came without them.
 var typedFields = [...]string{"role", "content", "reasoning_content", "tool_calls", "tool_call_id", "name"}
 
-// json is the message as templates see it: what came in its order, what has a type at its place there or behind it.
+// json is the message as templates see it: fields in the order in which they came, typed ones with the values of
+// their members; those that did not come stand at the end.
 func (m *Message) json() *jsontext.Object {
 	o := &jsontext.Object{}
 	if m.Fields == nil {
@@ -38,7 +40,7 @@ func (m *Message) json() *jsontext.Object {
 	return o
 }
 
-// typed is what a field is by what has a type; nil: nothing says.
+// typed is the value of a field by the member for it; nil: the member is empty.
 func (m *Message) typed(field string) jsontext.Value {
 	switch field {
 	case "role":
@@ -69,7 +71,7 @@ func named(text string) jsontext.Value {
 	return jsontext.String(text)
 }
 
-// content is one text, but a list where the message came in parts, or says more than texts.
+// content is one text; or a list, if the message came in parts, or has parts that are no text.
 func (m *Message) content() jsontext.Value {
 	var texts []string
 	var list jsontext.List
@@ -91,7 +93,7 @@ func (m *Message) content() jsontext.Value {
 	return nil
 }
 
-// thought is all that the message thinks.
+// thought is all thoughts of the message, as one text; nil: there are none.
 func (m *Message) thought() jsontext.Value {
 	var texts []string
 	for i := range m.Parts {

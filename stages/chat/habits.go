@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/jsontext"
 )
 
-// Habits are what a template expects of messages, beside what all templates do.
+// Habits are what one template expects of messages, besides what all templates expect.
 type Habits struct {
 	Roles []string // that messages may have; nil: any
 	Text  bool     // the arguments of calls are JSON in a string, no object
@@ -16,14 +16,15 @@ type Habits struct {
 	spelling *spelling // calls stand in the text; nil: the template writes them
 }
 
-// usualRoles are those that any template may be given. That of developer becomes system.
+// usualRoles are the roles that messages for any template may have. developer becomes system.
 var usualRoles = [...]string{"system", "developer", "user", "assistant", "tool"}
 
-// Habits are the template's. Its roles are the usual ones, and those that it compares roles with itself.
+// Habits returns the template's habits. Roles are the usual ones, and those that the template compares roles with.
 func (t *Template) Habits() Habits { return t.habits }
 
-// learn finds a template's habits. Those of calls are the first with which it writes one, as JSON rather than as Python
-// has it: DeepSeek's, say, leave calls out unless there is no content, and fail over an object.
+// learn finds a template's habits. Those of calls are found by trial: the first with which the template writes the
+// arguments of a call, and as JSON, not as Python's literals. DeepSeek's templates, for example, leave calls out
+// unless there is no content, and fail when arguments are an object.
 func (t *Template) learn(source string) (h Habits) {
 	h.Roles = usualRoles[:]
 	for _, role := range t.parsed.Roles() {
@@ -48,7 +49,7 @@ func (t *Template) learn(source string) (h Habits) {
 	return h
 }
 
-// writes says whether the template writes a call that is given to it in this way.
+// writes says whether the template writes a call, when messages are given to it by these habits.
 func (t *Template) writes(h Habits) bool {
 	const value = "qqvalue"
 	const talk = `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"","tool_calls":[{"id":"qq7id0123",` +
@@ -58,7 +59,8 @@ func (t *Template) writes(h Habits) bool {
 	return err == nil && strings.Contains(out, value) && !strings.Contains(out, "'"+value+"'")
 }
 
-// arguments puts those of a call into the form that the template expects. What is no call of a function stays as it is.
+// arguments converts the arguments of a call to the form that the template expects. What is no call of a function
+// stays as it is.
 func (h Habits) arguments(c *Call, b *jsontext.Budget) error {
 	switch given := c.Arguments.(type) {
 	case *jsontext.Object:

@@ -68,7 +68,7 @@ type Call struct {
 // Result names the call that a message has the result of, and the tool.
 type Result struct{ Call, Name string }
 
-// Say is a message that says a text.
+// Say makes a message of one text.
 func Say(role, text string) Message { return Message{Role: role, Parts: []Part{{Text: text}}} }
 
 // Text is what a message says, its texts one after another.
@@ -82,7 +82,7 @@ func (m *Message) Text() string {
 	return all.String()
 }
 
-// Called says that a message has calls, or at least a field for them.
+// Called says whether a message has calls, or at least a field for them.
 func (m *Message) Called() bool { return len(m.Calls) > 0 || m.Fields.Has("tool_calls") }
 
 // lastText is where a message ends: its last text.
@@ -107,7 +107,7 @@ func (m *Message) thoughts() (thoughts []Part, says bool) {
 	return thoughts, says
 }
 
-// saying is the message with a text instead of what it says; its thoughts stay.
+// saying is the message with its parts replaced by a text; its thoughts stay.
 func (m Message) saying(text string) Message {
 	thoughts, _ := m.thoughts()
 	m.Parts = append(thoughts, Part{Text: text})

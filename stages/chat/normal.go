@@ -94,7 +94,7 @@ func (m Message) normal(place string) (Message, *Fault) {
 	return m, fault(place+".content", "%s.content: want a string or a list of text parts", place)
 }
 
-// instead is what an assistant without content said: it refused, or it has only thought so far.
+// instead is what an assistant without content said: its refusal; or nothing, if it has only thought so far.
 func (m *Message) instead() (said string, ok bool) {
 	if m.Role != "assistant" {
 		return "", false
@@ -105,8 +105,8 @@ func (m *Message) instead() (said string, ok bool) {
 	return "", len(m.Parts) > 0
 }
 
-// whole is a message in one text: most templates know nothing else. A line break separates its parts, as llama.cpp has
-// it.
+// whole is a message whose content is one text, since most templates know nothing else. A line break separates its
+// parts, as in llama.cpp.
 func (m Message) whole(place string) (Message, *Fault) {
 	var texts []string
 	apart := false
@@ -129,7 +129,7 @@ func (m Message) whole(place string) (Message, *Fault) {
 	return m.saying(strings.Join(texts, "\n")), nil
 }
 
-// Reads says what is wrong with a part: the models here read texts only. nil: nothing is.
+// Reads returns what is wrong with a part: the models here read text only. nil: nothing is.
 func Reads(p Part) *Fault {
 	list := p.At
 	if at := strings.LastIndexByte(list, '['); at >= 0 && strings.HasSuffix(list, "]") {

@@ -115,7 +115,7 @@ func messagesOf(v jsontext.Value) ([]Message, error) {
 	return out, nil
 }
 
-// messageOf gives types to what has the usual form.
+// messageOf makes a message of an object, and fills typed members from fields that have the usual form.
 func messageOf(o *jsontext.Object) Message {
 	m := Message{Role: o.Text("role"), Fields: o}
 	if thought, ok := o.Get("reasoning_content").(jsontext.String); ok {
@@ -139,7 +139,8 @@ func messageOf(o *jsontext.Object) Message {
 	return m
 }
 
-// partOf is an entry of a list of parts. As OpenAI has it, the text of one stands under its type's name.
+// partOf makes a part of an entry of a content list. As in OpenAI's API, the field that is named as the part's type
+// has its text.
 func partOf(entry jsontext.Value) Part {
 	o, _ := entry.(*jsontext.Object)
 	p := Part{Text: o.Text("text"), Type: o.Text("type"), came: entry}

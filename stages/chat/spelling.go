@@ -6,10 +6,10 @@ import (
 	"github.com/sluice-ai/sluice/internal/jsontext"
 )
 
-// spelling is how a model writes calls whose template knows tools and their results, but no calls: they are put into
-// the text of the message, where the model wrote them.
+// spelling is how a model writes calls, for a template that knows tools and their results but no calls: they are put
+// into the text of the message, where the model wrote them.
 type spelling struct {
-	sign             string // in the template
+	sign             string // text in the template by which it is recognised
 	open, and, close string
 	call             func(name string, arguments *jsontext.Object) (string, error)
 }

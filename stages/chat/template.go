@@ -91,7 +91,7 @@ func (t *Template) renderConversation(text string, h Habits) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	h.Roles = nil // any, as it is no stranger's
+	h.Roles = nil // any: the conversation is trusted
 	if c.Messages, err = h.Normalise(c.Messages, nil); err != nil {
 		return "", err
 	}

@@ -2,7 +2,7 @@ package divergence
 
 import "math"
 
-// Sum is what was compared so far. The zero value is ready.
+// Sum accumulates a comparison, position by position. The zero value is ready.
 type Sum struct {
 	positions, chunks int
 	surprise, against float64 // sums over positions
@@ -10,24 +10,25 @@ type Sum struct {
 	same              int
 	spread            histogram
 	paired            moments // of the mean log-ratio of a chunk
-	part              float64 // log-ratios of the chunk that is being read
-	within            int     // positions of it
+	part              float64 // sum of log-ratios in the present chunk
+	within            int     // positions of the present chunk
 }
 
-// Result is what a comparison comes to. Its names are part of the interface.
+// Result is the result of a comparison. Its names are part of the interface.
 type Result struct {
 	PPL      float64 `json:"ppl"`
 	Against  float64 `json:"ppl_against"`
 	Ratio    float64 `json:"ratio"`     // of the perplexities
-	RatioErr float64 `json:"ratio_err"` // standard error of the logarithm of the ratio, from the means of chunks; 0: there is one
+	RatioErr float64 `json:"ratio_err"` // standard error of log(ratio), from the means of chunks; 0 if there is only one
 	KLMean   float64 `json:"kl_mean"`
 	KLMedian float64 `json:"kl_median"`
 	KLP999   float64 `json:"kl_p999"`
 	SameTop  float64 `json:"same_top"` // share of positions with the same likeliest token
 }
 
-// Add compares a position: the logits of the run in question and of the one that it is held against, and the token that
-// came next. KL is that of the other run from the one it is held against, over the whole vocabulary.
+// Add compares a position, given the logits of the run in question, those of the run that it is compared with
+// (against), and the token that came next. The divergence is KL(against ‖ logits) over the whole vocabulary, in
+// nats.
 func (s *Sum) Add(logits, against []float32, next int32) {
 	ours, theirs := normal(logits), normal(against)
 	weighted := 0.0
@@ -57,10 +58,10 @@ func (s *Sum) EndChunk() {
 	s.part, s.within = 0, 0
 }
 
-// Positions is how many were compared.
+// Positions is the number of positions that were compared.
 func (s *Sum) Positions() int { return s.positions }
 
-// Result is what there is so far.
+// Result returns the result so far.
 func (s *Sum) Result() Result {
 	if s.positions == 0 {
 		return Result{}
@@ -73,9 +74,9 @@ func (s *Sum) Result() Result {
 	}
 }
 
-// normalized is what turns logits into probabilities.
+// normalized is what logits are normalised by to probabilities.
 type normalized struct {
-	log float64 // of the sum of their exponentials
+	log float64 // logarithm of the sum of the exponentials of logits
 	top int     // the likeliest, the lower one of equals
 }
 
@@ -112,7 +113,7 @@ func (m *moments) add(x float64) {
 	m.squares += apart * (x - m.mean)
 }
 
-// standardError is that of the mean.
+// standardError is the standard error of the mean; 0 for fewer than two numbers.
 func (m *moments) standardError() float64 {
 	if m.n < 2 {
 		return 0
@@ -120,7 +121,8 @@ func (m *moments) standardError() float64 {
 	return math.Sqrt(m.squares / float64(m.n-1) / float64(m.n))
 }
 
-// Bins of a histogram: so many for each power of two, from least to most. A quantile is off by 0.6 % at most.
+// Bins of a histogram: each of them for every power of two, from 2^least to 2^most. A quantile is off by 0.6 % at
+// most.
 const (
 	least, most = -40, 8
 	each        = 64

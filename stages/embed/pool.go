@@ -11,7 +11,7 @@ type Pooler struct {
 	Kind ir.Pooling
 	rows int
 	sums []float64 // mean: of each feature
-	kept []float32
+	kept []float32 // other poolings: the row that is the vector
 }
 
 // Push adds a row, of the model's width.

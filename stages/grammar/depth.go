@@ -1,7 +1,7 @@
 package grammar
 
-// Depth is the longest chain of rules that call each other, from the first on: 0 where it calls none. It is at most
-// most, which it also is where rules recur.
+// Depth is the number of calls in the longest chain of rules that call each other, from rule 0 on; most, if there
+// are more or rules are recursive.
 func (g *Grammar) Depth(most int) int {
 	d := depths{Grammar: g, most: most, of: make([]int, len(g.Rules))}
 	return d.rule(0)
@@ -10,7 +10,7 @@ func (g *Grammar) Depth(most int) int {
 type depths struct {
 	*Grammar
 	most int
-	of   []int // by rule: 1 and its depth; busy while that is looked for
+	of   []int // by rule: 1 + its depth; 0: not known; busy while it is being found
 }
 
 // busy marks the rules of the chain that is being followed.

@@ -9,7 +9,7 @@ type Grammar struct {
 	Rules []Rule
 }
 
-// Rule has a name for messages, and says what stands for it.
+// Rule is one rule: a name for messages, and the expression that the name stands for.
 type Rule struct {
 	Name string
 	Body Expr
@@ -63,7 +63,7 @@ type Lexeme struct {
 // Empty is the empty text.
 func Empty() Expr { return Expr{} }
 
-// Fail is no text at all.
+// Fail is the empty set: no text at all, not even the empty one.
 func Fail() Expr { return Expr{kind: fail} }
 
 // Text is a text as it stands.
@@ -72,16 +72,16 @@ func Text(s string) Expr { return Expr{kind: literal, text: s} }
 // Chars is one character of the ranges, pairs of first and last.
 func Chars(ranges ...rune) Expr { return Expr{kind: chars, set: ranges} }
 
-// Seq is one after the other.
+// Seq is a text of each expression, one after the other.
 func Seq(of ...Expr) Expr { return Expr{kind: seq, of: of} }
 
-// Alt is one of them.
+// Alt is the texts of any of some expressions.
 func Alt(of ...Expr) Expr { return Expr{kind: alt, of: of} }
 
 // Repeat is min to max times e; a negative max is no bound.
 func Repeat(e Expr, min, max int) Expr { return Expr{kind: repeat, of: []Expr{e}, min: min, max: max} }
 
-// Call is what a rule stands for.
+// Call is the texts of a rule.
 func Call(rule int) Expr { return Expr{kind: call, rule: rule} }
 
 // Word is a word of a lexeme.

@@ -1,6 +1,6 @@
 package grammar
 
-// Add takes another grammar's rules over, and returns what its whole texts are.
+// Add adds another grammar's rules, and returns the expression of its texts.
 func (g *Grammar) Add(other *Grammar) Expr {
 	base := len(g.Rules)
 	for _, r := range other.Rules {
@@ -9,7 +9,7 @@ func (g *Grammar) Add(other *Grammar) Expr {
 	return Call(base)
 }
 
-// moved is an expression whose rules have numbers from base on.
+// moved is an expression with base added to the numbers of the rules that it calls.
 func (e Expr) moved(base int) Expr {
 	if e.kind == call {
 		e.rule += base

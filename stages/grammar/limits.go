@@ -20,7 +20,7 @@ type Limits struct {
 	Node   int // the same for each node of the vocabulary's trie, where that is more
 }
 
-// DefaultLimits are those of requests.
+// DefaultLimits are the limits for grammars of requests.
 func DefaultLimits() Limits {
 	return Limits{Steps: 6e5, States: 8000, Nodes: 70_000, Live: 32 << 20, Mask: 1e6, Node: 32}
 }
@@ -40,26 +40,27 @@ func (e *TooLarge) Error() string {
 		"and one way to read a text", e.Most, e.What)
 }
 
-// ErrPaused ends what took more steps than were granted. It can be begun again, with another grant.
+// ErrPaused is the error of an operation that needs more steps than were granted. It goes on when it is called again
+// with another grant.
 var ErrPaused = errors.New("the steps that were granted to the grammar are used up")
 
-// work is what following a grammar has cost so far, and may cost.
+// work counts what following a grammar has cost, and bounds what it may cost.
 type work struct {
-	size  int // bytes that stay
+	size  int // bytes of states and stacks, which stay
 	steps int // of some 20 ns each
 
-	until   int // steps, after which somebody has to say whether there may be more: the least of the next two
-	end     int // steps, after which what was begun has taken too many
-	most    int // of them
-	granted int // steps, after which more is asked for
+	until   int // steps, after which halted decides whether there may be more: the lesser of end and granted
+	end     int // steps, after which the present operation has taken too many
+	most    int // steps that the present operation may take
+	granted int // steps, after which more is called
 	more    func() bool
 	batch   int // steps that more grants
 
-	stuck  bool // something took too many: what is known of the text may not be all
+	stuck  bool // an operation took too many: what is known of the text may not be all
 	paused bool // more was refused
 }
 
-// readingSteps are those that a byte of a text may take. Usual are five.
+// readingSteps is how many steps a byte of a text may take; about five are usual.
 const readingSteps = 1e6
 
 // Grant lets the program's matchers and maskers take so many steps from now on, and as many again whenever more says
@@ -72,10 +73,10 @@ func (p *Program) Grant(steps int, more func() bool) {
 // Steps is how many steps the program has taken, in all.
 func (p *Program) Steps() int { return p.steps }
 
-// begin forgets what compiling took, which has limits of its own.
+// begin resets the counts after compiling, which has limits of its own.
 func (w *work) begin() { *w = work{granted: math.MaxInt} }
 
-// allow begins something that may take some steps.
+// allow begins an operation that may take so many steps.
 func (w *work) allow(steps int) {
 	w.end, w.most = w.steps+steps, steps
 	w.until = min(w.end, w.granted)
@@ -84,10 +85,10 @@ func (w *work) allow(steps int) {
 	}
 }
 
-// over says that no more is to be done.
+// over says whether the present operation has to stop.
 func (w *work) over() bool { return w.steps > w.until && w.halted() }
 
-// halted asks for more steps, unless what was begun took too many.
+// halted asks for more steps, unless the present operation took too many.
 func (w *work) halted() bool {
 	for w.steps > w.until && !w.stuck && !w.paused {
 		switch {
@@ -103,7 +104,7 @@ func (w *work) halted() bool {
 	return w.stuck || w.paused
 }
 
-// grown says that the program has become too large, or that what was begun took too many steps.
+// grown returns an error if the program has become too large, or the present operation had to stop.
 func (p *Program) grown() error {
 	switch {
 	case p.size > p.limits.Live:
@@ -116,7 +117,7 @@ func (p *Program) grown() error {
 	return ErrPaused
 }
 
-// sorting is what it costs to sort n frames.
+// sorting is the cost of sorting n frames, in steps.
 func sorting(n int) int { return n * bits.Len(uint(n)) / 4 }
 
 func fault(where string, err error) error { return fmt.Errorf("%s: %w", where, err) }

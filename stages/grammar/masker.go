@@ -5,33 +5,34 @@ import (
 	"slices"
 )
 
-// Masker finds the tokens that may follow. What depends on a state alone, and not on what lies below its rule, is found
-// once; what a token does behind the end of a rule is walked for each stack. One goroutine at a time may use it.
+// Masker finds the tokens that may follow. What depends on a state alone, and not on the stack below its rule, is
+// found once and kept (entry); what a token does behind the end of a rule is found anew for each stack. One
+// goroutine at a time may use it.
 type Masker struct {
 	p       *Program
 	t       *Trie
 	close   closer
 	entries map[int32]*entry
-	taken   int // bytes of all entries
-	arena   []config
-	begin   []int32 // of the set at each depth, in arena
+	taken   int      // bytes of all entries
+	arena   []config // sets of configs, one for each depth of a walk
+	begin   []int32  // where the set at each depth of a walk begins in arena
 	recent  [mostRecent]remembered
 	turn    int
 	key     []byte
 	base    []config // of the walks behind exits
 }
 
-// entry is what may follow in a state, while its rule goes on.
+// entry is the tokens that may follow in a state, while its rule goes on.
 type entry struct {
-	plain int      // plain tokens of up to so many characters
+	plain int      // all plain tokens of up to so many characters may follow
 	bits  []uint64 // more tokens: as bits, or
 	ids   []int32  // as a list
-	nodes []branch // the trie that exits are of
+	nodes []branch // the trie that exits are nodes of
 	exits []int32  // nodes at which the rule ends, with more below
-	below int      // nodes below all exits, those below several of them as often
+	below int      // number of nodes below exits; one below several of them counts as often
 }
 
-// remembered is a mask by its set of configs: inside of a string it stays the same from token to token.
+// remembered is a mask by the matcher's configs: inside of a string these stay the same from token to token.
 type remembered struct {
 	key  []byte
 	mask []uint64
@@ -39,10 +40,10 @@ type remembered struct {
 
 const (
 	mostRecent = 16
-	mostTaken  = 16 << 20 // bytes of entries; more, and they are found anew
+	mostTaken  = 16 << 20 // bytes of entries, above which all are dropped
 )
 
-// Masker returns one for a vocabulary.
+// Masker makes a masker for a vocabulary.
 func (p *Program) Masker(t *Trie) *Masker {
 	return &Masker{p: p, t: t, close: closer{p: p}, entries: map[int32]*entry{}}
 }
@@ -180,8 +181,9 @@ func (k *Masker) entry(id int32) *entry {
 	return e
 }
 
-// walk follows the nodes from and to of a trie, whose parent is in the configs of base, and calls token for each token
-// that may follow, exit for each node with others below at which the rule that the walk began in may end.
+// walk visits the nodes from ≤ i < to of a trie, which have one parent; base is the configs there. It calls token
+// for each token that may follow, and exit for each node with others below at which the rule that the walk began in
+// may end.
 func (k *Masker) walk(nodes []branch, from, to int32, base []config, token, exit func(int32)) {
 	if from >= to {
 		return
@@ -223,7 +225,8 @@ func (k *Masker) walk(nodes []branch, from, to int32, base []config, token, exit
 	}
 }
 
-// step appends what follows arena[from:to] by a byte, and says whether the rule may have ended with it.
+// step appends to arena the configs that those of arena[from:to] lead to by a byte, and says whether the rule that
+// the walk began in may have ended with it.
 func (k *Masker) step(from, to int, b byte) (left bool) {
 	k.p.steps += to - from
 	for i := from; i < to; i++ {

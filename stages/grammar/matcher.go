@@ -6,12 +6,12 @@ import "unicode/utf8"
 type Matcher struct {
 	p     *Program
 	close closer
-	first []config // at the beginning
-	set   []config // complete; empty once the text is not in the language
+	first []config // configs at the beginning of a text
+	set   []config // configs here, complete; empty once the text is not in the language
 	spare []config
 }
 
-// Matcher returns one that has read nothing.
+// Matcher makes a matcher that has read nothing.
 func (p *Program) Matcher() *Matcher {
 	m := &Matcher{p: p, close: closer{p: p}}
 	p.allow(readingSteps)

@@ -23,7 +23,7 @@ type Program struct {
 	work
 }
 
-// Program returns one that has met no text.
+// Program makes a program of the form, without any states yet.
 func (f *Form) Program() *Program {
 	p := &Program{Form: f, starts: make([]int32, len(f.rules))}
 	for i := range p.starts {
@@ -34,7 +34,7 @@ func (f *Form) Program() *Program {
 	return p
 }
 
-// Matcher returns one that has read nothing, of a program of its own.
+// Matcher makes a matcher that has read nothing, of a program of its own.
 func (f *Form) Matcher() *Matcher { return f.Program().Matcher() }
 
 // Size is about how many bytes the form takes.
@@ -71,7 +71,8 @@ const (
 	opCall
 )
 
-// compiled is a rule. Calls of it mean its texts that are not empty; whether the empty one is among them stands beside.
+// compiled is a compiled rule. A call of it stands for its texts that are not empty; nullable says whether the empty
+// text is one of its texts.
 type compiled struct {
 	name     string
 	entry    int32   // node

@@ -26,7 +26,7 @@ func (s *stacks) begin() {
 	s.stack([]frame{{stateExit, none}})
 }
 
-// stack returns the one with these frames, which it may reorder.
+// stack returns the number of the stack with these frames, which it may reorder.
 func (s *stacks) stack(frames []frame) int32 {
 	if len(frames) > 1 {
 		slices.SortFunc(frames, func(a, b frame) int {
@@ -51,7 +51,7 @@ func (s *stacks) stack(frames []frame) int32 {
 	return id
 }
 
-// stackOf is a stack of the program's, whose bytes are counted.
+// stackOf is stack with its cost counted, in steps and bytes.
 func (p *Program) stackOf(frames []frame) int32 {
 	p.steps += sorting(len(frames))
 	n := len(p.stacks.list)
@@ -62,7 +62,8 @@ func (p *Program) stackOf(frames []frame) int32 {
 	return id
 }
 
-// config is a place in a text, one of several where the grammar leaves it open: a state, and what lies below its rule.
+// config is a state of the automaton at a place in a text: a state inside a rule, and the stack below that rule.
+// Where the grammar is ambiguous there are several at one place.
 type config struct{ state, stack int32 }
 
 // closer makes sets of configs complete: with the rules that may begin, and those that may end.
@@ -76,7 +77,7 @@ type begun struct {
 	frames []frame
 }
 
-// complete adds to set, from index from on, all that follows without a byte.
+// complete adds to set[from:] all configs that can be reached from there without reading a byte.
 func (c *closer) complete(set []config, from int) []config {
 	p := c.p
 	c.begun = c.begun[:0]
@@ -109,7 +110,7 @@ func (c *closer) complete(set []config, from int) []config {
 	return set
 }
 
-// pop adds what the frames of a stack lead to.
+// pop adds the configs that the frames of a stack lead to.
 func (c *closer) pop(set []config, from int, stack int32) []config {
 	if stack == none {
 		return set

@@ -92,7 +92,7 @@ func (p *Program) nodeState(kernel []int32, start bool) int32 {
 	return p.newState(state{kernel: slices.Clone(kernel), start: start})
 }
 
-// newState takes the key in p.key.
+// newState adds a state, whose key is in p.key.
 func (p *Program) newState(s state) int32 {
 	id := int32(len(p.states.list))
 	p.size += 200 + 2*len(p.key)
@@ -156,7 +156,7 @@ func (p *Program) expandNodes(id int32) {
 	s.expanded, s.last = true, s.accept && len(edges) == 0 && len(calls) == 0
 }
 
-// sweep makes edges of nodes whose ranges overlap.
+// sweep makes disjoint edges of the byte ranges of nodes, which may overlap.
 type sweep struct {
 	cut    [257]bool
 	kernel []int32

@@ -11,9 +11,9 @@ import (
 type Trie struct {
 	size    int
 	eog     []int32
-	whole   []branch // of all tokens
-	rest    []branch // of those that are not plain
-	twins   [][]int32
+	whole   []branch                   // of all tokens
+	rest    []branch                   // of those that are not plain
+	twins   [][]int32                  // tokens of equal bytes
 	plain   [longestPlain + 1][]uint64 // the plain tokens of up to so many characters, as bits
 	longest int                        // bytes of a token
 }
@@ -21,7 +21,7 @@ type Trie struct {
 // branch is a node of a trie: the nodes lie in the order of a walk, so that what is below one follows it.
 type branch struct {
 	end   int32 // behind all that is below
-	token int32 // none: only a way; less: -2-i for twins[i]
+	token int32 // the token that ends here; none: no token does; less: -2-i, for all of twins[i]
 	depth uint16
 	b     byte
 }
@@ -99,7 +99,7 @@ func (t *Trie) build(list []leaf) (nodes []branch) {
 	return nodes
 }
 
-// put gives a node a token, perhaps one more.
+// put adds a token to a node, which may have some already.
 func (t *Trie) put(n *branch, id int32) {
 	switch {
 	case n.token == none:

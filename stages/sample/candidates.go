@@ -112,7 +112,7 @@ func (c *candidates) best() candidate {
 	return best
 }
 
-// weigh sets the weights under a temperature, which is above 0, and returns what weighed, and the sum.
+// weigh sets the weights under a temperature, which is above 0, and returns the weigher and the sum of the weights.
 func (c *candidates) weigh(temp float64) (by backend.Weigher, total uint64) {
 	by = backend.NewWeigher(c.best().logit, backend.ScaleOf(temp))
 	for i := range c.list {
@@ -130,8 +130,8 @@ func (c *candidates) total() (sum uint64) {
 	return sum
 }
 
-// meanSurprise returns the mean of the surprises, compared with the likeliest candidate, by weights that add up to
-// total.
+// meanSurprise returns the mean of the candidates' surprises relative to the likeliest one, in units of 2⁻⁵⁶ bits,
+// weighted; the weights add up to total.
 func (c *candidates) meanSurprise(by *backend.Weigher, total uint64) uint64 {
 	var high, low uint64 // below 2¹²⁷: what has a weight has a surprise of at most 43·2⁵⁶
 	for i := range c.list {
@@ -251,8 +251,8 @@ func (c *candidates) minP(p float32, keep int) {
 	c.list = slices.DeleteFunc(c.list, less)
 }
 
-// leastLogit is the least logit that is no more surprising than most, where the best one is known. A surprise does not
-// fall as logits do, so that a bisection of all float32s finds it, and candidates are compared with a number.
+// leastLogit is the least logit whose surprise, relative to the best logit, is at most most. Surprise does not fall
+// as logits fall, so that a bisection of all float32s finds it, and candidates are then compared with one number.
 func leastLogit(best float32, most uint64) float32 {
 	by := backend.NewWeigher(best, backend.ScaleOf(1))
 	low, high := place(-math.MaxFloat32), place(best)
@@ -343,8 +343,8 @@ func (c *candidates) draw(temp float64, d draws) candidate {
 	return c.pick(d.below(total))
 }
 
-// pick returns the candidate that a point lies in when weights lie side by side in the order of ids, whatever the order
-// of the list: first the half of the id's bits that are the higher ones, then the others.
+// pick returns the candidate at a point between 0 and the sum of the weights, where the weights lie side by side in
+// the order of ids. The list may be in any order: the id is found in two passes, its upper half of bits first.
 func (c *candidates) pick(point uint64) candidate {
 	const digit = 11 // bits, of the 22 that ids have
 	prefix := int32(0)

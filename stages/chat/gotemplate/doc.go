@@ -1,6 +1,7 @@
-// Package gotemplate writes Ollama's chat templates, which are in the language of Go's text/template, as Jinja, as
-// model files have them: there is one way to render prompts, with its limits, and one to learn how a model calls tools.
+// Package gotemplate translates Ollama's chat templates, which are in the language of Go's text/template, to Jinja,
+// which model files have. So there is one renderer of prompts, with its limits, and one way to learn how a model
+// calls tools.
 //
-// Go's own parser reads them; what it has read is written by a walk (write.go, expression.go), between the parts that
-// Ollama's program has around a template (frame.go). What cannot be written is an error that names it.
+// Go's own parser reads a template, and a walk over its tree writes it (write.go, expression.go), between the parts
+// that Ollama's program has around a template (frame.go). What cannot be translated is an error that names it.
 package gotemplate

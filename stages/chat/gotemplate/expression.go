@@ -6,14 +6,14 @@ import (
 	"text/template/parse"
 )
 
-// top is where what a template names at the top is found in Jinja's.
+// top maps the names that a template may use at the top to variables in Jinja.
 func top() map[string]string {
 	return map[string]string{"System": "System", "Prompt": "Prompt", "Response": "Response", "Messages": "messages",
 		"Tools": "tools", "Suffix": "''", "Think": "(enable_thinking | default(false))",
 		"ThinkLevel": "(reasoning_effort | default(''))", "IsThinkSet": "(enable_thinking is defined)"}
 }
 
-// below is what the fields of messages, calls and tools are called.
+// below maps the fields of messages, calls and tools to their names in Jinja.
 func below() map[string]string {
 	return map[string]string{"Role": "role", "Content": "content", "Thinking": "reasoning_content", "ToolCalls": "tool_calls",
 		"ToolName": "name", "ToolCallID": "tool_call_id", "Images": "images", "Function": "function", "ID": "id", "Name": "name",
@@ -21,7 +21,7 @@ func below() map[string]string {
 		"Properties": "properties", "Enum": "enum", "Items": "items"}
 }
 
-// objects are fields whose keys a loop goes through.
+// objects says whether a field is an object, whose keys a loop goes through.
 func objects(field string) bool { return field == "Properties" || field == "Arguments" }
 
 // fields follows names from a value.

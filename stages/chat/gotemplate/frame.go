@@ -6,7 +6,7 @@ import (
 	"text/template/parse"
 )
 
-// Jinja writes a template of Ollama's as one of Jinja.
+// Jinja translates a template of Ollama's to Jinja.
 func Jinja(source string) (string, error) {
 	trees := map[string]*parse.Tree{}
 	t := parse.New("template")
@@ -39,12 +39,12 @@ func Jinja(source string) (string, error) {
 	return shown + fmt.Sprintf(turns, whole, open.text()), open.err
 }
 
-// shown prints as Go does: nothing of what is not there, JSON of what is no text.
+// shown is a macro that prints a value as Go's templates do: nothing if it is absent, JSON if it is no text.
 const shown = `{%- macro shown(v) -%}{%- if v is undefined or v is none -%}{%- elif v is mapping -%}` +
 	`{{ v | tojson(separators=(',', ':')) }}{%- elif v is string or v is number -%}{{ v }}{%- else -%}` +
 	`{{ v | tojson(separators=(',', ':')) }}{%- endif -%}{%- endmacro -%}`
 
-// together are all system messages as one.
+// together is Jinja that joins all system messages into one.
 const together = `{%- set said = namespace(system='') -%}{%- for m in messages -%}{%- if m.role == 'system' -%}` +
 	`{%- set said.system = said.system ~ ('\n\n' if said.system else '') ~ m.content -%}{%- endif -%}{%- endfor -%}` +
 	`{%- set System = said.system -%}{%- set Prompt = '' -%}{%- set Response = '' -%}`

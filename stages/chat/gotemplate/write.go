@@ -12,7 +12,7 @@ type writer struct {
 	err      error
 	assigned map[string]bool // variables that get another value: these are kept in namespaces, which loops do not hide
 	scopes   []map[string]string
-	made     int // names
+	made     int // number of names made so far
 }
 
 func (w *writer) text() string { return w.b.String() }
@@ -29,7 +29,7 @@ func (w *writer) fail(n parse.Node, format string, args ...any) {
 	}
 }
 
-// name is a new one.
+// name makes a name that was not used before.
 func (w *writer) name() string {
 	w.made++
 	return fmt.Sprintf("v_%d", w.made)

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/jsontext"
 )
 
-// Of is what templates see of a JSON value: keys keep their order, integers are of any size, 1 is not 1.0. Of nil it is
-// None.
+// Of converts a JSON value to what templates see: keys keep their order, integers are of any size, 1 is not 1.0. nil
+// becomes None.
 func Of(v jsontext.Value) Value {
 	switch v := v.(type) {
 	case jsontext.Bool:

@@ -101,7 +101,7 @@ func (c *compiler) body(s *set) (grammar.Expr, error) {
 	return grammar.Alt(ways...), nil
 }
 
-// shared makes one rule of what many schemas say without saying it: that any array, or any object, will do.
+// shared makes one rule for any array, or any object, which many schemas allow by not mentioning them.
 func (c *compiler) shared(name string, is bool, body func() (grammar.Expr, error)) (grammar.Expr, error) {
 	if !is {
 		return body()
@@ -157,7 +157,7 @@ func (c *compiler) spacing() {
 	c.grammar.Rules[ruleEnd].Body = grammar.Seq(blanks, grammar.Repeat(newline, 0, 1))
 }
 
-// spaced lets space stand behind an expression.
+// spaced allows white space behind an expression.
 func spaced(x grammar.Expr) grammar.Expr { return grammar.Seq(x, grammar.Call(ruleSpace)) }
 
 // keyed is a member of an object.

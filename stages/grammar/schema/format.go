@@ -2,8 +2,8 @@ package schema
 
 import "github.com/sluice-ai/sluice/stages/grammar/lang"
 
-// formats are those that a generator keeps, each as an expression for a part of what its standard allows: what is
-// generated is of the format.
+// formats returns an expression for a format, "" if it is not known. The expression allows only a part of what the
+// standard of the format does, which is enough for a generator: what it generates is of the format.
 func formats(name string) string {
 	const (
 		year   = `\d{4}`

@@ -21,7 +21,7 @@ const (
 	mostAddresses = 1 << 20 // bytes of all that a schema has
 )
 
-// holders are keywords whose fields are schemas by name.
+// holder says whether the fields of a keyword are schemas by name.
 func holder(key string) bool {
 	switch key {
 	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies":

@@ -19,7 +19,7 @@ type set struct {
 // size is what it costs to look at a set, in steps of a budget.
 func (s *set) size() int { return 5 + 5*(len(s.strs)+len(s.arrs)+len(s.objs)) }
 
-// term is a schema, or all that it is not.
+// term is a schema, or its complement: all values that the schema does not allow.
 type term struct {
 	schema *value
 	not    bool
@@ -94,7 +94,7 @@ func (c *compiler) and(a, b *set) (*set, error) {
 	return out, err
 }
 
-// common is what each of some containers has in common with each of others, where that is anything.
+// common returns the intersections of each of as with each of bs, without those that are empty.
 func common[T any](c *compiler, as, bs []T, size func(T) int, and func(a, b T) T, none func(T) bool) (
 	out []T, err error) {
 	for _, a := range as {

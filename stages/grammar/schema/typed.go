@@ -150,7 +150,7 @@ func (c *compiler) array(v *value) (a *array, err error) {
 	return a, nil
 }
 
-// one is the terms of one schema.
+// one is the terms of one schema; none, if it allows any value.
 func one(v *value) terms {
 	if v.kind == isBool && v.yes || v.kind == isObject && len(v.keys) == 0 {
 		return nil

@@ -54,7 +54,7 @@ func bert(p *params, b *ir.Builder) {
 	b.Ignore("cls.", "pooler.")
 }
 
-// qkv is Q, K and V, of one matrix or of three.
+// qkv returns Q, K and V, from one matrix or from three.
 func (s *shape) qkv(b *ir.Builder, x ir.Value) (q, k, v ir.Value) {
 	n, kv, vv := s.heads*s.kDim, s.kvHeads*s.kDim, s.kvHeads*s.vDim
 	if !b.Has("attn_qkv.weight") {
@@ -72,7 +72,7 @@ func (p *params) pooling() ir.Pooling {
 	return ir.Pooling(p.integer("pooling_type", 0, int(ir.PoolRank)))
 }
 
-// typed adds the vectors of tokens' types.
+// typed adds to each token's vector that of the token's type.
 func (p *params) typed(b *ir.Builder, x ir.Value) ir.Value {
 	const name, separator = "token_types.weight", "tokenizer.ggml.seperator_token_id"
 	types := p.tokenTypes()

@@ -21,7 +21,7 @@ func (p *params) dense(eps string) shape {
 	return p.decoder(eps)
 }
 
-// decoder reads them. eps is the key of the norms' epsilon.
+// decoder reads the shape of a decoder. eps is the key of the norms' epsilon.
 func (p *params) decoder(eps string) shape {
 	s := p.stream(eps)
 	s.ffn = p.count("feed_forward_length", maxFFN)
@@ -30,7 +30,7 @@ func (p *params) decoder(eps string) shape {
 	return s
 }
 
-// stream reads what is common to layers of all kinds.
+// stream reads the part of a shape that layers of all kinds have.
 func (p *params) stream(eps string) shape {
 	p.context = p.count("context_length", maxContext)
 	return shape{
@@ -42,7 +42,7 @@ func (p *params) stream(eps string) shape {
 	}
 }
 
-// heads checks how many there are, and reads their sizes.
+// heads checks the numbers of heads, and reads their sizes.
 func (p *params) heads(s *shape) {
 	if s.heads%s.kvHeads != 0 {
 		p.faultf("%s: is %d, want a divisor of %s, %d", p.key("attention.head_count_kv"), s.kvHeads,

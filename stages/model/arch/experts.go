@@ -17,7 +17,7 @@ func (p *params) hasExperts() bool {
 	return p.has("expert_count") && p.integer("expert_count", 0, maxExperts) > 0
 }
 
-// mixture reads them. route has what a family's files do not say: how logits become weights.
+// mixture reads a mixture's hyper-parameters. route says what a family's files do not: how logits become weights.
 func (p *params) mixture(s *shape, route ir.RouteArgs) mixture {
 	m := mixture{
 		experts: p.count("expert_count", maxExperts),
@@ -45,8 +45,8 @@ func (m *mixture) network(b *ir.Builder, x ir.Value) ir.Value {
 	return record(x, weights, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", m.ffn, m.route.Used, m.act)
 }
 
-// biasedMixture is mixture for families whose files say how logits become weights: route is what holds where one does
-// not. A bias of the choice, and a shared network, are there if the file has them.
+// biasedMixture is mixture for families whose files say how logits become weights: route holds where a file does
+// not. The router has a bias, and the layer a shared network, if the file has their tensors.
 func (p *params) biasedMixture(s *shape, route ir.RouteArgs) mixture {
 	const softmax, sigmoid = 1, 2 // llama.cpp's numbers
 	if p.has("expert_gating_func") {
@@ -81,8 +81,8 @@ func (p *params) biasedMixture(s *shape, route ir.RouteArgs) mixture {
 	return m
 }
 
-// besideShared is the experts of x and the network that all rows share, where there is one. A layer may have no bias of
-// the choice.
+// besideShared is the sum of x's experts and of the network that all rows share, if there is one. A layer may lack
+// the bias of the choice.
 func (m *mixture) besideShared(b *ir.Builder, x ir.Value) ir.Value {
 	own := *m
 	if !b.Has(m.bias + ".bias") {

@@ -48,7 +48,7 @@ type gemma4Shape struct {
 	local   func(layer int) bool
 	kinds   map[bool]gemma4Heads // by local
 	kv, ffn []int                // by layer: heads of K and V, and features of the dense network
-	storing int                  // layers that do; those after them attend to what these stored
+	storing int                  // layers that store keys and values, the first ones; the others attend to theirs
 	each    int                  // features of a layer's own input; 0: it has none
 	mixture *mixture             // nil: the model is dense
 }

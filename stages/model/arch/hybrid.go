@@ -2,8 +2,8 @@ package arch
 
 import "github.com/sluice-ai/sluice/internal/ir"
 
-// kvHeadsByLayer reads how many heads of K and V the layers that attend have: all the same, and 0 says that a layer
-// does not. Files of hybrids have a number for each layer, or one for all.
+// kvHeadsByLayer reads how many heads of K and V the layers that attend have, which must be the same number in all
+// of them; a layer with 0 does not attend. Files of hybrids have a number for each layer, or one for all.
 func (p *params) kvHeadsByLayer(layers int) (heads int, attends func(layer int) bool) {
 	const name = "attention.head_count_kv"
 	list, err := p.meta.Ints(p.key(name))
@@ -52,7 +52,7 @@ type states struct {
 	scan   ir.ScanArgs
 }
 
-// states reads them.
+// states reads the sizes of a recurrent mixer.
 func (p *params) states() states {
 	s := states{
 		kernel: p.integer("ssm.conv_kernel", 2, maxHeadDim),

@@ -3,7 +3,7 @@ package arch
 import "github.com/sluice-ai/sluice/internal/ir"
 
 // Mamba-2. Paper: arXiv:2405.21060; checked against transformers, modeling_mamba2.py.
-// Differs from transformers in all: a layer is a state space alone, without attention and without a feed-forward part.
+// Differs from Llama in everything: a layer is a state space alone, without attention and without a feed-forward part.
 func mamba2(p *params, b *ir.Builder) {
 	s := shape{
 		layers: p.count("block_count", maxLayers),

@@ -20,7 +20,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/meta"
 )
 
-// Folder is what a model's folder says.
+// Folder is what Plan needs of a model's folder.
 type Folder struct {
 	Name    string            // of the folder
 	Texts   map[string][]byte // Files that are there, by name
@@ -47,7 +47,7 @@ type Model struct {
 	Tensors []Tensor
 }
 
-// converter is a folder on its way.
+// converter is the conversion of one folder.
 type converter struct {
 	folder  *Folder
 	options Options
@@ -59,7 +59,7 @@ type converter struct {
 	now     *source // the tensor whose rule runs
 }
 
-// Plan says what a folder becomes.
+// Plan makes the plan of the GGUF file that a folder becomes.
 func Plan(f *Folder, o Options) (*Model, error) {
 	config, err := modelConfig(f.Texts["config.json"])
 	if err != nil {
@@ -158,7 +158,7 @@ const (
 	mostDim    = 1 << 16 // of a head
 )
 
-// layers is how many the model has; tensors of further ones are left out.
+// layers is how many layers the model has; tensors of further ones are left out.
 func (c *converter) layers() int {
 	n := c.config.need("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 	if n > mostLayers {

@@ -20,13 +20,13 @@ type family struct {
 	pre          string
 }
 
-// families lists all.
+// families lists all families.
 func families() []family {
 	return slices.Concat(llamas(), qwens(), llamalikes(), granites(), gemmas(), coheres(), deepseeks(), glms(), ernies(),
 		qwenNexts(), recurrents(), berts(), gpts(), []family{gptOSS(), llama4(), gemma4()})
 }
 
-// Architectures lists those that folders can become, as general.architecture has them.
+// Architectures lists the values of general.architecture of the files that folders can become.
 func Architectures() []string {
 	var names []string
 	for _, f := range families() {
@@ -35,7 +35,7 @@ func Architectures() []string {
 	return names
 }
 
-// rule says what becomes of a tensor: a name with * for the layer, and how its values are arranged. The zero rule
+// rule is what becomes of a tensor: a name with * for the layer, and how its values are arranged. The zero rule
 // leaves it out.
 type rule struct {
 	to  string
@@ -62,7 +62,7 @@ func (f *family) table() map[string]rule {
 	return table
 }
 
-// usualNames are those that most models of transformers have.
+// usualNames are the rules for the names of tensors that most models of transformers have.
 func usualNames() map[string]rule {
 	return map[string]rule{
 		"embed_tokens": as("token_embd"),
@@ -108,7 +108,7 @@ func gateUpHalves(c *converter, s *source) {
 	c.emit(s.to+"ffn_up_exps.weight", []View{v.pick(1, 1)}, Same)
 }
 
-// gateUpRows are a gate and what it multiplies in one matrix: [gate, up][width].
+// gateUpRows takes apart a matrix that holds a gate and what it multiplies: [gate, up][width].
 func gateUpRows(gate, up string) func(*converter, *source) {
 	return func(c *converter, s *source) {
 		v := whole(s.Tensor).split(0, 2, 0)

@@ -26,7 +26,7 @@ func gemmas() []family {
 	}
 }
 
-// gemmaKeys are those of the first Gemma and of the second.
+// gemmaKeys writes the keys of Gemma 1 and 2.
 func gemmaKeys(c *converter) {
 	c.count("context_length", c.config.need("max_position_embeddings"))
 	c.count("embedding_length", c.width())
@@ -47,7 +47,7 @@ func gemma2Keys(c *converter) {
 	c.count("attention.sliding_window", c.config.need("sliding_window"))
 }
 
-// gemma3Keys has what small configurations leave to transformers.
+// gemma3Keys writes the keys of Gemma 3, with the defaults of transformers that small configurations leave out.
 func gemma3Keys(c *converter) {
 	c.count("context_length", c.config.intOr(131072, "max_position_embeddings"))
 	c.count("attention.head_count", c.config.intOr(8, "num_attention_heads"))

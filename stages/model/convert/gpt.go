@@ -1,6 +1,6 @@
 package convert
 
-// gpts are the older ones: GPT-2, GPT-NeoX with Pythia, StableLM.
+// gpts are the older families: GPT-2, GPT-NeoX with Pythia, StableLM.
 func gpts() []family {
 	return []family{
 		{arch: "gpt2", classes: []string{"GPT2LMHeadModel"}, prefixes: []string{"transformer."}, noUsualNames: true,
@@ -65,7 +65,7 @@ func gpt2Keys(c *converter) {
 	c.meta.Set("general.file_type", c.options.FileType)
 }
 
-// partlyRotated is the size of models whose heads are rotated in part.
+// partlyRotated writes the keys of models whose heads are rotated in part.
 func partlyRotated(c *converter) {
 	c.count("context_length", c.config.need("max_position_embeddings"))
 	c.count("embedding_length", c.width())

@@ -46,7 +46,7 @@ func blocks(c *converter, name string, v View) {
 	o.parts = []part{{-1, []View{v}}}
 }
 
-// scales are theirs: [experts][rows][blocks].
+// scales are the scales of these blocks: [experts][rows][blocks].
 func scales(c *converter, name string, v View) { c.packed(name + ".weight").scales = []View{v} }
 
 // packed is a tensor of blocks, which two tensors of the folder make.
@@ -68,7 +68,8 @@ func down(emit func(c *converter, name string, v View)) func(*converter, *source
 	return func(c *converter, s *source) { emit(c, s.to, whole(s.Tensor)) }
 }
 
-// transposedExperts: those of unpacked models lie the other way round: [experts][in][out].
+// transposedExperts is for the experts of unpacked models, whose matrices lie the other way round:
+// [experts][in][out].
 func transposedExperts(c *converter, s *source) {
 	c.emit(s.to, []View{whole(s.Tensor).swap(1, 2)}, Same)
 }

@@ -56,7 +56,7 @@ func (c *converter) keys(tensors []Tensor) error {
 	return c.vocabulary()
 }
 
-// usualKeys are those that most families have.
+// usualKeys writes the keys that most families have.
 func (c *converter) usualKeys() {
 	c.count("block_count", c.layers())
 	c.countOf("context_length", "max_position_embeddings", "n_ctx", "n_positions", "max_length", "max_sequence_length",
@@ -84,7 +84,7 @@ func (c *converter) usualKeys() {
 	c.meta.Set("general.file_type", c.options.FileType)
 }
 
-// gatingKey says how a router weighs experts.
+// gatingKey writes how a router weighs experts.
 func (c *converter) gatingKey() {
 	const softmax, sigmoid = 1, 2 // as llama.cpp numbers them
 	switch name := c.config.string("score_function", "scoring_func", "score_func", "moe_router_activation",
@@ -127,7 +127,7 @@ func (c *converter) rope() object {
 	return r
 }
 
-// fullRope is that of the layers that attend to everything.
+// fullRope is rope for the layers that attend to everything.
 func (c *converter) fullRope() object {
 	r := c.rope()
 	if r.has("full_attention") {

@@ -44,7 +44,8 @@ func qwenNexts() []family {
 	}
 }
 
-// deltaHeads are those of gated delta nets: several heads of values share one of keys.
+// deltaHeads returns the sizes of gated delta nets: heads of keys, value heads for each of them, and the length of
+// either.
 func (c *converter) deltaHeads() (keys, perKey, keyDim, valueDim int) {
 	keys, values := c.config.need("linear_num_key_heads"), c.config.need("linear_num_value_heads")
 	return keys, max(values/keys, 1), c.config.need("linear_key_head_dim"), c.config.need("linear_value_head_dim")
@@ -57,7 +58,7 @@ func (c *converter) tiled(v View, d, dim int) View {
 	return v.split(d, keys, perKey, dim).swap(d, d+1)
 }
 
-// tiledHeads is that for a whole tensor; dim 0 stands for the values of a head.
+// tiledHeads is tiled for a whole tensor; dim 0 stands for the length of a value head.
 func tiledHeads(d, dim int, change Change) func(*converter, *source) {
 	return func(c *converter, s *source) {
 		if dim == 0 {
@@ -74,7 +75,7 @@ func tiledQKV(c *converter, s *source) {
 	c.emit(s.to, c.tiledValues(whole(s.Tensor)), Same, s.Shape...)
 }
 
-// tiledConvolution is the same for the convolution over them: [channels][1][taps].
+// tiledConvolution is tiledQKV for the convolution over them: [channels][1][taps].
 func tiledConvolution(c *converter, s *source) {
 	v := whole(s.Tensor).pick(1, 0)
 	c.emit(s.to, c.tiledValues(v), Same, v.shape()...)
@@ -116,7 +117,7 @@ func qwenNextKeys(c *converter) {
 	c.partialRope(0.25)
 }
 
-// fullInterval is of how many layers the last attends to everything.
+// fullInterval is the period of layers that attend to everything: the last one of every so many layers does.
 func (c *converter) fullInterval() int {
 	for i, kind := range c.config.strings("layer_types") {
 		if kind == "full_attention" {

@@ -171,7 +171,7 @@ func (r *role) layer() int {
 	return r.index
 }
 
-// of is how many there are of what layer counts.
+// of is how many there are of what layer counts: tensors of the kind attnV, or layers.
 func (r *role) of() int {
 	if r.kind == attnV {
 		return r.values

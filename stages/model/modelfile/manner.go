@@ -18,7 +18,7 @@ type Manner struct {
 	Parameters Parameters
 }
 
-// Message is one that is put in front of every conversation.
+// Message is a message that is put in front of every conversation.
 type Message struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
@@ -37,7 +37,7 @@ const (
 // mostMessages bounds what is put in front of conversations.
 const mostMessages = 256
 
-// roles are those that such messages may have.
+// roles are the roles that such messages may have.
 func roles() []string { return []string{"system", "user", "assistant"} }
 
 // ParseMessages reads messages from a list of JSON.
@@ -57,13 +57,13 @@ func ParseMessages(text string) ([]Message, error) {
 	return all, nil
 }
 
-// MessagesJSON is what ParseMessages reads.
+// MessagesJSON is the messages as ParseMessages reads them.
 func (m *Manner) MessagesJSON() []byte {
 	text, _ := json.Marshal(m.Messages) // they are texts
 	return text
 }
 
-// Over lays a manner over another one, part by part, and parameter by parameter.
+// Over returns the manner with what it leaves open taken from another one, part by part and parameter by parameter.
 func (m *Manner) Over(other *Manner) *Manner {
 	all := *other
 	if m.Template != "" {
@@ -96,7 +96,8 @@ func (m *Manner) Apply(to *meta.Map) {
 	}
 }
 
-// Settings are what of a manner is neither sampling nor the template: package sample and chat find these.
+// Settings are the parts of a manner that are neither parameters of sampling nor the template: packages sample and
+// chat read those.
 type Settings struct {
 	System   string
 	Messages string   // JSON; "": there are none

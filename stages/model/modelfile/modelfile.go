@@ -9,13 +9,13 @@ import (
 	"github.com/sluice-ai/sluice/internal/nearest"
 )
 
-// Modelfile is what one says.
+// Modelfile is the content of a Modelfile.
 type Modelfile struct {
 	From string // a name, or a path
 	Manner
 }
 
-// most is how many bytes one may have.
+// most is the largest size of a Modelfile, in bytes.
 const most = 4 << 20
 
 // instructions are those that change something.

@@ -12,14 +12,14 @@ import (
 	"github.com/sluice-ai/sluice/internal/nearest"
 )
 
-// Parameter is one that a model runs with where a request says nothing else.
+// Parameter is a value that a model runs with where a request sets none.
 type Parameter struct {
 	Name   string
 	Number float64  // of all but stop
 	Texts  []string // of stop
 }
 
-// Parameters are some, each of another name.
+// Parameters are parameters of different names.
 type Parameters []Parameter
 
 // rule says what a parameter may be, and where the engine finds it.
@@ -33,7 +33,7 @@ type rule struct {
 // stopName is the parameter of texts that end an answer.
 const stopName = "stop"
 
-// rules lists the parameters of numbers. The bounds are those of requests.
+// rules lists the parameters whose values are numbers. The bounds are those of requests.
 func rules() []rule {
 	const large = math.MaxInt32
 	return []rule{
@@ -68,7 +68,7 @@ const (
 	mostStopBytes = 1024
 )
 
-// find is the rule of a name; nil of stop, and of what changes nothing.
+// find returns the rule of a name; nil for stop, and for parameters that change nothing.
 func find(name string) (*rule, error) {
 	all := rules()
 	names := append(ofLoading(), stopName)
@@ -84,7 +84,7 @@ func find(name string) (*rule, error) {
 	return nil, fmt.Errorf("%.40q is no parameter: %s", name, nearest.Word(name, names))
 }
 
-// number checks one.
+// number checks a value of the parameter.
 func (r *rule) number(x float64) error {
 	kind := "a number"
 	if r.whole {
@@ -148,7 +148,7 @@ func (p *Parameters) setText(name, value string) error {
 	return p.set(name, x)
 }
 
-// ParseParameters reads them from an object of JSON, such as {"temperature": 0.7, "stop": ["END"]}.
+// ParseParameters reads parameters from a JSON object, such as {"temperature": 0.7, "stop": ["END"]}.
 func ParseParameters(text string) (p Parameters, err error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &members); err != nil {
@@ -167,7 +167,8 @@ func ParseParameters(text string) (p Parameters, err error) {
 	return p, nil
 }
 
-// KnownParameters reads those of an object of JSON that mean something here: others may have written it.
+// KnownParameters reads from a JSON object the parameters that mean something here, and skips the others: another
+// program may have written it.
 func KnownParameters(text string) (p Parameters) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &members) != nil {
@@ -217,7 +218,7 @@ func (p *Parameters) setJSON(name string, raw json.RawMessage) error {
 	return p.set(name, 0, texts...)
 }
 
-// JSON is what ParseParameters reads.
+// JSON is the parameters as ParseParameters reads them.
 func (p Parameters) JSON() []byte {
 	members := map[string]any{}
 	for _, one := range p {
@@ -229,7 +230,7 @@ func (p Parameters) JSON() []byte {
 	return text
 }
 
-// Over lays parameters over others: of a name that both have, these count.
+// Over returns the parameters with others added; where both have a name, these count.
 func (p Parameters) Over(others Parameters) Parameters {
 	all := slices.Clone(p)
 	for _, other := range others {
@@ -240,7 +241,7 @@ func (p Parameters) Over(others Parameters) Parameters {
 	return all
 }
 
-// apply puts them where the engine looks.
+// apply writes the parameters to the keys of the metadata where the engine looks for them.
 func (p Parameters) apply(m *meta.Map) {
 	for _, one := range p {
 		r, _ := find(one.Name)
@@ -268,5 +269,5 @@ func (p Parameters) lines() (all []string) {
 	return all
 }
 
-// Lines are those that POST /api/show has of them.
+// Lines is the parameters as the answer of POST /api/show has them.
 func (p Parameters) Lines() string { return strings.Join(p.lines(), "\n") }

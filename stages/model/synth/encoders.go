@@ -2,13 +2,13 @@ package synth
 
 import "strings"
 
-// Encoder is the hyper-parameters of models that make vectors of texts.
+// Encoder is the hyper-parameters of encoders, which make vectors of texts.
 type Encoder struct {
 	TokenTypes int     `json:"type_vocab_size"`
 	EncoderEps float64 `json:"layer_norm_eps"`
 }
 
-// encoder writes their keys.
+// encoder writes the keys of an encoder.
 func (w writer) encoder(c *Config) {
 	const mean = 1 // llama.cpp's number
 	w.m.Set(w.prefix+"attention.causal", false)
@@ -21,7 +21,7 @@ func (c *Config) hasEncoder(name string) bool {
 		c.ModelType == "nomic_bert" && strings.HasSuffix(name, ".attn_qkv.weight"))
 }
 
-// encoders are shapes of such models.
+// encoders are shapes of encoders.
 func encoders() []Shape {
 	bert := func(layers, width, heads int) Config {
 		return Config{ModelType: "bert", Layers: layers, Width: width, FFN: 4 * width, Heads: heads, Vocab: 30522,

@@ -130,7 +130,7 @@ func (w writer) numberIf(name string, x float64) {
 	}
 }
 
-// scaling writes the kinds that are keys; llama3's is a tensor.
+// scaling writes the keys of RoPE's scaling; llama3's is a tensor instead: ropeDivisors.
 func (w writer) scaling(s *Scaling) {
 	switch s.kind() {
 	case "linear", "yarn":

@@ -19,7 +19,7 @@ type Latent struct {
 	RouteNormalise  bool    `json:"norm_topk_prob"`
 }
 
-// latent writes their keys.
+// latent writes the keys of multi-head latent attention.
 func (w writer) latent(c *Config) {
 	w.count("attention.head_count_kv", 1) // all heads attend to one vector
 	w.countIf("attention.q_lora_rank", c.QueryRank)
@@ -48,14 +48,14 @@ func (w writer) latent(c *Config) {
 	}
 }
 
-// sigmoids says whether experts are scored so, with a bias of the choice.
+// sigmoids says whether experts are scored by sigmoids, with a bias of the choice.
 func (c *Config) sigmoids() bool { return c.ModelType == "deepseek_v3" }
 
 func (c *Config) hasLatent(name string) bool {
 	return c.sigmoids() && strings.HasSuffix(name, ".exp_probs_b.bias")
 }
 
-// latents are shapes of such models.
+// latents are shapes of models with multi-head latent attention.
 func latents() []Shape {
 	yarn := &Scaling{Type: "yarn", Factor: 40, Original: 4096, BetaFast: 32, BetaSlow: 1, MscaleAll: 0.707}
 	lite := Config{ModelType: "deepseek_v2", Layers: 27, Width: 2048, FFN: 10944, Heads: 16, Vocab: 102400,

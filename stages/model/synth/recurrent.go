@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Recurrent is the hyper-parameters of layers that go on from states, and which layers these are.
+// Recurrent is the hyper-parameters of recurrent layers, and which layers these are.
 // Wide: they are the keys of a file.
 type Recurrent struct {
 	LayerTypes []string `json:"layer_types"` // of lfm2; nil: as FullLayers has it
@@ -62,7 +62,7 @@ func (c *Config) completeRecurrent() {
 	}
 }
 
-// attends says whether a layer of lfm2 does.
+// attends says whether a layer of lfm2 has attention.
 func (c *Config) attends(layer int) bool {
 	if layer < len(c.LayerTypes) {
 		return c.LayerTypes[layer] == "full_attention"
@@ -104,7 +104,8 @@ func (c *Config) hasRecurrent(name string) bool {
 		c.ModelType == "qwen3_next" && strings.HasSuffix(name, ".ssm_ba.weight")
 }
 
-// recurrentValues are those that keep states from growing: decays that forget within some hundred positions.
+// recurrentValues are the mean and deviation of weights that keep states from growing: decays that forget within
+// some hundred positions.
 func recurrentValues(name string, cols int) (mean, dev float64, ok bool) {
 	switch {
 	case strings.HasSuffix(name, ".ssm_a"):

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/meta"
 )
 
-// Vocabulary adds that of another model to m, chat template and special tokens included, with fillers up to size
-// tokens. Text never becomes a filler, but the model may well answer with one.
+// Vocabulary adds to m the vocabulary of another model, chat template and special tokens included, with fillers up
+// to size tokens. Text never becomes a filler, but the model may well answer with one.
 func Vocabulary(m, from *meta.Map, size int) error {
 	const normal = int32(1) // the token type
 	tokens, err := from.Strings("tokenizer.ggml.tokens")

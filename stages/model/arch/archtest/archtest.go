@@ -40,7 +40,7 @@ func Golden(t *testing.T, d backend.Device) {
 	}
 }
 
-// Model is that of a file.
+// Model records and binds the model of a file.
 func Model(t testing.TB, f *gguf.File) *backendtest.Model {
 	t.Helper()
 	has := func(name string) bool { _, ok := f.Tensor(name); return ok }

@@ -115,7 +115,7 @@ func Config(t testing.TB, name string) []byte {
 	return said.Config
 }
 
-// Options are those that the fixture's file was made with.
+// Options are the options that the fixture's file was made with.
 func (x *Fixture) Options() convert.Options {
 	pre, _ := x.File.Meta.String("tokenizer.ggml.pre")
 	size, _ := x.File.Meta.Int("general.file_type")
@@ -207,7 +207,7 @@ func (x *Fixture) writeBack(t *testing.T, p *convert.Tensor) {
 	}))
 }
 
-// bytes are those of a tensor of the folder.
+// bytes returns the bytes of a tensor of the folder.
 func (x *Fixture) bytes(s element.Tensor) []byte {
 	if x.Data[s.Name] == nil {
 		n, _ := s.Count()
