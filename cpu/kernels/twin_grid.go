@@ -46,7 +46,7 @@ type lattice struct {
 	grid   []uint32
 	values int // of a point
 	codes  [16]int8
-	divide float32 // factor of the scales
+	divide float32 // d is divided by it
 }
 
 var (

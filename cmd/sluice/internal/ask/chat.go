@@ -57,7 +57,7 @@ func (c *Chat) Run(e *env.Env) error {
 	return t.run(ctx)
 }
 
-// question is the prompt where yes or no is wanted.
+// question is the prompt for a yes or no.
 const question = "Replace it? [y/N] "
 
 // ask asks a person whether /save may replace a file.
@@ -73,7 +73,7 @@ func (c *Chat) ask(ctx context.Context, t *talk, path string) error {
 	return err
 }
 
-// mayReplace is what /save asks where nobody can be asked.
+// mayReplace is the answer to /save where there is no person to ask.
 func (c *Chat) mayReplace(path string) error {
 	if !c.Force {
 		return fmt.Errorf("%s is there already: chat --force replaces it, or choose another name", path)
@@ -102,7 +102,8 @@ func (c *Chat) dialogue(engine *actors.Engine) (*dialogue, error) {
 	return d, nil
 }
 
-// converse talks with a person at a terminal, where Ctrl-C belongs to the line or the answer, and not to the program.
+// converse talks with a person at a terminal, where Ctrl-C applies to the line or the answer, and does not end the
+// program.
 func (c *Chat) converse(e *env.Env, d *dialogue) error {
 	ctx, cancel := e.Terminable(context.Background())
 	defer cancel()

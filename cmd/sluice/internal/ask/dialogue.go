@@ -14,19 +14,19 @@ import (
 	"github.com/sluice-ai/sluice/stages/tools"
 )
 
-// dialogue is a conversation with a model. A message is taken up together with its answer, or with what came of it:
-// a request that failed leaves the conversation as it was.
+// dialogue is a conversation with a model. A message is added together with its answer, even if that was cut: a request
+// that failed leaves the conversation as it was.
 type dialogue struct {
 	chat.Conversation
 	engine   *actors.Engine
 	sampling sample.Params // the seed is the first answer's; each further one adds 1, or all would be drawn alike
 	most     int           // tokens of an answer; 0: as many as the context holds
 	trims    bool          // a full context leaves the oldest messages out, instead of an error
-	left     int           // messages behind the system message that the model does not see any more
+	left     int           // number of messages after the system message that the model no longer sees
 	tally    tally
 }
 
-// tally counts the answers of a session, those that were forgotten included.
+// tally counts the answers of a session, including those of conversations that were reset.
 type tally struct {
 	answers uint64
 	last    actors.Usage // of the conversation's last answer; zero before it
@@ -59,15 +59,15 @@ func (d *dialogue) again(ctx context.Context, show func(piece) error) (reply, er
 	return d.answer(ctx, d.Messages[:n], show)
 }
 
-// reply is what became of a wish for an answer.
+// reply is the result of a request for an answer.
 type reply struct {
 	finish actors.Finish // Running: it was cut
-	kept   bool          // it is part of the conversation, as far as it came
-	left   int           // messages that were left out for it, besides those before
+	kept   bool          // it is part of the conversation, at least its beginning
+	left   int           // messages that were left out for it, besides earlier ones
 }
 
-// answer lets the model answer messages. Where they do not fit, or what is left of the context would soon be full, it
-// leaves the older half of them out.
+// answer generates an answer to messages. If they do not fit, or the context is nearly full, it leaves out the older
+// half of them.
 func (d *dialogue) answer(ctx context.Context, messages []chat.Message, show func(piece) error) (reply, error) {
 	before := d.left
 	if size := d.engine.Info.Context; d.trims && d.used() > size-size/8 {
@@ -87,7 +87,7 @@ func (d *dialogue) answer(ctx context.Context, messages []chat.Message, show fun
 	}
 }
 
-// halve leaves the older half of the questions out, with their answers, but never the last one.
+// halve leaves out the older half of the questions, with their answers, but never the last question.
 func (d *dialogue) halve(messages []chat.Message) bool {
 	from := d.first(messages)
 	var asked []int
@@ -103,7 +103,7 @@ func (d *dialogue) halve(messages []chat.Message) bool {
 	return true
 }
 
-// first is where in messages those begin that the model sees, but for the system message.
+// first is the index of the first message that the model sees, not counting the system message.
 func (d *dialogue) first(messages []chat.Message) int {
 	if len(messages) > 0 && messages[0].Role == "system" {
 		return min(1+d.left, len(messages))
@@ -111,7 +111,7 @@ func (d *dialogue) first(messages []chat.Message) int {
 	return min(d.left, len(messages))
 }
 
-// seen is what the model sees of messages.
+// seen is the messages that the model sees.
 func (d *dialogue) seen(messages []chat.Message) []chat.Message {
 	if d.left == 0 {
 		return messages
@@ -123,7 +123,7 @@ func (d *dialogue) seen(messages []chat.Message) []chat.Message {
 	return rest
 }
 
-// undo takes the last question back, and its answer.
+// undo removes the last question and its answer.
 func (d *dialogue) undo() bool {
 	for n := len(d.Messages) - 1; n >= 0; n-- {
 		if d.Messages[n].Role == "user" {
@@ -135,8 +135,8 @@ func (d *dialogue) undo() bool {
 	return false
 }
 
-// generate lets the model answer messages, which become the conversation together with the answer. show gets it as it
-// comes. An answer that is cut, by ctx or a fault, is kept as far as it came, if at all.
+// generate generates an answer to messages; both become the conversation. show gets the answer as it comes. An answer
+// cut by ctx or an error is kept as far as it came, unless it is empty.
 func (d *dialogue) generate(ctx context.Context, messages []chat.Message, show func(piece) error) (reply, error) {
 	r := actors.Request{
 		Chat:      &chat.Input{Messages: d.seen(messages), Tools: d.Tools, Documents: d.Documents, AddGenerationPrompt: true},
@@ -152,19 +152,19 @@ func (d *dialogue) generate(ctx context.Context, messages []chat.Message, show f
 	if used.Generated > 0 {
 		d.tally.add(used)
 	}
-	kept := err == nil || strings.TrimSpace(said.Text()) != "" || len(said.Parts) > 1 // a thought
+	kept := err == nil || strings.TrimSpace(said.Text()) != "" || len(said.Parts) > 1 // it has a thought, too
 	if kept {
 		d.Messages, d.tally.last = with(messages, said), used
 	}
 	return reply{finish: finish, kept: kept}, err
 }
 
-// with never writes into the array of messages, which another conversation may share.
+// with appends a message to a copy of the list, as another conversation may share its array.
 func with(messages []chat.Message, m chat.Message) []chat.Message {
 	return append(messages[:len(messages):len(messages)], m)
 }
 
-// listen reads an answer to its end, or to its cut.
+// listen reads an answer until it ends or is cut.
 func listen(ctx context.Context, s *actors.Stream, show func(piece) error) (chat.Message, actors.Finish, error) {
 	var thought, text strings.Builder
 	var ev actors.Event
@@ -192,8 +192,8 @@ func listen(ctx context.Context, s *actors.Stream, show func(piece) error) (chat
 	return spoken(thought.String(), text.String()), ev.Finish, err
 }
 
-// spoken is the message of an answer. Templates know thinking as a field of its own, and leave it out of what they
-// show to the model later.
+// spoken is the message for an answer. Thinking is a field of its own for templates, which leave it out of later
+// prompts.
 func spoken(thought, text string) chat.Message {
 	if thought == "" {
 		return chat.Say("assistant", text)
@@ -203,7 +203,7 @@ func spoken(thought, text string) chat.Message {
 	return m
 }
 
-// settle gives a request up that has not ended, and waits until its counts are complete.
+// settle cancels a request that has not ended, and waits until its counts are complete.
 func settle(s *actors.Stream) actors.Usage {
 	s.Close()
 	var ev actors.Event
@@ -212,10 +212,10 @@ func settle(s *actors.Stream) actors.Usage {
 	return s.Usage()
 }
 
-// full says that the context holds no more.
+// full says whether the context is full.
 func (d *dialogue) full() bool { return d.used() >= d.engine.Info.Context }
 
-// used is how many positions of the context the conversation took when it was last answered.
+// used is how many positions of the context the conversation took at the last answer.
 func (d *dialogue) used() int { return d.tally.last.Prompt + d.tally.last.Generated }
 
 // reset forgets the conversation but for its system message.

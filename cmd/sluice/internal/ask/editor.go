@@ -16,8 +16,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
-// lineReader waits for a line, without its newline; of one that was pasted, it has several. It returns io.EOF after the
-// last one, errCleared if a person threw the line away, errLeft for a Ctrl-C before which nothing was typed.
+// lineReader waits for a line and returns it without its newline; pasted text may have several lines. It returns io.EOF
+// after the last line, errCleared if a person discarded the line, errLeft for a Ctrl-C on an empty line.
 type lineReader func(ctx context.Context, prompt string) (string, error)
 
 var (
@@ -25,7 +25,7 @@ var (
 	errLeft    = errors.New("Ctrl-C on an empty line")
 )
 
-// lines reads lines that no editor helps to type.
+// lines reads lines without an editor.
 func lines(r io.Reader) lineReader {
 	buffer := bufio.NewReader(r)
 	return abandonable(func() (string, error) {
@@ -37,8 +37,8 @@ func lines(r io.Reader) lineReader {
 	})
 }
 
-// abandonable makes a read end with its ctx. What was still waited for then comes with the next read; at the end it is
-// left to the process's end.
+// abandonable makes a reader return when its ctx ends. A line that arrives later is returned by the next call; a read
+// that is still pending at the end is left to the end of the process.
 func abandonable(read func() (string, error)) lineReader {
 	type result struct {
 		line string
@@ -64,8 +64,8 @@ func abandonable(read func() (string, error)) lineReader {
 	}
 }
 
-// plain reads lines of a person whose terminal shows no escape sequences, or who wants none: it echoes and edits the
-// line by itself.
+// plain reads lines from a terminal without escape sequences, or of a person who wants none: the terminal itself echoes
+// and edits the line.
 func plain(e *env.Env) lineReader {
 	read := lines(e.Stdin)
 	return func(ctx context.Context, prompt string) (string, error) {
@@ -75,14 +75,14 @@ func plain(e *env.Env) lineReader {
 		line, err := read(heard, prompt)
 		if heard.Err() != nil && ctx.Err() == nil {
 			fmt.Fprintln(e.Stdout)
-			return "", errLeft // whether something was typed, only the terminal knows
+			return "", errLeft // only the terminal knows whether something was typed
 		}
 		return line, err
 	}
 }
 
-// editor reads lines from a terminal, which it holds from newEditor to close: keys that are typed meanwhile are not
-// echoed, and wait for the next line.
+// editor reads lines from a terminal, which it controls from newEditor to close: keys typed during an answer are not
+// echoed, and go to the next line.
 type editor struct {
 	lineedit.Editor
 	screen  env.Pane
@@ -90,10 +90,10 @@ type editor struct {
 	keys    <-chan []byte // what is typed; closed at its end
 	resized <-chan os.Signal
 	mode    terminalMode
-	history *os.File // nil: it is not kept
+	history *os.File // nil: no history is kept
 }
 
-// terminalMode switches a terminal between typing, where each key comes as it is, and listening to an answer, where
+// terminalMode switches a terminal between typing, where each key is read at once, and listening to an answer, where
 // Ctrl-C is a signal.
 type terminalMode interface {
 	typing()
@@ -101,7 +101,7 @@ type terminalMode interface {
 	restore()
 }
 
-// typedBytes reads keys for as long as the process lives.
+// typedBytes reads keys in a goroutine, until the process ends.
 func typedBytes(r io.Reader) <-chan []byte {
 	keys := make(chan []byte)
 	go func() {
@@ -154,7 +154,7 @@ func styles() lineedit.Styles {
 	return lineedit.Styles{Bold: env.Bold, Dim: env.Dim, Normal: env.Normal}
 }
 
-// typed waits until a text is complete, and shows it meanwhile.
+// typed reads keys until a text is complete, and shows the text meanwhile.
 func (ed *editor) typed(ctx context.Context) (lineedit.Outcome, error) {
 	outcome := ed.Type(nil)
 	for outcome == lineedit.Typing {
@@ -174,7 +174,7 @@ func (ed *editor) typed(ctx context.Context) (lineedit.Outcome, error) {
 	return outcome, nil
 }
 
-// close gives the terminal back.
+// close restores the terminal.
 func (ed *editor) close() {
 	ed.mode.restore()
 	if ed.history != nil {
@@ -182,7 +182,7 @@ func (ed *editor) close() {
 	}
 }
 
-// historyPath is where the lines of earlier sessions are.
+// historyPath is the path of the file with lines of earlier sessions.
 func historyPath() (string, error) {
 	dir, err := os.UserConfigDir()
 	return filepath.Join(dir, "sluice", "history"), err
@@ -193,7 +193,7 @@ const (
 	lineWithin  = "\x00" // stands for a newline in the file, where each text has a line
 )
 
-// remember takes the history up from a file, and adds lines to it from now on. Only its owner may read the file.
+// remember reads the history from a file, and appends later lines to it. Only its owner may read the file.
 func (ed *editor) remember(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -209,7 +209,7 @@ func (ed *editor) remember(path string) error {
 	return err
 }
 
-// recent reads the last lines of a history; of one that has more than twice as many, it drops the others.
+// recent reads the last lines of a history. If there are more than twice as many, the file is shortened to them.
 func recent(path string, most int) ([]string, error) {
 	f, _, err := safefile.Open(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -94,10 +94,10 @@ func (c *Embed) inputs(engine *actors.Engine) ([][]int32, error) {
 	return all, nil
 }
 
-// textsTogether are asked for at once, so that they share steps.
+// textsTogether is how many texts are requested at once, so that they share steps.
 const textsTogether = 32
 
-// vectors are those of some texts.
+// vectors returns the vectors of some texts.
 func (c *Embed) vectors(ctx context.Context, engine *actors.Engine, texts [][]int32) ([][]float32, error) {
 	streams := make([]*actors.Stream, len(texts))
 	for i, ids := range texts {

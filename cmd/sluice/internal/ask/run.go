@@ -102,7 +102,7 @@ func (c *Run) Run(e *env.Env) (err error) {
 	return c.printText(ctx, e, stream)
 }
 
-// note says in the log what an answer took.
+// note logs the counts and times of an answer.
 func (c *Run) note(e *env.Env, s *actors.Stream) {
 	u, log := s.Usage(), c.Logger(e)
 	log.Debug().Int("prompt", u.Prompt).Int("cached", u.Cached).Dur("queue_ms", u.Queue).Dur("prefill_ms", u.Prefill).
@@ -111,8 +111,9 @@ func (c *Run) note(e *env.Env, s *actors.Stream) {
 		Uint64("seed", *c.Seed).Float32("temperature", *c.Temp).Msg("answered")
 }
 
-// takeModel takes the first word for the model where -m is missing and the word names a file or a model of the store,
-// as programs of this kind have it. A word that can only be such a name is refused: the embedded model would answer it.
+// takeModel takes the first word as the model if -m is missing and the word names a file or a model of the store, as
+// similar programs do. A word that can only be such a name, but names nothing, is an error: otherwise the embedded
+// model would answer it.
 func (c *Run) takeModel(e *env.Env) error {
 	if c.Model != "" || len(c.Prompt) == 0 || c.Tokens != nil {
 		return nil
@@ -156,7 +157,8 @@ func (c *Run) prompt(e *env.Env) (string, error) {
 	return text, err
 }
 
-// form is what the answer must be; nil: anything. It is read before the model is, so that a fault in it costs no time.
+// form is the form that the answer must have; nil: any. It is read before the model, so that an error in it costs no
+// time.
 func (c *Run) form(e *env.Env) (*constrain.Form, error) {
 	if !c.Given() {
 		return nil, nil
@@ -203,7 +205,7 @@ func (c *Run) request(e *env.Env, engine *actors.Engine, prompt string) (actors.
 	return r, nil
 }
 
-// conversation is a question, after a system message if there is one.
+// conversation is a system message, if there is one, and a question.
 func conversation(system, prompt string) []chat.Message {
 	var messages []chat.Message
 	if system != "" {
@@ -212,8 +214,8 @@ func conversation(system, prompt string) []chat.Message {
 	return append(messages, chat.Say("user", prompt))
 }
 
-// printText writes the answer as it comes, in whole lines: with a newline at its end, unless it has one, or is wanted
-// byte for byte by a program.
+// printText prints the answer as it comes. It adds a newline at the end if there is none, unless a program wants the
+// exact bytes.
 func (c *Run) printText(ctx context.Context, e *env.Env, s *actors.Stream) error {
 	var ev actors.Event
 	last := byte('\n')

@@ -14,21 +14,21 @@ import (
 	"github.com/sluice-ai/sluice/internal/refusal"
 )
 
-// talk reads messages and commands, and shows what becomes of them.
+// talk reads messages and commands, and shows answers and results.
 type talk struct {
 	*dialogue
 	read    lineReader
 	answers env.Pane                // what the model says
-	notes   env.Pane                // what is said about it
+	notes   env.Pane                // remarks of this program
 	patient bool                    // a person types: a failure is shown, and the talk goes on
 	own     string                  // the file that this conversation was saved to or loaded from
-	replace func(path string) error // asks whether a file may be replaced: nil if it may
+	replace func(path string) error // asks whether a file may be replaced; nil: yes
 	ended   bool
-	columns func() int // of the screen; nil: what is said is not broken into lines
-	cleared time.Time  // when Ctrl-C was the last thing that happened
+	columns func() int // of the screen; nil: remarks are not wrapped
+	cleared time.Time  // when Ctrl-C cleared a line, if nothing came since
 	now     func() time.Time
 
-	interruptible func(context.Context) (context.Context, context.CancelFunc) // for the time of an answer
+	interruptible func(context.Context) (context.Context, context.CancelFunc) // for an answer; Ctrl-C ends it
 }
 
 const (
@@ -36,7 +36,7 @@ const (
 	promptMore = "… " // of further lines of a message
 	quotes     = `"""`
 
-	twice = 2 * time.Second // two Ctrl-C within it are meant
+	twice = 2 * time.Second // two Ctrl-C within this time end the talk
 )
 
 func (t *talk) greet(embedded bool) {
@@ -50,7 +50,7 @@ func (t *talk) greet(embedded bool) {
 		env.Parameters(info.Parameters), info.Context)
 }
 
-// run talks until the lines end, the person leaves, or ctx ends.
+// run reads and answers messages until the lines end, the person leaves, or ctx ends.
 func (t *talk) run(ctx context.Context) error {
 	for !t.ended {
 		text, err := t.message(ctx)
@@ -76,8 +76,8 @@ func (t *talk) run(ctx context.Context) error {
 	return nil
 }
 
-// message reads one message: a line, lines of which all but the last end in \, or a block between """. The end of the
-// input ends it too.
+// message reads one message: a line, lines joined by \ at their ends, or a block between """. The end of the input ends
+// it, too.
 func (t *talk) message(ctx context.Context) (string, error) {
 	text, err := t.read(ctx, prompt)
 	if err != nil {
@@ -93,7 +93,8 @@ func (t *talk) message(ctx context.Context) (string, error) {
 	return t.more(ctx, text, func(s string) (string, bool) { return strings.CutSuffix(s, `\`) })
 }
 
-// more adds lines to text as long as open says so, which also takes the mark off that it goes by.
+// more appends lines to text as long as open reports that the text continues; open also removes the mark of
+// continuation.
 func (t *talk) more(ctx context.Context, text string, open func(string) (string, bool)) (string, error) {
 	text, goesOn := open(text)
 	for goesOn {
@@ -110,8 +111,8 @@ func (t *talk) more(ctx context.Context, text string, open func(string) (string,
 	return text, nil
 }
 
-// respond does what a message asks for: a command, or an answer. A blank in front makes a message of what begins
-// with a slash.
+// respond executes a message: a command, or a question to answer. A leading blank makes a question of a line that
+// begins with a slash.
 func (t *talk) respond(ctx context.Context, text string) error {
 	if strings.HasPrefix(text, "/") && !strings.Contains(text, "\n") {
 		return t.command(ctx, text)
@@ -125,7 +126,7 @@ func (t *talk) respond(ctx context.Context, text string) error {
 	})
 }
 
-// speak shows an answer while it comes. A person's Ctrl-C ends it, and is no failure.
+// speak shows an answer as it comes. A person's Ctrl-C ends it without an error.
 func (t *talk) speak(ctx context.Context,
 	answer func(ctx context.Context, show func(piece) error) (reply, error),
 ) error {
@@ -167,7 +168,7 @@ func (t *talk) speak(ctx context.Context,
 	return nil
 }
 
-// remark says in a line what the last answer took.
+// remark shows the counts of the last answer in a line.
 func (t *talk) remark() {
 	if u := t.tally.last; t.patient {
 		t.note("%s, %.0f a second", env.Count(u.Generated, "token"), env.Rate(u.Generated-1, u.Decode))
@@ -181,7 +182,7 @@ func were(n int, noun string) string {
 	return fmt.Sprintf("%d %ss are", n, noun)
 }
 
-// note says something in the background.
+// note shows a remark, dimmed.
 func (t *talk) note(format string, a ...any) {
 	fmt.Fprintln(t.notes.W, t.notes.Dimmed(t.wrap(fmt.Sprintf(format, a...))))
 }

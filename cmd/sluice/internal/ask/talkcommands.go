@@ -13,14 +13,14 @@ import (
 	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
-// command is what a line beginning with a slash does.
+// command is a command of chat, a line that begins with a slash.
 type command struct {
 	name, arg, help string
 	needs           bool // arg must be given
 	do              func(t *talk, ctx context.Context, arg string) error
 }
 
-// talkCommands lists them in the order of /help.
+// talkCommands lists the commands in the order of /help.
 func talkCommands() []command {
 	return []command{
 		{name: "/reset", help: "forget the conversation, but not the system message", do: (*talk).doReset},
@@ -36,7 +36,7 @@ func talkCommands() []command {
 	}
 }
 
-// completions are what a line may become: commands, names of settings, files.
+// completions are the lines that a line may be completed to: commands, names of settings, files.
 func completions(line string) (names []string) {
 	name, arg, found := strings.Cut(line, " ")
 	switch {

@@ -12,14 +12,14 @@ import (
 	"github.com/sluice-ai/sluice/stages/chat"
 )
 
-// talkFile is a saved conversation. sluice template --conversation reads the same.
+// talkFile is a saved conversation, in the format of sluice template --conversation.
 type talkFile struct {
 	Messages  []chat.Message  `json:"messages"`
 	Tools     json.RawMessage `json:"tools,omitempty"`
 	Documents json.RawMessage `json:"documents,omitempty"`
 }
 
-// saveTalk writes a conversation, for its owner only. A file that was there is replaced as a whole, or not at all.
+// saveTalk writes a conversation to a file that only its owner can read. An existing file is replaced atomically.
 func saveTalk(path string, c chat.Conversation, replace bool) error {
 	file := talkFile{Messages: append([]chat.Message{}, c.Messages...)} // a list even if it is empty
 	var err, err2 error

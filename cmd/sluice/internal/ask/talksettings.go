@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 )
 
-// settings are the names that /set knows: those of the flags of sampling, with underscores too.
+// settings are the names for /set: those of the sampling flags, with underscores accepted, too.
 func settings() (names []string) {
 	for _, flag := range settingParser(new(compute.SamplingFlags)).Model.Flags {
 		switch flag.Name {
@@ -34,7 +34,7 @@ func settingParser(to *compute.SamplingFlags) *kong.Kong {
 	return parser
 }
 
-// doSet changes how tokens are chosen from the next answer on.
+// doSet changes sampling from the next answer on.
 func (t *talk) doSet(_ context.Context, arg string) error {
 	words := strings.Fields(strings.ReplaceAll(arg, "=", " "))
 	switch len(words) {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 )
 
-// newEditor takes the terminal of the process; nil where it cannot be taken.
+// newEditor takes control of the process's terminal; nil if that is not possible.
 func newEditor(e *env.Env, screen env.Pane) *editor {
 	in, ok := e.Stdin.(*os.File)
 	if !ok {
@@ -46,7 +46,7 @@ func (t *termios) set(mode unix.Termios) {
 	_ = unix.IoctlSetTermios(t.fd, unix.TCSETS, &mode) // the terminal may be gone: reading says so
 }
 
-// quiet shows nothing of what is typed, and gives it away key by key.
+// quiet is a mode in which typed keys are not echoed, and each is read at once.
 func (t *termios) quiet() unix.Termios {
 	mode := t.before
 	mode.Lflag &^= unix.ICANON | unix.ECHO | unix.IEXTEN

@@ -4,5 +4,5 @@ package ask
 
 import "github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 
-// newEditor takes no terminal here yet: it edits lines by itself.
+// newEditor returns nil: on this system the terminal itself edits lines.
 func newEditor(*env.Env, env.Pane) *editor { return nil }

@@ -12,14 +12,14 @@ import (
 // piece is a part of an answer.
 type piece struct {
 	text     string
-	thinking bool // the model talks to itself
+	thinking bool // it is part of the model's thinking
 }
 
-// voice writes one answer as it comes: thinking dimmed on a terminal and left out elsewhere, neither with empty lines
-// around it.
+// voice writes one answer as it comes. Thinking is dimmed on a terminal and left out elsewhere. Empty lines around
+// thinking and answer are dropped.
 type voice struct {
 	env.Pane
-	thinking bool   // what the last piece was
+	thinking bool   // of the last piece
 	begun    bool   // some of it was written
 	blank    string // white space at its end, written only if more follows
 }

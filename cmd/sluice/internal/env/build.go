@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Version is that of the module, which the Go tool knows where it was asked for by version.
+// Version is the module's version, which the Go tool records for an install by version.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {

@@ -1,4 +1,3 @@
-// Package env is what the program sees of the world around it, and how it speaks to the person there: arguments,
-// streams, files that are named, questions, bars, numbers as people read them. Tests put a small world in its place. It
-// knows no models.
+// Package env is the program's access to the world around it, and to the person there: arguments, streams, named files,
+// questions, progress bars, numbers as people read them. Tests replace it by a small world. It knows no models.
 package env

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/term"
 )
 
-// Size of a terminal that does not say: a serial line's, some containers'.
+// Size of a terminal that does not report one: a serial line, or a terminal of some containers.
 const (
 	UsualColumns = 80
 	UsualRows    = 24
 )
 
-// Env is what the program sees of the world around it.
+// Env is the program's access to the world around it.
 type Env struct {
 	Args           []string // without the program's name
 	Stdin          io.Reader
@@ -39,18 +39,17 @@ type Env struct {
 	// IsTerminal says whether stdin, stdout or stderr is a person's terminal.
 	IsTerminal func(stream any) bool
 
-	// HasText says whether somebody has put a text on standard input for a command that has a prompt already.
+	// HasText says whether a text is waiting on standard input, for a command that has a prompt already.
 	HasText func(stdin io.Reader) bool
 
 	// Columns is how wide the terminal behind a stream is.
 	Columns func(stream any) int
 
-	// Rows is how many lines it has.
+	// Rows is how many lines the terminal behind a stream has.
 	Rows func(stream any) int
 }
 
-// ends are the signals that ask the process to end, besides others. A process that nohup started goes on when the
-// terminal is closed (SIGHUP).
+// ends are the signals that ask the process to end, besides others. SIGHUP is one unless it is ignored, as under nohup.
 func ends(others ...os.Signal) []os.Signal {
 	all := append(others, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -99,7 +98,7 @@ func Process() *Env {
 	}
 }
 
-// UsageError is a fault of the command line that only the command itself can see.
+// UsageError is a fault of the command line that the command finds, and not the parser.
 type UsageError struct{ text string }
 
 func (u *UsageError) Error() string { return u.text }
@@ -112,7 +111,7 @@ const (
 	MaxThreads = 1024          // what package cpu takes
 )
 
-// Within refuses a number that a flag cannot mean.
+// Within refuses a number that is out of range for a flag.
 func Within(flag string, n, least, most int) error {
 	if n < least || n > most {
 		return Usagef("%s is %d: want %d to %d", flag, n, least, most)

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
-// The most that is read of what a command line names: a text, and what describes something.
+// The most bytes that are read of a named file: of a text, and of a description such as a schema.
 const (
 	MostText        = 64 << 20
 	MostDescription = 16 << 20
@@ -35,7 +35,7 @@ func (e *Env) ReadFile(name string, most int64) ([]byte, error) {
 	return data, nil
 }
 
-// OpenInput opens what readFile reads, for who reads it piece by piece.
+// OpenInput opens what ReadFile reads, to be read piece by piece.
 func (e *Env) OpenInput(name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(e.Stdin), nil
@@ -56,7 +56,7 @@ func (e *Env) ReadInput(most int64) ([]byte, error) {
 	return data, nil
 }
 
-// OnFile says of the file that a person named what went wrong with it, or with the one that was to take its place.
+// OnFile names the file in an error about it, or about the file that was to replace it.
 func OnFile(path string, err error) error {
 	var p *fs.PathError
 	var l *os.LinkError
@@ -74,8 +74,8 @@ type ForceFlag struct {
 	Force bool `help:"Replace a file that is there already, without asking."`
 }
 
-// Create begins the file that a command makes, before its work: a name that is no good is known then, and Ctrl-C still
-// ends the process while somebody is asked. The files of read are those that the command reads.
+// Create begins a command's output file before the command's work, so that an unusable name is found early, and Ctrl-C
+// still ends the process while a person is asked. read are the files that the command reads.
 func (e *Env) Create(path string, force bool, read ...string) (*safefile.File, error) {
 	if err := NotOver(path, read...); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (e *Env) MayReplace(path string) error {
 	return nil
 }
 
-// Yes reads the answer to a question, and nothing behind it.
+// Yes reads the answer to a question, up to its line end.
 func Yes(r io.Reader) bool {
 	var line strings.Builder
 	for b := make([]byte, 1); ; line.Write(b) {
@@ -114,7 +114,7 @@ func Yes(r io.Reader) bool {
 	return said == "y" || said == "yes"
 }
 
-// Finish completes a file that was written without an error, or leaves nothing of it.
+// Finish completes a file if err is nil, and removes it otherwise.
 func Finish(f *safefile.File, path string, err error) error {
 	if err == nil {
 		if err = f.Commit(); err != nil {
@@ -124,7 +124,7 @@ func Finish(f *safefile.File, path string, err error) error {
 	return errors.Join(err, f.Close())
 }
 
-// Unfit names the file that cannot be made, or nil.
+// Unfit adds the path to the error of a file that cannot be made; nil stays nil.
 func Unfit(path string, err error) error {
 	var name safefile.Unfit
 	switch {
@@ -136,7 +136,7 @@ func Unfit(path string, err error) error {
 	return nil
 }
 
-// NotOver refuses to write to a file that is read. Empty paths name none.
+// NotOver refuses an output path that is one of the files read. Empty paths are ignored.
 func NotOver(out string, read ...string) error {
 	to, err := os.Stat(out)
 	if err != nil {

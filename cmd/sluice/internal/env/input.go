@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// inputWait is how long a command that has a prompt waits for a text beside it.
+// inputWait is how long a command that has a prompt waits for a text on standard input.
 const inputWait = 200 * time.Millisecond
 
-// Question collects what a command line asks: words, files, and standard input. That is read if words or files name it
-// (-), if there is nothing else, or if somebody has put a text there.
+// Question joins the parts of a question: words, files, and standard input. Standard input is read if words or files
+// name it (-), if there is nothing else, or if a text is waiting there.
 func (e *Env) Question(words, files []string) (string, error) {
 	var parts, said []string
 	named := false

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// hasText says whether a stream is a regular file. Here a pipe cannot be asked whether something will come.
+// hasText says whether a stream is a regular file. On this system a pipe cannot be asked whether data will come.
 func hasText(stream io.Reader) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

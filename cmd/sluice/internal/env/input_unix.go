@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hasText says whether a stream is a regular file, or a pipe that has data or ends within inputWait. Whoever starts us
-// may leave a pipe open in which nothing ever comes.
+// hasText says whether a stream is a regular file, or a pipe that has data or ends within inputWait. The parent process
+// may have left a pipe open without ever writing to it.
 func hasText(stream io.Reader) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// barDelay is how long loading may take unseen: a bar that flashes up tells nobody anything.
+// barDelay is how long a bar stays hidden: one that shows only for a moment tells nothing.
 const barDelay = 200 * time.Millisecond
 
-// Bar shows bytes as they arrive, or things as they are done, on standard error. It leaves nothing behind.
+// Bar is a progress bar on standard error, in bytes or things done. It is erased at the end.
 type Bar struct {
 	e     *Env
 	What  string
-	Count bool  // what is counted is no bytes
-	From  int64 // what was done before it began, which says nothing of the time that is left
+	Count bool  // things are counted, not bytes
+	From  int64 // done before it began; does not count for the time left
 	began time.Time
 	shown bool // to a person
 	line  StatusLine
@@ -28,7 +28,7 @@ func (e *Env) Progress(what string) *Bar {
 	return &Bar{e: e, What: what, began: e.Now(), shown: e.IsTerminal(e.Stderr)}
 }
 
-// Show draws it, once that is worth it.
+// Show draws the bar, once it has lasted longer than barDelay.
 func (l *Bar) Show(done, total int64) {
 	if !l.shown {
 		return
@@ -43,17 +43,17 @@ func (l *Bar) Show(done, total int64) {
 	}
 }
 
-// Clear takes the bar away, however far it came.
+// Clear erases the bar.
 func (l *Bar) Clear() { l.line.Clear() }
 
-// The columns of a bar, and what the name of something should have beside it.
+// The columns of a bar, and the least ones for a name.
 const (
 	longBar, shortBar = 30, 8
 	shortName         = 12
 )
 
-// text is what a screen of so many columns has room for: how much of it is done before all else, then the name, the
-// figures, a bar. Neither fills the last column, behind which some terminals begin a line.
+// text fits a screen of so many columns: the share that is done comes first, then as room allows the name, the figures,
+// a bar. The last column stays empty, since some terminals begin a new line after it.
 func (l *Bar) text(done, total int64, took time.Duration, width int) string {
 	size := BinarySize
 	if l.Count {
@@ -77,15 +77,15 @@ func (l *Bar) text(done, total int64, took time.Duration, width int) string {
 	return shorten(l.What, room) + percent + bar + figures
 }
 
-// StatusLine is a line of a terminal that is written again and again, and then taken away. It does with spaces what
-// others do with escape sequences, which not every terminal wants (no-color.org).
+// StatusLine is a line of a terminal that is rewritten in place, and erased at the end. It erases with spaces instead
+// of escape sequences, which not every terminal wants (no-color.org).
 type StatusLine struct {
 	w     io.Writer // nil: nothing is shown
 	text  string
 	width int // of the screen, in columns
 }
 
-// Show replaces the line. What the screen has no room for would stay on it, in lines of its own: that is cut off.
+// Show replaces the line. A line wider than the screen would leave wrapped lines behind, so it is shortened.
 func (s *StatusLine) Show(w io.Writer, text string, width int) {
 	text = shorten(text, width-1)
 	if text == s.text {
@@ -103,7 +103,7 @@ func (s *StatusLine) Clear() {
 	*s = StatusLine{}
 }
 
-// columns is how many columns of a screen text takes at most.
+// columns is how many columns of a screen a text takes at most.
 func columns(text string) (n int) {
 	for _, r := range text {
 		n += columnsOf(r)
@@ -111,8 +111,8 @@ func columns(text string) (n int) {
 	return n
 }
 
-// columnsOf counts two for what may be wide, such as Chinese (Unicode Standard Annex 11): from Hangul on, but for
-// punctuation and the blocks that bars are made of.
+// columnsOf is 2 for characters that may be wide, such as Chinese (Unicode Standard Annex 11): those from Hangul on,
+// except punctuation and the blocks that bars are made of.
 func columnsOf(r rune) int {
 	if r < 0x1100 || r >= 0x2000 && r < 0x2600 {
 		return 1
@@ -148,7 +148,7 @@ func shorten(text string, room int) string {
 	return string(runes[:head]) + "…" + string(runes[tail:])
 }
 
-// Writer is a writer that shows how far it is, and that can be stopped.
+// Writer shows progress of what is written through it, and fails once its context ends.
 type Writer struct {
 	io.Writer
 	ctx         context.Context
@@ -156,7 +156,7 @@ type Writer struct {
 	done, total int64
 }
 
-// Writing begins such a writer, of total bytes. What it writes to comes after.
+// Writing returns a Writer of total bytes. The caller sets the underlying writer.
 func (e *Env) Writing(ctx context.Context, what string, total int64) *Writer {
 	return &Writer{ctx: ctx, bar: e.Progress(what), total: total}
 }
@@ -171,5 +171,5 @@ func (w *Writer) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Clear takes the bar away.
+// Clear erases the bar.
 func (w *Writer) Clear() { w.bar.Clear() }

@@ -13,8 +13,8 @@ type Pane struct {
 	ANSI bool // it understands escape sequences
 }
 
-// Pane is a stream as a place for text. Its owner may want no escape sequences: NO_COLOR, whatever it is set to, says
-// so (no-color.org).
+// Pane returns a stream as a place for text. It has no escape sequences if NO_COLOR is set, to whatever value
+// (no-color.org).
 func (e *Env) Pane(stream io.Writer) Pane {
 	term, _ := e.Lookup("TERM")
 	plain, _ := e.Lookup("NO_COLOR")
@@ -28,7 +28,7 @@ const (
 	Normal = "\x1b[22m" // neither bold nor dim
 )
 
-// Dimmed shows text in the background.
+// Dimmed shows text dim, as a side note.
 func (p Pane) Dimmed(text string) string {
 	if !p.ANSI {
 		return text
@@ -36,7 +36,7 @@ func (p Pane) Dimmed(text string) string {
 	return Dim + text + Normal
 }
 
-// Harmless drops control characters: models, and files, must not steer the terminal.
+// Harmless drops control characters, so that models and files cannot control the terminal.
 func Harmless(r rune) rune {
 	if unicode.IsControl(r) && r != '\n' && r != '\t' {
 		return -1
@@ -44,8 +44,8 @@ func Harmless(r rune) rune {
 	return r
 }
 
-// Wrapped breaks lines between words, so that none fills so many columns, and goes on where the line began. Rows of a
-// table keep their last column, or get it below the others where there is little room.
+// Wrapped breaks lines between words, so that none fills so many columns, and indents what follows as the line. Rows of
+// a table keep their last column beside the others, or get it below them where there is little room.
 func Wrapped(text string, width int) string {
 	var out []string
 	for line := range strings.SplitSeq(text, "\n") {
@@ -83,7 +83,7 @@ func Wrapped(text string, width int) string {
 	return strings.Join(out, "\n")
 }
 
-// Visible spells out control characters, which a terminal would obey: errors name what stands in files of strangers.
+// Visible escapes control characters, which a terminal would obey: errors quote files of strangers.
 func Visible(text string) string {
 	var b strings.Builder
 	for _, r := range text {

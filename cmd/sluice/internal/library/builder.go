@@ -25,14 +25,14 @@ type Builder struct {
 	Tell  func(status string)
 }
 
-// Material is what a model is made of: files that are in the store, or were uploaded, and how they run already.
+// Material is what a model is made of: files in the store or uploaded ones, and the settings that came with them.
 type Material struct {
 	layers []store.Layer
 	manner *modelfile.Manner
 	source string
 }
 
-// Unmakable says what is wrong with what a model was to be made of.
+// Unmakable is an error of what a client or Modelfile wants a model made of.
 type Unmakable struct{ Err error }
 
 func (u Unmakable) Error() string { return u.Err.Error() }
@@ -40,7 +40,7 @@ func (u Unmakable) Unwrap() error { return u.Err }
 
 func unfitf(format string, args ...any) error { return Unmakable{fmt.Errorf(format, args...)} }
 
-// FromName takes a model of the store.
+// FromName takes the files and settings of a model of the store.
 func (b *Builder) FromName(n store.Name) (*Material, error) {
 	m, err := b.Store.Find(n)
 	if err != nil {
@@ -60,7 +60,7 @@ func (b *Builder) FromName(n store.Name) (*Material, error) {
 	return from, nil
 }
 
-// FromDigests takes files by what they hold: a GGUF file, all parts of one, or the files of a folder.
+// FromDigests takes uploaded files by their digests: a GGUF file, all parts of one, or the files of a folder.
 func (b *Builder) FromDigests(files map[string]string) (*Material, error) {
 	names := slices.Sorted(maps.Keys(files))
 	from := &Material{manner: &modelfile.Manner{}, source: "files"}
@@ -90,7 +90,7 @@ func (b *Builder) FromDigests(files map[string]string) (*Material, error) {
 	return from, nil
 }
 
-// Make gives a name a model. What manner does not say, the material's does.
+// Make stores a model under a name. Settings that manner lacks are the material's.
 func (b *Builder) Make(ctx context.Context, name store.Name, from *Material, manner *modelfile.Manner,
 	quantize string) (*store.Manifest, error) {
 	manner, err := readable(manner)
@@ -105,7 +105,7 @@ func (b *Builder) Make(ctx context.Context, name store.Name, from *Material, man
 	return b.Store.Make(ctx, name, from.source, layers)
 }
 
-// readable is a manner whose template the engine can read: Ollama's are written as Jinja.
+// readable returns a manner with a template that the engine can read: Go templates of Ollama are converted to Jinja.
 func readable(m *modelfile.Manner) (*modelfile.Manner, error) {
 	if m.Template == "" {
 		return m, nil
@@ -122,7 +122,7 @@ func readable(m *modelfile.Manner) (*modelfile.Manner, error) {
 	return &said, nil
 }
 
-// layersOf are the files that keep a manner.
+// layersOf returns the files in which a manner is stored.
 func layersOf(m *modelfile.Manner) (all []store.Layer) {
 	add := func(role store.Role, name, text string) {
 		if text != "" {
@@ -143,7 +143,7 @@ func layersOf(m *modelfile.Manner) (all []store.Layer) {
 	return all
 }
 
-// inspect opens the files of a model, and writes them again if their weights are to have fewer bits.
+// inspect opens the files of a model, and quantises them if quantize names a type.
 func (b *Builder) inspect(ctx context.Context, from *Material, quantize string) error {
 	scratch, err := b.Store.Scratch(ctx)
 	if err != nil {
@@ -185,7 +185,7 @@ func isFolder(layers []store.Layer) bool {
 	return slices.ContainsFunc(layers, func(l store.Layer) bool { return l.Role == store.Config })
 }
 
-// quantize replaces the material's files with one of fewer bits.
+// quantize replaces the material's files by quantised ones.
 func (b *Builder) quantize(ctx context.Context, from *Material, file *gguf.File, out, kind string) error {
 	recipe, ok := ftype.Find(kind)
 	if !ok {

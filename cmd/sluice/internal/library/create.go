@@ -65,7 +65,7 @@ func (c *Create) Run(e *env.Env) error {
 	return err
 }
 
-// locate finds what FROM means on the command line: a path as it is, or beside the Modelfile, else a name.
+// locate finds the model of FROM: a path as given, or relative to the Modelfile, else a name.
 func (b *Builder) locate(ctx context.Context, modelfile, from string) (*Material, error) {
 	for _, path := range []string{from, filepath.Join(filepath.Dir(modelfile), from)} {
 		if _, err := os.Stat(path); err == nil {
@@ -79,7 +79,7 @@ func (b *Builder) locate(ctx context.Context, modelfile, from string) (*Material
 	return b.FromName(name)
 }
 
-// fromPath takes up the files of a model that lie elsewhere.
+// fromPath copies the files of a model at a path into the store.
 func (b *Builder) fromPath(ctx context.Context, path string) (*Material, error) {
 	if !checkpoint.Has(path) {
 		return b.fromFiles(ctx, []string{path})
@@ -124,7 +124,7 @@ func (b *Builder) fromFiles(ctx context.Context, files []string) (*Material, err
 	return b.FromDigests(digests)
 }
 
-// contextReader reads until its context ends.
+// contextReader is a reader that fails once its context ends.
 type contextReader struct {
 	ctx context.Context
 	f   *os.File

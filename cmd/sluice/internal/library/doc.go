@@ -1,3 +1,3 @@
-// Package library has the commands that keep models in the store, pull, list, show, rm, cp and create, and what other
-// commands need of them: to pull what is missing, and to make models of others.
+// Package library has the commands that manage models in the store, pull, list, show, rm, cp and create, and functions
+// for other commands: to pull missing models, and to make models of others.
 package library

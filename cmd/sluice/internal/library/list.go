@@ -64,7 +64,7 @@ type ModelRecord struct {
 	Name     string       `json:"name"`
 	Size     int64        `json:"size"`
 	Complete bool         `json:"complete"`
-	Arrived  int64        `json:"arrived"` // bytes that are there
+	Arrived  int64        `json:"arrived"` // bytes that were downloaded so far
 	Path     string       `json:"path,omitempty"`
 	Source   string       `json:"source,omitempty"`
 	Revision string       `json:"revision,omitempty"`

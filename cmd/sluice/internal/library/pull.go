@@ -63,7 +63,7 @@ func (c *Pull) Run(e *env.Env) error {
 	return err
 }
 
-// PulledName is the whole name of what a pull has brought.
+// PulledName is the full name of a pulled model.
 func PulledName(p *hub.Pulled) store.Name {
 	name, _ := p.Manifest.Named() // package hub has checked it
 	return name
@@ -94,7 +94,7 @@ func pull(ctx context.Context, e *env.Env, s *store.Store, name store.Name, endp
 	return got, err
 }
 
-// hub asks where a model is published, or a mirror.
+// HubFor returns a client for the hub where a model is published, or for a mirror of it.
 func HubFor(e *env.Env, name store.Name, endpoint string) *hub.Client {
 	token, _ := e.Lookup("HF_TOKEN")
 	if mirror, _ := e.Lookup("HF_ENDPOINT"); endpoint == "" && name.Host == store.HuggingFace {
@@ -103,7 +103,7 @@ func HubFor(e *env.Env, name store.Name, endpoint string) *hub.Client {
 	return &hub.Client{Endpoint: endpoint, Token: token, Agent: "sluice/" + env.Version()}
 }
 
-// pullBar shows how far a pull is: on a terminal as it goes, elsewhere in one line at its beginning.
+// pullBar shows the progress of a pull: on a terminal continuously, elsewhere in one line at its beginning.
 type pullBar struct {
 	e     *env.Env
 	bar   *env.Bar
@@ -137,13 +137,13 @@ type PullFlag struct {
 	Pull bool `help:"Pull the model first, if -m is a name that is not in the store."`
 }
 
-// Fetch pulls the models among some values of -m that are names and not in the store, if it may.
+// Fetch pulls the models among some values of -m that are names and not in the store, if --pull allows it.
 func (f *PullFlag) Fetch(ctx context.Context, e *env.Env, values ...string) error {
 	for _, value := range values {
 		_, err := models.Locate(e, value)
 		absent := (*store.Absent)(nil)
 		if !f.Pull || !errors.As(err, &absent) {
-			continue // what is wrong otherwise is said when it is opened
+			continue // other errors are reported when the file is opened
 		}
 		s, err := models.OpenStore(e)
 		if err != nil {

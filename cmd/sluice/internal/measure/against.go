@@ -23,7 +23,7 @@ type Compared struct {
 	Scored int     `json:"scored"`
 }
 
-// compare loads the model once more, with a cache of the other type, and has both read the chunks side by side.
+// compare loads the model again, with the cache type of --against, and runs the chunks through both.
 func (c *Perplexity) compare(ctx context.Context, e *env.Env, engine *actors.Engine, d backend.Device,
 	text string) error {
 	kv, err := backend.ParseKV(c.Against)
@@ -60,7 +60,7 @@ func (c *Perplexity) compare(ctx context.Context, e *env.Env, engine *actors.Eng
 	})
 }
 
-// side compares what two engines say of the second half of a chunk.
+// side compares the distributions of two engines over the second half of a chunk.
 func side(ctx context.Context, engine, against *actors.Engine, chunk []int32, sum *divergence.Sum) error {
 	ours, err := newRowReader(engine, chunk)
 	if err != nil {

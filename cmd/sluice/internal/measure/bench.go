@@ -50,7 +50,7 @@ func (c *Bench) Run(e *env.Env) (err error) {
 	if err := c.check(); err != nil {
 		return err
 	}
-	if c.Model, err = models.Locate(e, c.Model); err != nil { // peers are given a path
+	if c.Model, err = models.Locate(e, c.Model); err != nil { // peers need a path
 		return err
 	}
 	if c.SVG != "" {
@@ -107,7 +107,7 @@ func (c *Bench) Run(e *env.Env) (err error) {
 	return c.print(e, result)
 }
 
-// halves says whether most of a model's weights are floats, which a GPU multiplies in half precision.
+// halves says whether most of a model's weights are floats, for which a GPU multiplies in half precision.
 func halves(p *ir.Bound) bool {
 	floats, all := 0, 0
 	for r := range p.Weights {
@@ -120,8 +120,8 @@ func halves(p *ir.Bound) bool {
 	return 2*floats > all
 }
 
-// relate notes what a plan expects where not all weights are on one device, what it has copied to one, and how fast
-// that can be.
+// relate adds the plan's predictions if not all weights are on one device: the expected speed, the bytes copied to a
+// device, and the speed of copies.
 func (c *Bench) relate(e *env.Env, engine *actors.Engine, file *gguf.File, d backend.Device, r *report.Bench) error {
 	plan := engine.Plan()
 	if !plan.Streams() && !plan.Divided() || c.Generate == 0 {
@@ -165,10 +165,10 @@ func eachWithin(flag string, list []int, least int) error {
 // prefill.
 func (c *Bench) need() int { return slices.Max(c.Depth) + slices.Max(c.Prompt) + c.Generate + 1 }
 
-// blocks is how many blocks of the cache hold n positions, and a started one.
+// blocks is the number of cache blocks for n positions, and one more.
 func blocks(n int) int { return n/64 + 2 }
 
-// print draws the picture last: what was measured is not lost with it.
+// print prints the results and draws the picture last, so that a failure there loses no results.
 func (c *Bench) print(e *env.Env, b *report.Bench) error {
 	write := b.Text
 	switch {

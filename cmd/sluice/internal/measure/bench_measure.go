@@ -20,14 +20,14 @@ import (
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
-// measurement fills in the points of a result.
+// measurement runs the points of a bench and fills in its result.
 type measurement struct {
 	*Bench
 	e      *env.Env
 	engine *actors.Engine
 	result *report.Bench
 	device backend.Device
-	halves bool // it multiplies prompts in half precision
+	halves bool // the device multiplies prompts in half precision
 	random *rand.Rand
 	line   env.StatusLine
 
@@ -35,10 +35,10 @@ type measurement struct {
 	looked time.Time
 }
 
-// lookEvery is how long a look at the ceilings counts for what follows, at least.
+// lookEvery is the least time between two measurements of the ceilings.
 const lookEvery = time.Second
 
-// look measures the ceilings. It does so before each run and after the last: what disturbs a machine disturbs both.
+// look measures the ceilings: before each run and after the last, so that a disturbance of the machine affects both.
 func (m *measurement) look() error {
 	if m.result.Beside || time.Since(m.looked) < lookEvery {
 		return nil
@@ -72,7 +72,7 @@ func (m *measurement) look() error {
 	return nil
 }
 
-// all measures, and relates what it finds to the ceilings.
+// all measures all points, and relates the results to the ceilings.
 func (m *measurement) all(ctx context.Context) error {
 	if err := m.run(ctx); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (m *measurement) run(ctx context.Context) error {
 	defer m.line.Clear()
 	before := m.engine.Steps()
 	for _, depth := range m.Depth {
-		prefixes := make([][]int32, m.Seqs) // of each sequence its own, as real ones have
+		prefixes := make([][]int32, m.Seqs) // each sequence has its own, as in real use
 		for i := range prefixes {
 			prefixes[i] = m.tokens(depth)
 		}
@@ -113,7 +113,7 @@ func (m *measurement) run(ctx context.Context) error {
 	return nil
 }
 
-// point runs both sides in turns, so that what a shared machine does to one it does to the other.
+// point runs us and the peers in turns, so that the load of a shared machine affects both.
 func (m *measurement) point(ctx context.Context, p *report.Point, prefixes [][]int32) error {
 	if err := m.warm(ctx, p, prefixes); err != nil {
 		return err
@@ -147,14 +147,14 @@ func (m *measurement) point(ctx context.Context, p *report.Point, prefixes [][]i
 	return nil
 }
 
-// warm makes a run that does not count. Where weights stream it waits until slots are full that were free before.
+// warm makes a run that does not count. If weights stream, it waits until all slots that were free are full.
 func (m *measurement) warm(ctx context.Context, p *report.Point, prefixes [][]int32) error {
 	cold, err := m.prompt(ctx, p, prefixes)
 	if err != nil || m.result.Expected == 0 {
 		return err
 	}
 	p.Cold = &cold
-	const look, patience = 20 * time.Millisecond, 500 // times without anything that comes
+	const look, patience = 20 * time.Millisecond, 500 // how often nothing may have come
 	for came, idle := uint64(0), 0; idle < patience; idle++ {
 		now := m.engine.Snapshot().Streamed
 		if !now.Filling {
@@ -172,7 +172,7 @@ func (m *measurement) warm(ctx context.Context, p *report.Point, prefixes [][]in
 	return nil
 }
 
-// progress tells a person who watches how far it is, and which peer it waits for, in a line of the screen.
+// progress shows on a terminal which run is under way, and which peer is running, in a status line.
 func (m *measurement) progress(p *report.Point, run int, peer string) {
 	if !m.e.IsTerminal(m.e.Stderr) {
 		return
@@ -192,7 +192,7 @@ func (m *measurement) work(w *actors.Work) report.Work {
 		Cost: report.Cost(info.Program, float64(info.KV.Bytes), load)}
 }
 
-// tokens are random ones, which no cache has seen.
+// tokens are n random tokens, so that no cache holds their prefix.
 func (m *measurement) tokens(n int) []int32 {
 	tokens := make([]int32, n)
 	for i := range tokens {
@@ -201,7 +201,7 @@ func (m *measurement) tokens(n int) []int32 {
 	return tokens
 }
 
-// prompt lets every sequence answer a new prompt on top of its prefix.
+// prompt runs a new random prompt in every sequence, after its prefix.
 func (m *measurement) prompt(ctx context.Context, p *report.Point, prefixes [][]int32) (report.Speeds, error) {
 	prompts := make([][]int32, len(prefixes))
 	for i, prefix := range prefixes {
@@ -213,10 +213,10 @@ func (m *measurement) prompt(ctx context.Context, p *report.Point, prefixes [][]
 // timedAnswer is how long an answer took.
 type timedAnswer struct {
 	actors.Usage
-	tokens []time.Time // when each was there
+	tokens []time.Time // when each token arrived
 }
 
-// texts makes vectors of prompts side by side.
+// texts computes vectors of prompts, all at the same time.
 func (m *measurement) texts(ctx context.Context, prompts [][]int32) (s report.Speeds, err error) {
 	began, read := time.Now(), 0
 	streams := make([]*actors.Stream, len(prompts))
@@ -235,8 +235,8 @@ func (m *measurement) texts(ctx context.Context, prompts [][]int32) (s report.Sp
 	return report.Speeds{Prefill: env.Rate(read, time.Since(began))}, nil
 }
 
-// once answers prompts side by side. Prefill, of the tokens that the cache did not hold, lasts until the last sequence
-// has its first token; decoding from then until the last one ends.
+// once answers prompts at the same time. The prefill, counting tokens that the cache did not hold, lasts until all
+// sequences have their first token; decoding lasts from then until the last one ends.
 func (m *measurement) once(ctx context.Context, prompts [][]int32, generate int) (s report.Speeds, err error) {
 	if generate == 0 {
 		return m.texts(ctx, prompts)

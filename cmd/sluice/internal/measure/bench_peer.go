@@ -18,7 +18,7 @@ func (c *Bench) command(template string, p *report.Point) (name string, words []
 		Tokens: p.Generate, Depth: p.Depth, Seqs: c.Seqs})
 }
 
-// checkPeers finds out before anything is loaded whether the commands can be run, and are told what they must be.
+// checkPeers checks, before anything is loaded, that the peers' commands exist and that their placeholders are valid.
 func (c *Bench) checkPeers() error {
 	for _, template := range c.Compare {
 		for _, p := range []struct {
@@ -56,11 +56,11 @@ func (m *measurement) peer(ctx context.Context, template string, p *report.Point
 	return name, speeds, err
 }
 
-// A command's output is kept from its end, where figures and reasons stand.
+// The end of a command's output is kept, where results and errors are.
 const (
 	mostOutput = 1 << 20
 	mostFaults = 4 << 10
-	closeDelay = time.Second // for what a command that has ended started itself and left behind
+	closeDelay = time.Second // for processes that an ended command left behind
 )
 
 // execute runs a command and returns what it printed.
@@ -78,7 +78,7 @@ func execute(ctx context.Context, words []string) ([]byte, error) {
 	return nil, errors.Join(ctx.Err(), err)
 }
 
-// tail is a writer that keeps the last bytes of all that it is given.
+// tail is a writer that keeps the last bytes written to it.
 type tail struct {
 	most int
 	kept []byte
@@ -92,7 +92,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// lastLine is where programs say why they failed.
+// lastLine is the last line of a text, where programs say why they failed.
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
 	return text[strings.LastIndexByte(text, '\n')+1:]

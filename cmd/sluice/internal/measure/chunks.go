@@ -17,7 +17,7 @@ func checkChunks(context, n, most int) error {
 	return cmp.Or(env.Within("-c", n, 4, env.MaxTokens), env.Within("--chunks", most, 0, env.MaxTokens))
 }
 
-// chunksOf cuts a text into chunks of n tokens, and says how many tokens the whole has.
+// chunksOf divides a text into chunks of n tokens; tokens is the number of tokens of the whole text.
 func chunksOf(vocab *token.Vocab, text string, n, most int) (chunks [][]int32, tokens int, err error) {
 	ids, err := vocab.Encode(nil, text, token.Options{AddSpecial: true})
 	if err != nil {

@@ -57,7 +57,7 @@ func (c *Doctor) Run(e *env.Env) error {
 	return printFindings(e, findings)
 }
 
-// probe measures again, whatever is kept.
+// probe measures anew, and ignores kept measurements.
 func (c *Doctor) probe(e *env.Env) (err error) {
 	var s compute.Speeds
 	if c.Model == "" {
@@ -99,7 +99,7 @@ type Finding struct {
 	Do    string `json:"do,omitempty"` // what a person can do about it; empty if it is well
 }
 
-// examine looks at the machine: at its processor and limits through the system, at the rest through e.root.
+// examine examines the machine: processor and limits by system calls, the rest in e.Root.
 func examine(e *env.Env) []Finding {
 	list := []Finding{processor(&cpuid.CPU)}
 	list = append(list, instructions(&cpuid.CPU))
@@ -143,7 +143,7 @@ func processor(c *cpuid.CPUInfo) Finding {
 	return Finding{What: "processor", State: state, OK: true}
 }
 
-// instructions lists those that matter to integer and float dot products.
+// instructions lists the instruction sets that matter for dot products of integers and floats.
 func instructions(c *cpuid.CPUInfo) Finding {
 	f := Finding{What: "instructions", OK: true}
 	var have []string
@@ -172,7 +172,7 @@ func instructions(c *cpuid.CPUInfo) Finding {
 	return f
 }
 
-// kernelsFor says which kernels models would run on: the best for this processor, unless others are forced.
+// kernelsFor says which kernels models run on: the best for this processor, unless SLUICE_CPU names others.
 func kernelsFor(forced string) Finding {
 	f := Finding{What: "kernels", OK: forced == ""}
 	if !f.OK {
@@ -259,7 +259,7 @@ func directReads() Finding {
 	return f
 }
 
-// lockedMemory tries what loading a model does: a few slabs that must not be swapped out.
+// lockedMemory locks a few slabs of memory, as loading a model does.
 func lockedMemory() Finding {
 	const slabs, size = 12, 1 << 20
 	wanted, limit := env.BinarySize(slabs*size), lockLimit()
@@ -291,7 +291,7 @@ func freeDisk(dir string) Finding {
 	return f
 }
 
-// cards has a finding for each of CUDA's cards. A machine without is well, too: it is said what one would need.
+// cards has a finding for each CUDA card. A machine without one is fine, too: the finding says what a card would need.
 func cards() (all []Finding) {
 	list, err := cuda.List(cuda.Options{})
 	if err != nil {
@@ -314,7 +314,7 @@ func cards() (all []Finding) {
 	return all
 }
 
-// gpus has a finding for each Vulkan device. A machine without is well, too: it is said what one would need.
+// gpus has a finding for each Vulkan device. A machine without one is fine, too: the finding says what it would need.
 func gpus(e *env.Env) (all []Finding) {
 	without := compute.Without(e)
 	list, err := vulkan.List(without...)
@@ -349,7 +349,7 @@ func gpus(e *env.Env) (all []Finding) {
 	return all
 }
 
-// ofSpeeds shows what was measured.
+// ofSpeeds shows measured speeds.
 func ofSpeeds(s *compute.Speeds) []Finding {
 	disk := Finding{What: "disk reads", OK: s.Direct,
 		State: fmt.Sprintf("%s past the page cache, %s", env.PerSecond(s.Disk), s.FileSystem)}

@@ -19,7 +19,7 @@ func diskFree(dir string) (int64, error) {
 	return int64(s.Bavail * uint64(s.Bsize)), nil
 }
 
-// lockLimit shows how much memory this process may lock.
+// lockLimit shows the limit of memory that this process may lock.
 func lockLimit() string {
 	var r unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &r); err != nil {

@@ -66,7 +66,7 @@ func (c *Imatrix) Run(e *env.Env) error {
 		return err
 	}
 	chunks, stopped := c.measure(ctx, e, engine, strings.TrimSuffix(string(text), "\n"), save)
-	compute.Shut(engine) // so that no step adds to the sums
+	compute.Shut(engine) // after it no step adds to the sums
 	if chunks == 0 {
 		return stopped
 	}
@@ -78,7 +78,7 @@ func (c *Imatrix) Run(e *env.Env) error {
 	return cmp.Or(err, stopped)
 }
 
-// write keeps what was measured, and says of how many weights. A run that was stopped serves as well as one of fewer
+// write writes the sums, and returns for how many weights. The result of a run that was stopped is valid, with fewer
 // chunks.
 func (c *Imatrix) write(seen *observed, chunks int) (weights int, err error) {
 	entries, err := seen.entries()
@@ -94,7 +94,7 @@ func (c *Imatrix) write(seen *observed, chunks int) (weights int, err error) {
 	if err != nil {
 		return 0, env.OnFile(c.Output, err)
 	}
-	if !c.out.Stream { // what comes next replaces what we have just made
+	if !c.out.Stream { // the next save replaces the file just made
 		before := c.out
 		if c.out, err = safefile.Create(c.Output, 0o666, true); err != nil {
 			c.out = before
@@ -105,11 +105,11 @@ func (c *Imatrix) write(seen *observed, chunks int) (weights int, err error) {
 	return len(entries), err
 }
 
-// saveEvery is how long a run may take that is lost if the machine fails.
+// saveEvery is the interval of saves: a failure of the machine loses no more work than that.
 const saveEvery = time.Minute
 
-// measure runs the model over the chunks of a text, each on an empty cache, and returns how many it finished. Of a long
-// run it saves now and then what there is.
+// measure runs the model over the chunks of a text, each on an empty cache, and returns how many it finished. It calls
+// save from time to time.
 func (c *Imatrix) measure(ctx context.Context, e *env.Env, engine *actors.Engine, text string,
 	save func(chunks int) error) (int, error) {
 	chunks, _, err := chunksOf(engine.Vocab(), text, c.Chunk, c.Most)
@@ -135,7 +135,7 @@ func (c *Imatrix) measure(ctx context.Context, e *env.Env, engine *actors.Engine
 	return len(chunks), nil
 }
 
-// observed is a device that adds up the inputs of its model's products.
+// observed is a device that sums the inputs of its model's products.
 type observed struct {
 	backend.Device
 	program *ir.Bound
@@ -150,7 +150,7 @@ func (o *observed) Compile(p *ir.Bound, c backend.Config) (backend.Model, error)
 	return o.Device.Compile(p, c)
 }
 
-// entries are the sums by weight. No step may be running.
+// entries returns the sums by weight. No step may be running.
 func (o *observed) entries() (map[string]imatrix.Entry, error) {
 	if o.starts > 1 {
 		return nil, fmt.Errorf("the device failed and was started again, so rows are missing: run this command again")

@@ -102,7 +102,7 @@ func newRowReader(engine *actors.Engine, ids []int32) (*rowReader, error) {
 	return &rowReader{Stream: stream, vocab: engine.Info.Vocab}, nil
 }
 
-// next is the logits of the next position, valid until it is called again; io.EOF: there is none.
+// next returns the logits of the next position, valid until the next call; io.EOF: there is none.
 func (r *rowReader) next(ctx context.Context) (row []float32, err error) {
 	for len(r.left) == 0 {
 		if err := r.Next(ctx, &r.ev); err != nil {

@@ -74,7 +74,7 @@ func (c *Perplexity) Run(e *env.Env) error {
 	return env.PrintResult(e.Stdout, result)
 }
 
-// sized has a model go through chunks, one at a time.
+// sized sets the sizes of a model that runs through chunks, one at a time.
 func (c *Perplexity) sized(m *actors.Model) {
 	m.Sequences = 1
 	if m.Context == 0 {
@@ -82,9 +82,9 @@ func (c *Perplexity) sized(m *actors.Model) {
 	}
 }
 
-// measure follows llama.cpp's protocol: the text in chunks of n tokens, each on an empty cache, with BOS in place
-// of its first token where the model adds one; tokens n/2+1 to n−1 of a chunk are scored.
-// seen gets what there is after each of how many chunks.
+// measure follows llama.cpp's protocol: the text in chunks of n tokens, each on an empty cache, with BOS in place of
+// its first token where the model adds one; tokens n/2+1 to n−1 of a chunk are scored. seen is called after each chunk
+// with the scores so far and the number of chunks.
 func measure(ctx context.Context, engine *actors.Engine, text string, n, most int,
 	seen func(soFar *Scores, of int)) (*Scores, error) {
 	chunks, tokens, err := chunksOf(engine.Vocab(), text, n, most)

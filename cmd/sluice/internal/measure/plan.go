@@ -40,7 +40,7 @@ func (c *Plan) Run(e *env.Env) error {
 	return t.print(e)
 }
 
-// plan plans the model, and finds out how fast the machine is.
+// plan plans the model, and finds the machine's speeds.
 func (c *Plan) plan(e *env.Env) (t *planText, err error) {
 	file, err := c.OpenWeights(e, c.Model)
 	if err != nil {
@@ -77,13 +77,13 @@ type (
 		Expected jsonExpected `json:"expected"`
 		Streamed float64      `json:"streamed_bytes_per_token"`
 		Copied   float64      `json:"copied_bytes_per_token,omitempty"` // to a device with memory of its own
-		Layers   int          `json:"host_layers,omitempty"`            // that the processor computes beside it, the first ones
-		KVHost   int64        `json:"kv_host,omitempty"`                // bytes for what the cache has no room for
+		Layers   int          `json:"host_layers,omitempty"`            // the first ones, which the processor computes
+		KVHost   int64        `json:"kv_host,omitempty"`                // host memory for blocks that leave the cache
 		KV       string       `json:"kv_type"`
 		KVBytes  int64        `json:"kv_bytes_per_token"`
 		KVBitsK  float64      `json:"kv_bits_k"` // of a value, scales and all
 		KVBitsV  float64      `json:"kv_bits_v"`
-		Experts  int          `json:"host_experts,omitempty"` // layers of which it computes nothing but the experts
+		Experts  int          `json:"host_experts,omitempty"` // layers of which the host computes only the experts
 	}
 	jsonTier struct {
 		Name    string `json:"name"`
@@ -103,7 +103,7 @@ type (
 		Prefill float64 `json:"prefill"`                  // at the beginning of the context
 		AtEnd   float64 `json:"prefill_at_end,omitempty"` // and at its end
 		First   float64 `json:"first,omitempty"`          // as Decode, of the first 32 tokens from cold
-		Fill    float64 `json:"fill_bytes,omitempty"`     // read once meanwhile
+		Fill    float64 `json:"fill_bytes,omitempty"`     // read once, to fill the slots
 	}
 )
 
@@ -127,7 +127,7 @@ func (t *planText) json() PlanJSON {
 	return out
 }
 
-// planText shows a plan to a person.
+// planText is a plan to be printed for a person.
 type planText struct {
 	plan      *actors.Plan
 	ram, vram int64 // that were asked for
@@ -154,7 +154,7 @@ func (t *planText) print(e *env.Env) error {
 // kinds of weights, as the table shows them.
 var partNames = [...]string{"embedding", "vectors", "attention", "feed-forward", "routers", "experts", "head"}
 
-// part is in which line of the table a group stands.
+// part is the index of a group's line in the table.
 func part(p *ir.Bound, g *ir.Group) int {
 	switch kind := p.Segments[g.Segment].Kind; {
 	case g.Use == ir.Table:
@@ -175,7 +175,7 @@ func part(p *ir.Bound, g *ir.Group) int {
 
 // parts prints where the weights lie, by kind.
 func (t *planText) parts(w io.Writer) error {
-	type sums [place.Disk + 1]int64 // by tier; 0: of all
+	type sums [place.Disk + 1]int64 // by tier; 0: the sum
 	var all [len(partNames)]sums
 	m := &t.plan.Model
 	for _, h := range m.Homes {
@@ -218,7 +218,7 @@ func (t *planText) parts(w io.Writer) error {
 	return nil
 }
 
-// division says who computes what, if a GPU does not compute all.
+// division says which device computes which layers, if a GPU does not compute all.
 func (t *planText) division(w io.Writer) {
 	p := t.plan.Info.Program.Program
 	n, all := t.plan.Model.HostLayers(p), place.LayersOf(p)
@@ -240,7 +240,7 @@ func orNone(bytes int64) string {
 
 const barColumns = 60
 
-// bar draws what takes the memory.
+// bar draws how memory is divided.
 func (t *planText) bar(w io.Writer) {
 	p := t.plan
 	slots, weights, host := t.slots(), p.Memory.Weights, p.Model.Host()
@@ -296,7 +296,7 @@ func (t *planText) bar(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// cache is what the KV cache is.
+// cache describes the KV cache in a line.
 func (t *planText) cache() string {
 	kv := &t.plan.Info.KV
 	return fmt.Sprintf("KV cache, %s a token: %s, %.4g and %.4g bits", env.BinarySize(kv.Bytes), kv.Type, kv.BitsK, kv.BitsV)
@@ -316,7 +316,7 @@ func (t *planText) slots() (bytes int64) {
 	return bytes
 }
 
-// speed says what to expect.
+// speed prints the expected speeds.
 func (t *planText) speed(w io.Writer) error {
 	x := &t.expected
 	fmt.Fprintf(w, "expected: %s tokens/s of answers (%s at once)\n", env.TokensRate(x.Decode), env.Count(t.sequences, "sequence"))

@@ -44,7 +44,7 @@ type replayed struct {
 	Misses   int     `json:"misses"`
 	Bytes    int64   `json:"bytes"`
 	Waited   float64 `json:"waited_seconds"`           // for the disk
-	Hidden   float64 `json:"hidden_percent,omitempty"` // of what reading with foresight hides of that wait
+	Hidden   float64 `json:"hidden_percent,omitempty"` // of the wait that reading with perfect foresight would hide
 	Tokens   float64 `json:"tokens_per_second"`
 }
 
@@ -89,7 +89,7 @@ func (c *Replay) Run(e *env.Env) error {
 	return printReplayed(e, results)
 }
 
-// hide says of what was read ahead how much waiting it hides, where the same policy was replayed without reading ahead
+// hide computes how much of the waiting each prefetch hides, where the same policy was also replayed without prefetch
 // and with the oracle.
 func hide(results []replayed) {
 	const without, perfect = "", "oracle"
@@ -107,7 +107,7 @@ func hide(results []replayed) {
 	}
 }
 
-// compared checks the flags.
+// compared checks the flags, and returns the policies and prefetches to compare.
 func (c *Replay) compared() (kinds []expertcache.Kind, ahead []replay.Prefetch, err error) {
 	if c.Slots > 0 && c.RAM > 0 {
 		return nil, nil, env.Usagef("--slots and --ram both say how many experts are in memory: give one of them")

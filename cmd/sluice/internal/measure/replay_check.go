@@ -19,12 +19,12 @@ import (
 // checked is what --check prints with --json. Its names are part of the interface.
 type checked struct {
 	Requests int         `json:"requests"` // answered again
-	Tokens   int         `json:"tokens"`   // of them, that are the same
-	LeftOut  int         `json:"left_out"` // requests that a trace does not say enough of, or without answers
+	Tokens   int         `json:"tokens"`   // of these answers, that are the same
+	LeftOut  int         `json:"left_out"` // requests without answers, or that the trace does not describe fully
 	First    *difference `json:"first_difference"`
 }
 
-// difference is the first token that is another one.
+// difference is the first token that differs.
 type difference struct {
 	Request  int   `json:"request"` // counted from 0, as they arrived
 	Token    int   `json:"token"`   // of its answer, from 0
@@ -32,7 +32,7 @@ type difference struct {
 	Computed int32 `json:"computed"`
 }
 
-// asked is a request of a trace.
+// asked is a request in a trace.
 type asked struct {
 	number int
 	prompt []int32
@@ -40,8 +40,8 @@ type asked struct {
 	drawn  []int32
 }
 
-// checkedTogether are answered at once. By the law RowAlone it does not matter which were together when they were
-// recorded.
+// checkedTogether is how many requests are answered at once. By the law RowAlone it does not matter which were together
+// when they were recorded.
 const checkedTogether = 8
 
 // check answers the requests of a trace again, and compares.
@@ -80,7 +80,7 @@ func (c *Replay) check(e *env.Env) error {
 	return nil
 }
 
-// compare answers all, some at once, and keeps the first difference by the order of requests.
+// compare answers all requests, some at once, and keeps the first difference in the order of requests.
 func (r *checked) compare(ctx context.Context, engine *actors.Engine, all []*asked) error {
 	var mu sync.Mutex
 	var failed error
@@ -105,7 +105,7 @@ func (r *checked) compare(ctx context.Context, engine *actors.Engine, all []*ask
 	return failed
 }
 
-// again answers one, and says how many tokens are the same, and which came instead of the next.
+// again answers one request. same is the number of equal tokens, computed the token that came instead of the next.
 func (a *asked) again(ctx context.Context, engine *actors.Engine) (same int, computed int32, err error) {
 	stream, err := engine.Generate(actors.Request{Tokens: a.prompt, MaxTokens: len(a.drawn), Sampling: a.params,
 		IgnoreEOG: true})
@@ -155,7 +155,7 @@ func (c *Replay) requests(e *env.Env) (model *tokentrace.Model, all []*asked, le
 		case *tokentrace.Open:
 			a := &asked{number: len(all), prompt: slices.Clone(x.Prompt)}
 			if json.Unmarshal(x.Settings, &a.params) != nil || a.params.Masked {
-				a.prompt = nil // its settings, or its grammar, are not in the trace
+				a.prompt = nil // without its settings or grammar it cannot be answered again
 			}
 			open[x.Sequence] = a
 			all = append(all, a)

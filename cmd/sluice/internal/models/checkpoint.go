@@ -37,8 +37,8 @@ func OpenFolder(path string, o convert.Options) (*gguf.File, error) {
 	return gguf.Assemble(path, m.Meta, pieces, m.tensors)
 }
 
-// place says of each tensor in which file and where its bytes lie, or where in memory, which is the part behind the
-// files. It returns how much memory that takes.
+// place sets for each tensor the file and offset of its bytes, or an offset in memory, which is a part after all files.
+// It returns how much memory that takes.
 func (c *converted) place() int64 {
 	const (
 		wordBytes = 4  // what kernels read float32 by
@@ -62,7 +62,7 @@ func (c *converted) place() int64 {
 	return end
 }
 
-// makeInMemory makes the tensors that place has put there.
+// makeInMemory makes the tensors that place put in memory.
 func (c *converted) makeInMemory(size int64) ([]byte, error) {
 	if free := mem.Available(); size > free {
 		return nil, fmt.Errorf("%s of its weights lie in another order than they are used in, and have to be in memory, of "+
@@ -86,7 +86,7 @@ func (c *converted) makeInMemory(size int64) ([]byte, error) {
 	return area, nil
 }
 
-// filler writes to memory.
+// filler is a writer to memory.
 type filler struct{ rest []byte }
 
 func (f *filler) Write(b []byte) (int, error) {

@@ -28,8 +28,8 @@ type converted struct {
 	tensors  []gguf.Tensor // as Model.Tensors, with types
 }
 
-// PlanFolder says what a folder becomes; without a recipe its matrices keep their type. That a model of this
-// architecture has these tensors is checked before anything is written.
+// PlanFolder plans the conversion of a folder; without a recipe its matrices keep their type. It checks that the
+// tensors are those of the architecture, before anything is written.
 func PlanFolder(folder *checkpoint.Folder, recipe *ftype.Type, o convert.Options) (*converted, error) {
 	f, err := readFolder(folder)
 	if err != nil {
@@ -75,7 +75,7 @@ func readFolder(folder *checkpoint.Folder) (*convert.Folder, error) {
 	return f, nil
 }
 
-// ownType is the file type of which most values are in the folder.
+// ownType is the file type that most values in the folder have.
 func ownType(tensors []convert.Tensor) *ftype.Type {
 	counts := map[quant.Type]int64{}
 	for i := range tensors {
@@ -93,7 +93,7 @@ func ownType(tensors []convert.Tensor) *ftype.Type {
 	return own
 }
 
-// types says which type each tensor gets: its own, or that of the recipe.
+// types chooses each tensor's type: its own, or that of the recipe.
 func (c *converted) types(own bool) ([]quant.Type, error) {
 	before := make([]ftype.Tensor, len(c.Tensors))
 	for i := range c.Tensors {
@@ -121,7 +121,7 @@ func (c *converted) types(own bool) ([]quant.Type, error) {
 	return types, nil
 }
 
-// check says whether the new file can be run: as far as the metadata, the tensors and the vocabulary say.
+// check checks whether the new file can be run, by its metadata, tensors and vocabulary.
 func (c *converted) check() error {
 	list := make([]ir.Tensor, len(c.tensors))
 	has := map[string]bool{}
@@ -148,7 +148,7 @@ func (c *converted) Parameters() (n int64) {
 	return n
 }
 
-// Bytes is what all tensors take in the file.
+// Bytes is the size of all tensors in the file.
 func (c *converted) Bytes() (n int64) {
 	for _, t := range c.tensors {
 		if row, err := t.Type.RowBytes(t.Shape[0]); err == nil {
@@ -158,7 +158,7 @@ func (c *converted) Bytes() (n int64) {
 	return n
 }
 
-// Write writes the file until Ctrl-C. The bar is gone when it returns.
+// Write writes the file until it is complete or Ctrl-C. It erases the bar before it returns.
 func (c *converted) Write(e *env.Env, file io.Writer, path string) error {
 	ctx, cancel := e.Interruptible(context.Background())
 	defer cancel()

@@ -14,14 +14,14 @@ import (
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
-// Locate finds what a person means by -m: a path, if something is there or it looks like one, else the name of a model
-// in the store. Empty is the embedded model, and stays so.
+// Locate finds the model that -m names: a path, if it exists or looks like one, else the name of a model in the store.
+// An empty value stays empty: the embedded model.
 func Locate(e *env.Env, value string) (path string, err error) {
 	path, _, err = find(e, value)
 	return path, err
 }
 
-// find is Locate, and says how the model runs, if the store knows.
+// find is Locate; it also returns the model's settings, if the store has some.
 func find(e *env.Env, value string) (path string, manner *modelfile.Manner, err error) {
 	if value == "" || LooksLikePath(value) {
 		return value, nil, nil
@@ -51,11 +51,12 @@ func find(e *env.Env, value string) (path string, manner *modelfile.Manner, err 
 	return path, manner, err
 }
 
-// nameOnly is what no question looks like: OWNER/NAME, NAME:TAG, or a name with its version, such as llama3.2.
+// nameOnly matches names that no question looks like: OWNER/NAME, NAME:TAG, or a name with its version, such as
+// llama3.2.
 var nameOnly = regexp.MustCompile(`^[A-Za-z][\w.-]*(/[\w.-]+){0,2}:[\w.-]+$|^[A-Za-z][\w.-]*(/[\w.-]+){1,2}$|^[a-z]+-?\d+(\.\d+)?(-[\w.-]+)?$`)
 
-// Known says whether a word names a file that is there, or a model of the store; named, whether it can hardly be
-// anything but such a name.
+// Known says whether a word names an existing file or a model of the store; named, whether it can hardly be anything
+// but such a name.
 func Known(e *env.Env, word string) (known, named bool) {
 	file := strings.HasSuffix(strings.ToLower(word), ".gguf")
 	named = file || nameOnly.MatchString(word)
@@ -69,8 +70,8 @@ func Known(e *env.Env, word string) (known, named bool) {
 	return err == nil, named
 }
 
-// LooksLikePath says of what may not be there whether a file was meant. Names of models begin with a letter or digit,
-// and hold .gguf behind a colon at most.
+// LooksLikePath says whether a value, which may not exist, was meant as a path. Names of models begin with a letter or
+// digit, and have .gguf only after a colon.
 func LooksLikePath(value string) bool {
 	return strings.HasSuffix(strings.ToLower(value), ".gguf") && !strings.Contains(value, ":") ||
 		strings.HasPrefix(value, ".") || strings.HasPrefix(value, "~") || filepath.IsAbs(value)
@@ -88,7 +89,7 @@ func OpenStore(e *env.Env) (*store.Store, error) {
 // StoreVariable names the folder of the store.
 const StoreVariable = "SLUICE_STORE"
 
-// storeDir is where the store lies: SLUICE_STORE, else in the XDG data folder.
+// storeDir is the folder of the store: SLUICE_STORE, else in the XDG data folder.
 func storeDir(e *env.Env) (string, error) {
 	if dir, _ := e.Lookup(StoreVariable); dir != "" {
 		return dir, nil

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
-// fitting is a manner for a model's file. A template of Ollama's, which its registry has beside the file, counts where
-// the file has none of its makers.
+// fitting adapts a manner to a model's file. A template of Ollama's registry, which lies beside the file, is used only
+// if the file has none of its own.
 func fitting(m *modelfile.Manner, file *meta.Map) *modelfile.Manner {
 	said := *m
 	jinja, err := chat.FromOllama(m.Template)
@@ -21,7 +21,7 @@ func fitting(m *modelfile.Manner, file *meta.Map) *modelfile.Manner {
 	return &said
 }
 
-// MannerOf reads how a model of the store runs.
+// MannerOf reads the settings of a model of the store.
 func MannerOf(s *store.Store, m *store.Manifest) (*modelfile.Manner, error) {
 	manner := &modelfile.Manner{}
 	texts := map[store.Role][]string{}

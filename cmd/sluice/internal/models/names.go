@@ -10,7 +10,7 @@ import (
 // NamedFile is a value of -m where several models are run: FILE, or NAME=FILE.
 type NamedFile struct{ Name, Path string }
 
-// ParseNamed takes NAME=FILE apart. A file whose own name holds a = is meant as it is, if it is there.
+// ParseNamed splits NAME=FILE. A value that is the name of an existing file is not split.
 func ParseNamed(value string) (NamedFile, error) {
 	name, path, found := strings.Cut(value, "=")
 	if _, err := os.Stat(value); err == nil || !found {

@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-ai/sluice/storage/imatrix"
 )
 
-// Quantization is a model with the types that its tensors will have.
+// Quantization is a model with the types that its tensors are to get.
 type Quantization struct {
 	File   *gguf.File
 	Recipe *ftype.Type
@@ -24,7 +24,7 @@ type Quantization struct {
 	Keys   *meta.Map
 }
 
-// Plan finds the types, and reports what cannot be done.
+// Plan chooses the types, and reports what cannot be done.
 func (q *Quantization) Plan(o ftype.Options, requantize bool) error {
 	tensors := make([]ftype.Tensor, len(q.File.Tensors))
 	names := make([]string, len(tensors))
@@ -53,8 +53,8 @@ func (q *Quantization) Plan(o ftype.Options, requantize bool) error {
 	return err
 }
 
-// Missing says what the plan lacks to be carried out: a matrix of this model, an encoder, or the importance of a tensor
-// that would be useless without it.
+// Missing is an error if the plan cannot be carried out: the importance matrix is of another model, a type has no
+// encoder, or a tensor lacks the importance that its type needs.
 func (q *Quantization) Missing() error {
 	if q.Matrix != nil && !slices.ContainsFunc(q.Layout.Tensors, func(t gguf.Tensor) bool {
 		_, ok := q.Matrix.Entries[t.Name]
@@ -82,7 +82,7 @@ func (q *Quantization) Missing() error {
 	return nil
 }
 
-// Changed lists the tensors of the new file whose type is another one.
+// Changed lists the tensors of the new file whose type changes.
 func (q *Quantization) Changed() []gguf.Tensor {
 	return slices.DeleteFunc(slices.Clone(q.Layout.Tensors), func(t gguf.Tensor) bool {
 		from, _ := q.File.Tensor(t.Name)
@@ -90,7 +90,7 @@ func (q *Quantization) Changed() []gguf.Tensor {
 	})
 }
 
-// Importance is what the matrix says of the tensors that are rounded.
+// Importance returns the matrix's weights for the tensors that are quantised.
 func (q *Quantization) Importance() map[string][]float32 {
 	weights := map[string][]float32{}
 	if q.Matrix == nil {
@@ -104,7 +104,7 @@ func (q *Quantization) Importance() map[string][]float32 {
 	return weights
 }
 
-// Sizes says how large the new file is, and what it was made from.
+// Sizes is a line with the sizes of the new file and of its source.
 func (q *Quantization) Sizes() string {
 	var parameters, bytes, before int64
 	for _, t := range q.Layout.Tensors {
@@ -118,7 +118,7 @@ func (q *Quantization) Sizes() string {
 		8*float64(bytes)/float64(max(parameters, 1)), env.BinarySize(before))
 }
 
-// Larger says why the new file has much more bits for a weight than its type, if it has.
+// Larger explains why the new file has many more bits per weight than its type, if it has.
 func (q *Quantization) Larger() string {
 	base := q.Recipe.Base
 	asked := 8 * float64(base.Bytes()) / float64(base.Block())
@@ -145,7 +145,7 @@ func (q *Quantization) Larger() string {
 	return fmt.Sprintf("%s has %.2f bits per weight, but what was written has %.2f: %s", q.Recipe.Name, asked, got, why)
 }
 
-// Print lists what would be written.
+// Print lists the tensors that would be written.
 func (q *Quantization) Print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "tensor\tshape\tfrom\tto\tsize")

@@ -27,7 +27,7 @@ func ParseIDs(list string, size int) ([]token.ID, error) {
 	return ids, nil
 }
 
-// OpenVocab reads a model's vocabulary and nothing else of it.
+// OpenVocab reads only the vocabulary of a model.
 func OpenVocab(e *env.Env, value string) (*token.Vocab, error) {
 	f, err := OpenModel(e, value)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/server"
 )
 
-// accessFlags say who may ask a server, and by which name.
+// accessFlags say which clients may use a server, and under which host names.
 type accessFlags struct {
 	Open        bool     `help:"Let everybody who reaches the address ask, without a key. Needed where it is not this machine's alone."`
 	HostName    []string `name:"host-name" sep:"none" placeholder:"NAME" help:"Name by which clients may ask for this server, besides localhost and addresses. May be repeated. Other names are refused unless there is a key: web pages could use them."`
@@ -17,7 +17,7 @@ type accessFlags struct {
 	SharePrefix bool     `name:"share-prefix" help:"Let clients with different keys find each other's prompts in the prefix cache: faster, and they can find out what others asked."`
 }
 
-// options are the server's.
+// options returns the server's options that these flags give.
 func (f *accessFlags) options(keys []string) (server.Options, error) {
 	o := server.Options{APIKeys: keys, HostNames: f.HostName, SharePrefix: f.SharePrefix}
 	for _, name := range f.HostName {
@@ -39,7 +39,7 @@ func (f *accessFlags) options(keys []string) (server.Options, error) {
 	return o, f.origins(&o)
 }
 
-// origins are those of pages that may ask, as browsers write them.
+// origins adds the origins of web pages that may send requests, as browsers write them.
 func (f *accessFlags) origins(o *server.Options) error {
 	for _, text := range f.Cors {
 		if text == "*" && len(o.APIKeys) == 0 {
@@ -58,7 +58,7 @@ func (f *accessFlags) origins(o *server.Options) error {
 	return nil
 }
 
-// check refuses to let strangers in unasked.
+// check refuses an address that strangers can reach, unless there are keys or --open allows it.
 func (f *accessFlags) check(at net.Addr, keys []string) error {
 	tcp, ok := at.(*net.TCPAddr)
 	if f.Open || len(keys) > 0 || ok && tcp.IP.IsLoopback() {

@@ -15,14 +15,14 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 )
 
-// catalog says which models can be asked for by name. Names are what a person gave, or files in a folder are called:
-// what a client sends is only compared with them.
+// catalog lists the models that clients can ask for by name. Names come from the command line or from files in a
+// folder: what a client sends is only compared with them.
 type catalog interface {
 	list() []string
 	path(name string) (path string, ok bool)
 }
 
-// catalogs are several; of equal names the first one's counts.
+// catalogs are several catalogs; of models with the same name, the first one counts.
 type catalogs []catalog
 
 func (c catalogs) list() (all []string) {
@@ -64,7 +64,7 @@ func (l listed) path(name string) (string, bool) {
 	return "", false
 }
 
-// named gives those a name that have none: as their files say. Later ones of a name that is taken get a number.
+// named gives names to files that have none: those in their metadata. A name that is taken gets a number behind it.
 func named(e *env.Env, files []models.NamedFile) (listed, error) {
 	all := make(listed, 0, len(files))
 	for _, m := range files {
@@ -91,7 +91,7 @@ func named(e *env.Env, files []models.NamedFile) (listed, error) {
 	return all, nil
 }
 
-// found is models that are found in some place, where they come and go.
+// found is a catalog of models in a place where they come and go.
 type found struct {
 	now  func() time.Time
 	find func() map[string]string // values of -m by name
@@ -114,7 +114,7 @@ func (f *found) look() map[string]string {
 	return f.files
 }
 
-// forget has it look again at once.
+// forget makes the next look search again.
 func (f *found) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -128,7 +128,7 @@ func (f *found) path(name string) (string, bool) {
 	return path, ok
 }
 
-// folder finds the model files in one, if it can be read.
+// folder makes the catalog of the model files in a folder, if it can be read.
 func folder(dir string, now func() time.Time) (*found, error) {
 	if _, err := os.ReadDir(dir); err != nil {
 		return nil, fmt.Errorf("--models %w: want a folder with model files (GGUF)", env.OnFile(dir, err))
@@ -159,7 +159,7 @@ func filesIn(dir string) map[string]string {
 	return files
 }
 
-// stored finds the models of the store.
+// stored makes the catalog of the models in the store.
 func stored(e *env.Env) (*found, error) {
 	s, err := models.OpenStore(e)
 	if err != nil {
@@ -170,13 +170,13 @@ func stored(e *env.Env) (*found, error) {
 		all, _ := s.List() // what cannot be listed is not there
 		for i := range all {
 			if _, err := s.Path(&all[i]); all[i].Damage == nil && err == nil {
-				files[all[i].Name.String()] = all[i].Name.Full() // how it runs is found by it
+				files[all[i].Name.String()] = all[i].Name.Full() // the store's name also says how the model runs
 			}
 		}
 		return files
 	}}, nil
 }
 
-// askable is the name of a model as a client can write it: JSON is UTF-8, and so are metrics, but names of files and
-// texts of model files may be anything.
+// askable is the name of a model in valid UTF-8, as JSON and metrics need it: names of files and texts of model files
+// may be any bytes.
 func askable(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }

@@ -1,3 +1,3 @@
-// Package serve has the command serve: where its models come from, who may ask, its certificates, what clients may do
-// to the store. What it answers is package server's.
+// Package serve has the command serve: the sources of its models, access, certificates, and what clients may change in
+// the store. Package server has the API.
 package serve

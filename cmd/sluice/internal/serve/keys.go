@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 )
 
-// keys are those that clients may send: of the command line, which other users of the machine can see, of files, and of
-// the environment.
+// keys are the keys that clients may send: from the command line (which other users of the machine can see), from
+// files, and from the environment.
 func (c *Serve) keys(e *env.Env) ([]string, error) {
 	blank := func(key string) bool { return strings.TrimSpace(key) == "" }
 	if slices.ContainsFunc(c.APIKey, blank) {
@@ -16,7 +16,7 @@ func (c *Serve) keys(e *env.Env) ([]string, error) {
 	}
 	var keys []string
 	for _, key := range c.APIKey {
-		keys = append(keys, strings.TrimSpace(key)) // as requests' are read
+		keys = append(keys, strings.TrimSpace(key)) // trimmed, as keys in requests are
 	}
 	for _, name := range c.APIKeyFile {
 		text, err := e.ReadFile(name, env.MostDescription)

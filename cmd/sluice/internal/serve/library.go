@@ -19,18 +19,18 @@ import (
 	"github.com/sluice-ai/sluice/stages/swap"
 )
 
-// loader is where the models of serve come from, and the house that they enter.
+// loader opens the models of serve, and the house that they enter.
 type loader struct {
 	*compute.Flags
 	e      *env.Env
 	models catalog
 	room   swap.Room
 
-	collector int64 // the limit of the heap that the environment set
+	collector int64 // the heap limit of GOMEMLIMIT; MaxInt64: none
 
 	swapper  *actors.Swapper
-	progress func(done, total int64) // of the first loads; nil: nobody asks
-	edit     func(m *actors.Model)   // what else is asked of a model
+	progress func(done, total int64) // of the first loads; nil: not reported
+	edit     func(m *actors.Model)   // further settings of a model
 	spans    io.Writer               // of the first house's trace; nil: there is none
 
 	mu     sync.Mutex // held while a house is opened
@@ -41,7 +41,7 @@ type loader struct {
 // waitingRequests is how many requests may wait for models.
 const waitingRequests = 512
 
-// openLoader opens a house without models, and finds out how much memory there is for some.
+// openLoader opens a house without models, and finds out how much memory there is for models.
 func openLoader(e *env.Env, f *compute.Flags, models catalog, keepAlive time.Duration, spans io.Writer) (
 	*loader, error) {
 	if err := f.Check(); err != nil {
@@ -70,7 +70,7 @@ func openLoader(e *env.Env, f *compute.Flags, models catalog, keepAlive time.Dur
 	return l, nil
 }
 
-// beyond are the devices that have memory of their own, in the order of plans.
+// beyond lists the devices that have memory of their own, in the order of plans.
 func beyond(t backend.Traits) []backend.Traits {
 	switch {
 	case t.Devices != nil:
@@ -81,7 +81,7 @@ func beyond(t backend.Traits) []backend.Traits {
 	return nil
 }
 
-// close unloads all, and closes the house.
+// close unloads all models, and closes the house.
 func (l *loader) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -95,7 +95,8 @@ func (l *loader) close() error {
 	return l.house.Close(ctx)
 }
 
-// House opens the device, the first time, and again where the last house cannot go on: whatever ran there has ended.
+// House returns the house. It opens the device for it the first time, and again if the last house failed: whatever ran
+// there has ended.
 func (l *loader) House() (*actors.House, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +109,7 @@ func (l *loader) House() (*actors.House, error) {
 		log.Error().Err(err).Msg("the device is opened again")
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = l.house.Close(ctx) // it has said what is wrong
+		_ = l.house.Close(ctx) // its error has been reported
 		l.house = nil
 	}
 	device, err := l.OpenDevice(l.e)
@@ -126,7 +127,7 @@ func (l *loader) House() (*actors.House, error) {
 // Names lists the models.
 func (l *loader) Names() []string { return l.models.list() }
 
-// file is a model's as it is named on a command line.
+// file is the path of a model, as -m would name it.
 func (l *loader) file(name string) (models.NamedFile, error) {
 	path, ok := l.models.path(name)
 	if !ok {
@@ -152,7 +153,7 @@ func (l *loader) Model(name string) (m actors.Model, err error) {
 	return m, nil
 }
 
-// Enter has a model enter a house.
+// Enter loads a model into a house.
 func (l *loader) Enter(ctx context.Context, h *actors.House, name string, edit func(*actors.Model)) (
 	*actors.Engine, error) {
 	at, err := l.file(name)

@@ -16,14 +16,14 @@ import (
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
-// manager lets clients change the store: with names and digests, never paths.
+// manager lets clients change the store. They send names and digests, never paths.
 type manager struct {
 	e       *env.Env
 	store   *store.Store
-	changed func(name string) // is told of models that are others now, or gone
+	changed func(name string) // called with the name of a model that was replaced or removed
 }
 
-// refusal says of an error how a client is told of it.
+// refusal converts an error to one with the status and text that a client gets.
 func refusal(err error) error {
 	if err == nil {
 		return nil
@@ -41,7 +41,7 @@ func refusal(err error) error {
 	case errors.As(err, &refused):
 		status = http.StatusBadGateway
 		switch refused.Status {
-		case http.StatusUnauthorized, http.StatusNotFound: // hubs do not tell strangers which
+		case http.StatusUnauthorized, http.StatusNotFound: // hubs do not tell strangers which of the two it is
 			status = http.StatusNotFound
 		case http.StatusForbidden:
 			status = refused.Status
@@ -52,7 +52,7 @@ func refusal(err error) error {
 	return &ollama.Refusal{Status: status, Err: err}
 }
 
-// sent reads a name that a client sent.
+// sent parses a name that a client sent.
 func sent(text string) (store.Name, error) {
 	n, err := store.ParseName(text)
 	if err != nil {
@@ -125,7 +125,7 @@ func (m *manager) Create(ctx context.Context, c *ollama.Creation, tell func(olla
 	return nil
 }
 
-// from is what a client wants a model made of.
+// from finds the files and settings that a client wants a model made of.
 func (m *manager) from(b *library.Builder, c *ollama.Creation) (*library.Material, error) {
 	if c.From == "" {
 		return b.FromDigests(c.Files)

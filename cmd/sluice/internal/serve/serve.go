@@ -62,7 +62,7 @@ func (Serve) Help() string {
 // maxParallel bounds what --parallel may ask for: the engine holds no more requests.
 const maxParallel = 256
 
-// patience is how long open answers may take when the server is told to stop.
+// patience is how long open answers may go on after the server is told to stop.
 const patience = 10 * time.Second
 
 func (c *Serve) Run(e *env.Env) (err error) {
@@ -121,7 +121,7 @@ func (c *Serve) Run(e *env.Env) (err error) {
 	}
 }
 
-// serverOptions are what the server is told of the flags, but for its log.
+// serverOptions returns the server's options that the flags give, without its log.
 func (c *Serve) serverOptions(e *env.Env) (server.Options, error) {
 	o, err := c.options(c.APIKey)
 	if err != nil {
@@ -143,8 +143,8 @@ func (c *Serve) serverOptions(e *env.Env) (server.Options, error) {
 	return o, err
 }
 
-// load opens the house, and loads the models of the command line as far as there is room. recorded is for the first
-// load, of the only model.
+// load opens the house, and loads the models of the command line as far as there is room. recorded edits the settings
+// of the first load, if there is only one model.
 func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, progress func(done, total int64),
 	spans io.Writer, recorded func(*actors.Model)) (l *loader, err error) {
 	all, err := named(e, files)
@@ -194,7 +194,7 @@ func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, 
 	return l, nil
 }
 
-// prepare pulls what is not there, if it may, and takes the address.
+// prepare pulls missing models, if --pull allows it, and opens the listening socket.
 func (c *Serve) prepare(ctx context.Context, e *env.Env, files []models.NamedFile) (net.Listener, error) {
 	if err := c.Fetch(ctx, e, paths(files)...); err != nil {
 		return nil, err
@@ -202,7 +202,8 @@ func (c *Serve) prepare(ctx context.Context, e *env.Env, files []models.NamedFil
 	return c.listen(e)
 }
 
-// listen takes the address, or the socket that was handed over, unless strangers reach it and nobody said they may.
+// listen opens the address, or takes the socket that was passed in, unless strangers can reach it and nothing allows
+// that.
 func (c *Serve) listen(e *env.Env) (net.Listener, error) {
 	ln, err := inherited(e, os.Getpid(), firstFile)
 	if err != nil {
@@ -216,7 +217,7 @@ func (c *Serve) listen(e *env.Env) (net.Listener, error) {
 	}
 	if err != nil {
 		if op := (*net.OpError)(nil); errors.As(err, &op) {
-			err = op.Err // the rest of it only repeats the address
+			err = op.Err // the rest of the error only repeats the address
 		}
 		return nil, fmt.Errorf("--addr %s: %w: choose another, such as 127.0.0.1:8081, or stop what listens there", c.Addr, err)
 	}
@@ -226,7 +227,7 @@ func (c *Serve) listen(e *env.Env) (net.Listener, error) {
 	return ln, nil
 }
 
-// alone refuses what can be done of one model only.
+// alone refuses flags that work with a single model only.
 func (c *Serve) alone(files []models.NamedFile) error {
 	if len(files) == 1 && c.Folder == "" && !c.Stored && c.KeepAlive == 0 {
 		return nil
@@ -237,7 +238,7 @@ func (c *Serve) alone(files []models.NamedFile) error {
 	return nil
 }
 
-// files are the models that were named, if all that was asked for can be done of them.
+// files returns the models of the command line, if the flags are valid for them.
 func (c *Serve) files() ([]models.NamedFile, error) {
 	if c.KeepAlive < 0 {
 		return nil, env.Usagef("--keep-alive is %v: want a time such as 10m, or leave it out", c.KeepAlive)
@@ -277,7 +278,7 @@ func (c *Serve) names() ([]models.NamedFile, error) {
 	return files, nil
 }
 
-// paths are those of the models.
+// paths are the paths of the models.
 func paths(files []models.NamedFile) (all []string) {
 	for _, f := range files {
 		all = append(all, f.Path)

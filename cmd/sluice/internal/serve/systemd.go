@@ -9,12 +9,12 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 )
 
-// What systemd and its like ask of a service: sd_listen_fds(3), sd_notify(3).
+// The protocols of systemd and similar programs for services: sd_listen_fds(3), sd_notify(3).
 
-// firstFile is the descriptor from which on sockets are handed over.
+// firstFile is the first descriptor of passed sockets.
 const firstFile = 3
 
-// inherited is the socket that this process was started with; nil: it was started without.
+// inherited returns the socket that this process was started with; nil: there is none.
 func inherited(e *env.Env, process, first int) (net.Listener, error) {
 	meant, _ := e.Lookup("LISTEN_PID")
 	count, _ := e.Lookup("LISTEN_FDS")
@@ -36,7 +36,7 @@ func inherited(e *env.Env, process, first int) (net.Listener, error) {
 	return ln, nil
 }
 
-// notify tells who started the process what it is at. Nobody needs to be there.
+// notify tells the service manager the state of this process. It does nothing if there is none.
 func notify(e *env.Env, state string) {
 	path, _ := e.Lookup("NOTIFY_SOCKET")
 	if path == "" {
@@ -47,5 +47,5 @@ func notify(e *env.Env, state string) {
 		return
 	}
 	defer conn.Close()
-	conn.Write([]byte(state)) //nolint:errcheck // it is not ours to complain
+	conn.Write([]byte(state)) //nolint:errcheck // without a reader the message is lost
 }

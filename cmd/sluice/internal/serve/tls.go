@@ -10,13 +10,13 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 )
 
-// tlsFlags have a server speak TLS.
+// tlsFlags make a server use TLS.
 type tlsFlags struct {
 	Cert string `name:"tls-cert" placeholder:"FILE" help:"Certificate (PEM), with those above it: connections are encrypted. A new file is taken up within a minute."`
 	Key  string `name:"tls-key" placeholder:"FILE" help:"Its private key (PEM)."`
 }
 
-// config is how connections are encrypted; nil: they are not.
+// config is the TLS configuration; nil: connections are not encrypted.
 func (f *tlsFlags) config(e *env.Env) (*tls.Config, error) {
 	switch {
 	case f.Cert == "" && f.Key == "":
@@ -33,21 +33,21 @@ func (f *tlsFlags) config(e *env.Env) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get, NextProtos: []string{"http/1.1"}}, nil
 }
 
-// certificate is one in files, which are read again when they change.
+// certificate is a certificate in files, which are read again when they change.
 type certificate struct {
 	certFile, keyFile string
 	now               func() time.Time
 
 	mu      sync.Mutex
 	looked  time.Time
-	changed time.Time // when the files last were, of what is held
+	changed time.Time // modification time of the files that were read
 	held    *tls.Certificate
 }
 
-// renewal is how long a certificate is held without a look at its files.
+// renewal is how long a certificate is used before its files are checked again.
 const renewal = time.Minute
 
-// get is the certificate as it is now. One that cannot be read any more is kept.
+// get returns the present certificate. If new files cannot be read, the last one stays in use.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +68,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.held, nil
 }
 
-// latest is when the last one of some files was changed.
+// latest is the latest modification time of some files.
 func latest(paths ...string) (at time.Time, err error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)

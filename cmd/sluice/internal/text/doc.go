@@ -1,3 +1,3 @@
-// Package text has the commands that turn texts into what a model reads and back, without running it: tokenize,
+// Package text has the commands that convert between texts and what a model reads, without running it: tokenize,
 // detokenize, template, grammar, parse.
 package text

@@ -79,7 +79,7 @@ func (c *Grammar) grammar(e *env.Env) (*grammar.Grammar, error) {
 		schema.Options{Formats: c.Formats, Draft7: c.Draft == 7})
 }
 
-// allowed is a mask as `--masks` prints it.
+// allowed is a mask, the allowed tokens, as `--masks` prints it.
 type allowed struct {
 	N      int     `json:"n"`
 	SHA256 string  `json:"sha256"` // the first 16 digits of the sum over the ids, each 32 bits, little-endian

@@ -59,14 +59,14 @@ func (c *Parse) Run(e *env.Env) error {
 	return c.encoder(e).Encode(answer)
 }
 
-// encoder leaves marks readable.
+// encoder writes JSON in which <, > and & are not escaped.
 func (c *Parse) encoder(e *env.Env) *json.Encoder {
 	out := json.NewEncoder(e.Stdout)
 	out.SetEscapeHTML(false)
 	return out
 }
 
-// syntax is what the template shows of how the model writes calls.
+// syntax is how the model writes tool calls, as its template shows.
 func (c *Parse) syntax(e *env.Env) (*tools.Syntax, error) {
 	source, err := c.source(e)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *Parse) source(e *env.Env) (string, error) {
 	return source, nil
 }
 
-// Answered is a whole answer.
+// Answered is the parts of a whole answer.
 type Answered struct {
 	Content   string        `json:"content"`
 	Reasoning string        `json:"reasoning"`
@@ -111,10 +111,10 @@ type CalledWhole struct {
 	Arguments Arguments `json:"arguments"`
 }
 
-// Arguments are those of a call: an object, or text where the answer ended within it.
+// Arguments are the arguments of a call: a JSON object, or its beginning if the answer ended within it.
 type Arguments string
 
-// MarshalJSON writes them as they are where they are whole.
+// MarshalJSON writes valid JSON as it is, and other text as a string.
 func (a Arguments) MarshalJSON() ([]byte, error) {
 	if json.Valid([]byte(a)) {
 		return []byte(a), nil
@@ -137,7 +137,7 @@ func (a *Answered) add(parts []tools.Part) {
 	}
 }
 
-// Streamed is what one piece of an answer adds to it.
+// Streamed is the parts that one piece of an answer adds.
 type Streamed struct {
 	Content   string       `json:"content"`
 	Reasoning string       `json:"reasoning"`

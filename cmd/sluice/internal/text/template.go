@@ -53,7 +53,7 @@ func (c *Template) Run(e *env.Env) error {
 	return c.render(e, c.File, t, now)
 }
 
-// own shows the template of a model, or what it makes of a conversation.
+// own shows the template of a model, or the prompt that it renders from a conversation.
 func (c *Template) own(e *env.Env, now time.Time) error {
 	f, err := models.OpenModel(e, c.Model)
 	if err != nil {
@@ -90,7 +90,7 @@ func (c *Template) own(e *env.Env, now time.Time) error {
 	return c.render(e, f.Name, t, now)
 }
 
-// render prints what a template makes of the conversation.
+// render prints the prompt that a template renders from the conversation.
 func (c *Template) render(e *env.Env, name string, t *chat.Template, now time.Time) error {
 	talk, err := e.ReadFile(c.Conversation, env.MostDescription)
 	if err != nil {
@@ -168,7 +168,7 @@ func setBool(to *bool, name string, v jsontext.Value) error {
 	return nil
 }
 
-// setText keeps what a flag has set.
+// setText sets a text to the value of a variable, which must be a string.
 func setText(to *string, name string, v jsontext.Value) error {
 	s, ok := v.(jsontext.String)
 	if !ok {

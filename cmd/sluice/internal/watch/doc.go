@@ -1,2 +1,2 @@
-// Package watch has the commands that ask a running server how it is: top, trace, health.
+// Package watch has the commands that ask a running server about its state: top, trace, health, stop.
 package watch

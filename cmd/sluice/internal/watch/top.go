@@ -35,7 +35,7 @@ const (
 	clearBelow  = "\x1b[J"
 )
 
-// resized is how soon a terminal of another size is filled anew.
+// resized is how often the size of the terminal is checked.
 const resized = 200 * time.Millisecond
 
 func (c *Top) Run(e *env.Env) error {
@@ -60,7 +60,7 @@ func (c *Top) Run(e *env.Env) error {
 	return c.watch(ctx, e, t)
 }
 
-// watch draws until Ctrl-C: after each look, and when the terminal has another size.
+// watch draws until Ctrl-C: after each request to the server, and when the size of the terminal changes.
 func (c *Top) watch(ctx context.Context, e *env.Env, t *topView) error {
 	looks, sizes := time.NewTicker(time.Duration(c.Every)*time.Second), time.NewTicker(resized)
 	defer looks.Stop()
@@ -97,7 +97,7 @@ func draw(w io.Writer, lines []string) error {
 	return nil
 }
 
-// once prints one interval.
+// once prints what happened in one interval.
 func (c *Top) once(ctx context.Context, e *env.Env, t *topView) error {
 	select {
 	case <-ctx.Done():
@@ -113,7 +113,7 @@ func (c *Top) once(ctx context.Context, e *env.Env, t *topView) error {
 	return err
 }
 
-// look asks the server.
+// look asks the server for its state.
 func (c *Top) look(ctx context.Context, e *env.Env) (*server.Inside, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

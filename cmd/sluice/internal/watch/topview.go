@@ -14,15 +14,15 @@ import (
 	"github.com/sluice-ai/sluice/stages/swap"
 )
 
-// topView is what sluice top shows: what a server did between two looks.
+// topView is the content of sluice top: what a server did between its last two reports.
 type topView struct {
 	env.Pane
 	addr        string
 	before, now *server.Inside
-	silent      error // why the last look told nothing
+	silent      error // why the last request failed
 }
 
-// took takes the next look. A server that was started again counts from 0.
+// took takes the next report. If the server was restarted, this interval counts nothing.
 func (t *topView) took(now *server.Inside, err error) {
 	t.silent = err
 	if err != nil {
@@ -34,7 +34,7 @@ func (t *topView) took(now *server.Inside, err error) {
 	}
 }
 
-// lines are the screen's, none wider than it; rows of 0 are as many as there are.
+// lines are the screen's lines, at most columns wide. At most rows are returned; rows 0 means no bound.
 func (t *topView) lines(columns, rows int) []string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, cut(fmt.Sprintf(format, args...), columns)) }
@@ -78,7 +78,7 @@ func cut(line string, columns int) string {
 	return string([]rune(line)[:max(0, columns-1)]) + "…"
 }
 
-// per is a count by the second between the looks.
+// per is the rate of a count between the reports, per second.
 func (t *topView) per(now, before float64) float64 {
 	if took := t.now.UptimeSeconds - t.before.UptimeSeconds; took > 0 {
 		return max(0, now-before) / took
@@ -86,8 +86,8 @@ func (t *topView) per(now, before float64) float64 {
 	return 0
 }
 
-// share is what part of a device's time between the looks something took. The device says how long that was: all
-// that it did adds up to it.
+// share is the part of a device's time between the reports that something took. That time is the sum of all that the
+// device reports.
 func (d *ofDevice) share(now, before float64) float64 {
 	if took := d.now.Uptime - d.was.Uptime; took > 0 {
 		return max(0, now-before) / took
@@ -95,7 +95,7 @@ func (d *ofDevice) share(now, before float64) float64 {
 	return 0
 }
 
-// earlier is what a model was at the look before; one that was loaded again since counts from 0.
+// earlier is a model's state in the report before; zero if the model was loaded again since.
 func (t *topView) earlier(m *server.ModelInside) (was server.ModelInside) {
 	for i := range t.before.Models {
 		b := &t.before.Models[i]
@@ -123,7 +123,7 @@ func (t *topView) unloaded() string {
 // idle says of a model that it is not loaded, and that nobody waits for it.
 func idle(m *server.ModelInside) bool { return m.State == swap.Absent.String() && m.WaitedFor == 0 }
 
-// model shows a model in lines that fit.
+// model shows a model in lines of so many columns.
 func (t *topView) model(m *server.ModelInside, columns int) []string {
 	name := env.Printable(m.Name)
 	if idle(m) {
@@ -163,7 +163,7 @@ func (t *topView) model(m *server.ModelInside, columns int) []string {
 	return lines
 }
 
-// mean is a sum by what it is the sum of; 0 if there is none.
+// mean is sum divided by n; 0 for n = 0.
 func mean(sum float64, n uint64) float64 {
 	if n == 0 {
 		return 0
@@ -171,7 +171,7 @@ func mean(sum float64, n uint64) float64 {
 	return sum / float64(n)
 }
 
-// flow puts parts into lines that fit, without breaking one.
+// flow joins parts into lines that fit, without breaking a part.
 func flow(parts []string, columns int) (lines []string) {
 	line := ""
 	for _, p := range parts {
@@ -187,13 +187,13 @@ func flow(parts []string, columns int) (lines []string) {
 	return append(lines, line)
 }
 
-// ofDevice is what a device did, and until the look before.
+// ofDevice is a device's counts now and in the report before.
 type ofDevice struct {
 	name     string
 	now, was *server.DeviceInside
 }
 
-// devices are those of the models that are loaded. Of several models each has its own.
+// devices are the devices of the loaded models. With several models each has its own entry.
 func (t *topView) devices() (all []ofDevice) {
 	if len(t.now.Models) < 2 && t.now.Device.ID != "" {
 		return []ofDevice{{t.now.Device.ID, &t.now.Device, &t.before.Device}}
@@ -207,7 +207,7 @@ func (t *topView) devices() (all []ofDevice) {
 	return all
 }
 
-// device shows where its time went, what took most first.
+// device shows where a device's time went, the largest share first.
 func (t *topView) device(columns int, d ofDevice) []string {
 	type share struct {
 		name string
@@ -224,7 +224,7 @@ func (t *topView) device(columns int, d ofDevice) []string {
 	shares = append([]share{{"computing", d.share(now.Computing, was.Computing)}}, shares...)
 	lines := []string{d.name}
 	for i, s := range shares {
-		if i > 4 { // more take nothing worth a line
+		if i > 4 { // smaller shares are not worth a line
 			break
 		}
 		bar := strings.Repeat("█", int(min(1, s.of)*float64(max(0, min(columns, 120)-26))+0.5))
@@ -277,7 +277,8 @@ func wait(seconds float64) string {
 	return fmt.Sprintf("%.1f s", seconds)
 }
 
-// legible is an actor's name as its model is called: in it, what is no letter or digit is written as in addresses.
+// legible is an actor's name with the model's name as people know it: in it, all but letters and digits are escaped as
+// in URLs.
 func legible(id string) string {
 	if name, err := url.PathUnescape(id); err == nil {
 		return env.Visible(name)
@@ -293,8 +294,8 @@ func ending(path string, columns int) string {
 	return path
 }
 
-// rows are the actors, those that models share first, with the credits that are held at them. Sessions come and go
-// with requests: they are one row.
+// rows are the actors, those that models share first, with the credits that are held at them. Sessions come and go with
+// requests, so they are summed in one row.
 func (t *topView) rows() (rows []actorRow) {
 	was := map[string]server.ActorInside{}
 	remember := func(all []server.ActorInside) {
@@ -321,7 +322,7 @@ func (t *topView) rows() (rows []actorRow) {
 			rows = append(rows, sessions)
 		}
 	}
-	shared := slices.Clone(t.now.Credits) // models have some with the actors that they share
+	shared := slices.Clone(t.now.Credits) // models share some actors, and count credits with them
 	for i := range t.now.Models {
 		shared = append(shared, t.now.Models[i].Credits...)
 	}
@@ -344,7 +345,7 @@ func (r *actorRow) add(now, was server.ActorInside) {
 	r.was.Wait += was.Wait
 }
 
-// held are the credits that are taken at an actor, of those that are counted.
+// held are the credits held at an actor, among all that are counted.
 func held(id string, all []server.CreditsInside) string {
 	kind := id[strings.LastIndexByte(id, '/')+1:]
 	if strings.Contains(id, "/model/") && strings.Count(id, "/") == 2 {

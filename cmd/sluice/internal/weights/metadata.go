@@ -13,13 +13,13 @@ import (
 	"github.com/sluice-ai/sluice/stages/chat"
 )
 
-// How much of a value a line shows.
+// How much of a value is shown in a line.
 const (
 	mostShown = 60 // characters of a text
 	mostItems = 6  // of an array
 )
 
-// printMetadata shows what the keys of a model say, the telling ones first, then all as they stand in the file.
+// printMetadata shows a model's metadata: the most useful keys first, then all in file order.
 func printMetadata(w io.Writer, m *meta.Map) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range telling(m) {
@@ -33,7 +33,7 @@ func printMetadata(w io.Writer, m *meta.Map) error {
 	return t.Flush()
 }
 
-// telling are the rows that people look for; those of which the file says nothing are left out.
+// telling are the rows for the most useful keys; keys that the file lacks are left out.
 func telling(m *meta.Map) (rows [][2]string) {
 	arch, _ := m.String("general.architecture")
 	number := func(key string) (string, bool) {
@@ -123,7 +123,7 @@ func listText[T any](list []T, text func(T) string) string {
 	return "[" + strings.Join(shown, ", ") + "]"
 }
 
-// metadataJSON is the metadata as an object; of long arrays and texts it has what a line shows.
+// metadataJSON is the metadata as an object; long arrays and texts are shortened as in a line.
 func metadataJSON(m *meta.Map) map[string]any {
 	all := map[string]any{}
 	for _, key := range m.Keys() {

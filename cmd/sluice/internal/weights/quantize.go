@@ -145,7 +145,7 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// notItself refuses to write over what is read.
+// notItself refuses to overwrite a file that is read.
 func (c *Quantize) notItself(f *gguf.File) error {
 	read := []string{c.Imatrix}
 	for i := range f.Parts() {
@@ -154,7 +154,7 @@ func (c *Quantize) notItself(f *gguf.File) error {
 	return cmp.Or(env.NotOver(c.Out, read...), env.NotOver(c.Out+requant.Suffix, read...), c.fits())
 }
 
-// fits refuses names of what is no file: it could not be written bit by bit and taken up again.
+// fits refuses output paths that are no regular files: such output could not be resumed.
 func (c *Quantize) fits() error {
 	if err := safefile.Free(c.Out); !errors.Is(err, safefile.ErrTaken) {
 		return env.Unfit(c.Out, err)
@@ -162,7 +162,7 @@ func (c *Quantize) fits() error {
 	return nil
 }
 
-// write does the work, and says what came of it.
+// write quantises the model, and prints a summary.
 func (c *Quantize) write(e *env.Env, q *models.Quantization) error {
 	job := requant.Job{
 		Source: q.File, Meta: q.Keys, Tensors: q.Layout.Tensors, Importance: q.Importance(),
@@ -191,7 +191,7 @@ func (c *Quantize) write(e *env.Env, q *models.Quantization) error {
 	return err
 }
 
-// work runs a job, until Ctrl-C. The bar is gone when it returns.
+// work runs a job until it ends or Ctrl-C. It erases the bar before it returns.
 func (c *Quantize) work(e *env.Env, job *requant.Job) (resumed int64, err error) {
 	ctx, cancel := e.Interruptible(context.Background())
 	defer cancel()

@@ -92,7 +92,7 @@ func (c *Synth) check() error {
 	return env.NotOver(c.Output, c.Config)
 }
 
-// config is the shape that the flags name, and what to call it.
+// config is the shape that the flags name, and a name for the model.
 func (c *Synth) config(e *env.Env) (name string, config *synth.Config, err error) {
 	name = c.Shape
 	if c.Config == "" {
@@ -165,7 +165,7 @@ func (c *Synth) plan(name string, config *synth.Config, recipe *ftype.Type) (*sy
 	return s, nil
 }
 
-// fill writes the model until Ctrl-C. The bar is gone when it returns.
+// fill writes the model until it is complete or Ctrl-C. It erases the bar before it returns.
 func (s *synthetic) fill(e *env.Env, file io.Writer, path string) error {
 	ctx, cancel := e.Interruptible(context.Background())
 	defer cancel()
@@ -179,7 +179,7 @@ func (s *synthetic) fill(e *env.Env, file io.Writer, path string) error {
 	return env.Unfit(path, cmp.Or(err, w.Flush()))
 }
 
-// list prints the known shapes, each with what it would be.
+// list prints the known shapes, each with its sizes.
 func (c *Synth) list(w io.Writer, recipe *ftype.Type) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "shape\tarchitecture\tlayers\twidth\tparameters\t%s\n", recipe.Name)
@@ -200,7 +200,7 @@ func (c *Synth) list(w io.Writer, recipe *ftype.Type) error {
 	return t.Flush()
 }
 
-// vocabulary is that of the embedded model, as large as the shape's.
+// vocabulary is the embedded model's, extended or cut to the size of the shape's.
 func (s *synthetic) vocabulary(size int) error {
 	small, err := gguf.Parse(mini.Name, mini.GGUF)
 	if err != nil {

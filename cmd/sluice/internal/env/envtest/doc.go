@@ -1,3 +1,3 @@
-// Package envtest has the small worlds in which tests run commands: envs that reach nothing outside, stores and
-// certificates in folders of the test.
+// Package envtest provides the surroundings in which tests run commands: envs without access to anything outside,
+// stores and certificates in folders of the test.
 package envtest

@@ -29,7 +29,7 @@ import (
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
-// NewEnv is an env that reaches nothing outside: no variables, an empty machine, no terminal.
+// NewEnv is an env without access to anything outside: no variables, an empty machine, no terminal.
 func NewEnv(stdin string, args ...string) *env.Env {
 	return &env.Env{
 		Args:          args,
@@ -111,7 +111,7 @@ func Certify(t *testing.T, dir string, serial int64) (cert, key string, client *
 	return cert, key, &http.Client{Transport: transport}
 }
 
-// CachingEnv keeps what is measured in a folder of the test.
+// CachingEnv is an env that keeps measurements in a folder of the test; path is their file.
 func CachingEnv(t *testing.T, args ...string) (e *env.Env, path string) {
 	folder := t.TempDir()
 	e = NewEnv("", args...)
