@@ -122,7 +122,8 @@ func walk(n parse.Node, visit func(parse.Node)) {
 	}
 }
 
-// upToAnswer is a list up to where the answer is printed, and whether it is. What would ask about it goes, too.
+// upToAnswer is the part of a list before the place where it prints the answer; ended says whether there is such a
+// place. Conditions on the answer itself are dropped: what they hold stays.
 func upToAnswer(list *parse.ListNode) (cut *parse.ListNode, ended bool) {
 	cut = &parse.ListNode{NodeType: parse.NodeList, Pos: list.Pos}
 	for _, n := range list.Nodes {

@@ -40,7 +40,8 @@ func (p *params) deltaNets(b *ir.Builder, s *shape, tiled bool, feed func(b *ir.
 	s.head(b, x)
 }
 
-// gatedAttend is attention whose output passes a gate: each head of the query has as many features of it behind it.
+// gatedAttend is attention whose output is multiplied by a gate: behind each head of the query, the matrix gives as
+// many features of the gate.
 func (s *shape) gatedAttend(b *ir.Builder, x ir.Value, r rope) ir.Value {
 	both := b.Linear(x, "attn_q", 2*s.heads*s.kDim)
 	gate := b.HeadSlice(both, s.heads, s.kDim, s.kDim)
@@ -85,7 +86,8 @@ func (m *states) alphaBeta(b *ir.Builder, x ir.Value) (alpha, beta ir.Value) {
 	return b.HeadSlice(both, m.scan.Groups, each, each), b.HeadSlice(both, m.scan.Groups, 0, each)
 }
 
-// besideGated is the experts of x and a network that all rows share, times a gate of one feature.
+// besideGated is the sum of x's experts and of a network that all rows share; a gate of one feature multiplies the
+// latter.
 func (m *mixture) besideGated(b *ir.Builder, x ir.Value, ffn int) ir.Value {
 	g := b.SwiGLU(b.Linear(x, "ffn_gate_shexp", ffn), b.Linear(x, "ffn_up_shexp", ffn))
 	open := b.Act(ir.Sigmoid, b.Linear(x, "ffn_gate_inp_shexp", 1))

@@ -29,7 +29,7 @@ func (r *rope) turn(b *ir.Builder, x ir.Value) ir.Value {
 	return b.Rope(x, r.args, r.factors)
 }
 
-// newRope has the frequencies base^(−2i/dims).
+// newRope makes a rope with the frequencies base^(−2i/dims).
 func (s *shape) newRope(pairs pairing, dims int, base float64) rope {
 	freq := make([]float64, dims/2)
 	for i := range freq {
@@ -84,7 +84,7 @@ func (p *params) scaled(r rope) rope {
 	return r
 }
 
-// factor is how many times longer the context is than that of training. Old files call it scale_linear.
+// factor is the context divided by that of training. Old files call it scale_linear.
 func (p *params) factor() float64 {
 	for _, name := range []string{"rope.scaling.factor", "rope.scale_linear"} {
 		if x, err := p.meta.Float(p.key(name)); err == nil && x != 0 {

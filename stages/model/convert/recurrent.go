@@ -49,7 +49,7 @@ func mambaHead(c *converter, s *source) {
 	}
 }
 
-// column makes a vector a matrix of rows of one.
+// column makes a vector a matrix with rows of one value.
 func column(change Change) func(*converter, *source) {
 	return func(c *converter, s *source) {
 		c.emit(s.to, []View{whole(s.Tensor)}, change, append(whole(s.Tensor).shape(), 1)...)
@@ -133,7 +133,7 @@ func falconFeed(i int) func(*converter, *source) {
 	}
 }
 
-// falconIn has a factor for each of gate, input, B, C and time step, one behind the other.
+// falconIn multiplies each of gate, input, B, C and time step, which lie one behind the other, by a factor.
 func falconIn(c *converter, s *source) {
 	x := c.config.numbers("ssm_multipliers")
 	if len(x) != 5 {
@@ -166,7 +166,7 @@ func falconKeys(c *converter) {
 	c.number("rope.freq_base", c.rope().floatOr(10000, "rope_theta"))
 }
 
-// lfm2Keys says which layers attend by how many heads of keys they have.
+// lfm2Keys writes the keys of LFM2. A layer without heads of keys is one that does not attend.
 func lfm2Keys(c *converter) {
 	kv, types := c.kvHeads(), c.config.strings("layer_types")
 	attends := c.config.numbers("full_attn_idxs") // older configurations

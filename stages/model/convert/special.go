@@ -84,7 +84,7 @@ func tokenText(settings object, key string) string {
 	return settings.object(key).string("content")
 }
 
-// wrapping is what a tokenizer puts around a text.
+// wrapping is the special tokens that a tokenizer puts around a text; "": none.
 type wrapping struct {
 	first, last string
 	between     bool // the last one stands between two texts as well
@@ -120,7 +120,7 @@ func firstText(pair any) string {
 	return text
 }
 
-// specialOf is the special token that an item of a template stands for, if it does.
+// specialOf is the special token that an item of a template stands for; "" if it is none.
 func specialOf(item any) string {
 	outer, _ := item.(map[string]any)
 	inner, _ := outer["SpecialToken"].(map[string]any)

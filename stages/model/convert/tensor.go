@@ -10,16 +10,17 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Tensor is one of the GGUF file, and where its values come from: Views one behind the other, or Values.
+// Tensor is a tensor of the GGUF file, and where its values come from: Views one behind the other, or Values.
 type Tensor struct {
 	Name   string
 	Shape  []int  // of ggml: Shape[0] is the length of a row
 	Views  []View // of element types that are numbers, or, with Scales, of the bytes of blocks
 	Change Change
-	Values []float32 // of what no tensor of the folder holds
-	Scales []View    // with these it is MXFP4: one byte for each 16 bytes of Views
+	Values []float32 // values that are computed, and in no tensor of the folder
+	Scales []View    // if any, the tensor is MXFP4: one byte for each 16 bytes of Views
 
-	// Vector says that it stays in F32 whatever the type of the file: a vector, or a small matrix that rounding hurts.
+	// Vector says that the tensor stays in F32 whatever the type of the file: it is a vector, or a small matrix that
+	// rounding hurts.
 	Vector bool
 }
 
@@ -35,14 +36,14 @@ const (
 // output collects the parts of a tensor.
 type output struct {
 	name   string
-	shape  []int // outermost first; of one part, if there are several
+	shape  []int // outermost dimension first; of one part, if there are several
 	change Change
 	values []float32
 	scales []View
 	parts  []part
 }
 
-// part is what one tensor of the folder gives: all, or that of one expert.
+// part is what one tensor of the folder contributes: the whole tensor, or that of one expert or head.
 type part struct {
 	expert int // or head; -1: all
 	views  []View

@@ -22,7 +22,7 @@ const (
 
 const mostVocab = 1 << 24 // tokens; the largest vocabularies have 300 000
 
-// tokenizer is what tokenizer.json says.
+// tokenizer is the content of tokenizer.json.
 type tokenizer struct {
 	Model struct {
 		Type         string          `json:"type"`
@@ -45,7 +45,7 @@ type addedToken struct {
 	Special bool   `json:"special"`
 }
 
-// tokens is a vocabulary under way.
+// tokens is a vocabulary that is being built.
 type tokens struct {
 	texts  []string
 	scores []float32 // nil for vocabularies without
@@ -86,7 +86,7 @@ func (c *converter) tokenizer() (t tokenizer, err error) {
 	return t, err
 }
 
-// rows is for how many tokens the model has embeddings.
+// rows is the number of tokens that the model has embeddings for.
 func (c *converter) rows() int {
 	o := c.byName["token_embd.weight"]
 	if o == nil || len(o.shape) != 2 || o.shape[0] > mostVocab {
@@ -133,7 +133,7 @@ func (c *converter) vocabulary() error {
 	return errors.Join(c.special(&t, settings), settings.err())
 }
 
-// tokens writes the tokens.
+// tokens writes the tokens to the metadata.
 func (c *converter) tokens(model, pre string, t *tokens) {
 	c.meta.Set("tokenizer.ggml.model", model)
 	c.meta.Set("tokenizer.ggml.pre", pre)
@@ -190,7 +190,7 @@ func (t *tokens) add(added []addedToken) {
 	}
 }
 
-// looksSpecial says of tokens that some makers forget to mark whether they steer rather than speak.
+// looksSpecial says whether a token is a control token by its text: some makers forget to mark these.
 func looksSpecial(text string) bool {
 	switch text {
 	case "<pad>", "<mask>", "<2mass>", "[@BOS@]":
@@ -221,8 +221,8 @@ func (t *tokenizer) merges() ([]string, error) {
 	return texts, nil
 }
 
-// mergedPieces writes a vocabulary of SentencePiece's kind that has lost its scores. Merges came from scores, in their
-// order, so that the number of a merge is as good.
+// mergedPieces writes a vocabulary of SentencePiece's kind whose scores were lost. Merges were sorted by score, so
+// that the number of a merge serves as the score.
 func (c *converter) mergedPieces(t *tokenizer, size int) error {
 	vocab, err := t.ids()
 	if err != nil {
@@ -257,7 +257,7 @@ func (c *converter) mergedPieces(t *tokenizer, size int) error {
 	return nil
 }
 
-// without leaves out the token for what is unknown, which has a type of its own.
+// without is the added tokens but the one for unknown text, which has a type of its own.
 func without(added []addedToken, text string) []addedToken {
 	var out []addedToken
 	for _, a := range added {

@@ -9,11 +9,11 @@ import (
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// Bytes calls use with the bytes of a tensor of the folder, which are valid until it returns.
+// Bytes calls use with the bytes of a tensor of the folder; they are valid until use returns.
 type Bytes func(name string, use func(data []byte) error) error
 
-// InPlace says whether the bytes of the tensor at a type are those of one tensor of the folder as they lie, and where
-// in it they begin.
+// InPlace says whether the tensor's bytes at a type are bytes of one tensor of the folder, unchanged and in one
+// piece, and where in that they begin.
 func (t *Tensor) InPlace(to quant.Type) (source string, offset int64, ok bool) {
 	if len(t.Views) != 1 || t.Change != Same || t.Scales != nil || !t.Views[0].Contiguous() {
 		return "", 0, false
@@ -103,7 +103,7 @@ func (c Change) apply(x []float32) {
 type encoder struct {
 	w     io.Writer
 	to    quant.Type
-	row   []float32 // what has come of it
+	row   []float32 // the values of the present row that have come
 	bytes []byte    // a row encoded
 }
 

@@ -257,7 +257,8 @@ func (r *replay) read(x *read) *read {
 	return r.drive.ask(x, r.now)
 }
 
-// bring finds a slot for an expert. needed do not leave, unless there is nothing else; nil: all slots are needed.
+// bring finds a slot for an expert. Experts that are needed leave only if there is nothing else to leave; nil: no
+// expert may leave.
 func (r *replay) bring(i, expert int, needed func(e int32) bool) *read {
 	l := &r.layers[i]
 	if l.count == l.slots {
