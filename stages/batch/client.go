@@ -160,8 +160,9 @@ func (s *State) answers() (n int) {
 // share bounds the rows of a step that several clients share, and of these the rows of decodes. fixed is
 // Budget.Fixed. With so many rows the step takes at most clients times as long as a step of the least demanding
 // client alone. So no client's decodes are slower than with an equal share of the device, whatever the others send,
-// and while the fixed cost is most of a step, hardly a row is left out. A client that only prefills keeps the fewest
-// of the rows for that; where all clients decode and some have prompts too, a quarter is kept for prompts.
+// and while the fixed cost is most of a step, hardly a row is left out. For each client that only prefills, as many
+// rows are kept as the least demanding client wants; where all clients decode and some have prompts too, a quarter
+// is kept for prompts.
 func (s *State) share(clients, fixed int) (rows, answers int) {
 	fewest, reading, more := math.MaxInt, 0, false
 	for _, c := range s.clients {
