@@ -94,7 +94,7 @@ type CreditsInside struct {
 type SpanInside struct {
 	Track   string  `json:"track"`
 	Kind    string  `json:"kind"`
-	Cause   string  `json:"cause,omitempty"` // of kind idle
+	Cause   string  `json:"cause,omitempty"` // why the device was idle, for kind idle
 	Step    uint64  `json:"step,omitempty"`
 	Segment *int    `json:"segment,omitempty"`
 	Layer   *int    `json:"layer,omitempty"`

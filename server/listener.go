@@ -36,7 +36,7 @@ type conn struct {
 
 	mu      sync.Mutex
 	check   framing.Checker
-	fault   error     // what was wrong with the bytes
+	fault   error     // fault in the framing of what has arrived; nil: none
 	heard   time.Time // when the last byte came
 	served  int       // requests that have arrived
 	answers int       // being written: never more than one

@@ -189,7 +189,7 @@ func collectDevice(send sender, device string, t stall.Time) {
 type sender struct {
 	out    chan<- prometheus.Metric
 	prefix string
-	label  string // of the model's name
+	label  string // label name under which the model's name is given
 	model  string // "": there is only one
 }
 

@@ -22,12 +22,12 @@ type Choice struct {
 	Index    int  // among all of the request
 	Prompt   int  // index of the prompt that it answers
 	Probs    bool // log-probabilities are wanted
-	New      News // what came since the last part; of an answer that is no stream: all of it
+	New      News // what was generated since the last part was sent; if nothing is streamed: all of it
 	Pondered int  // tokens up to the end of its thinking, so far
 	Calls    int  // number of calls that have begun; if Finish is Stopped, all are complete
 	Finish   actors.Finish
 	Stop     string       // the stop string that ended it; "" if none did
-	Usage    actors.Usage // of the prompt with the first part, complete with Finish
+	Usage    actors.Usage // with the first part: the prompt's counts; with Finish: all counts
 
 	within  time.Duration // Order.Within
 	began   time.Time     // when its first event came

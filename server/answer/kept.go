@@ -12,9 +12,9 @@ import (
 
 // Limits of the memory for answers that are not streamed, in bytes. It is held until they are complete and written.
 const (
-	keptBytes = 96 << 20 // of all together
+	keptBytes = 96 << 20 // of all requests together
 	keptSlab  = 256 << 10
-	keptFree  = 64 << 10 // of each request, which are not charged
+	keptFree  = 64 << 10 // of each request: so much is not charged
 	keptWait  = 10 * time.Second
 	keptQueue = 4096 // requests that may wait for memory; there are fewer connections
 )

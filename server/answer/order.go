@@ -15,7 +15,7 @@ const (
 	MaxStops     = 16
 	MaxStopBytes = 1024
 	MaxTopProbs  = 20
-	MaxValues    = 1 << 15 // of the JSON of a body, each key, list and object counted; long lists of numbers are not
+	MaxValues    = 1 << 15 // values in a body's JSON: keys, lists and objects count too, long lists of numbers do not
 )
 
 // Body is the text of a request's body, with the budget for decoding it.

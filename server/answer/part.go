@@ -55,7 +55,7 @@ func (n *News) Said(kind Kind) (all []byte) {
 type Prob struct {
 	sample.TokenProb
 	Top    []sample.TokenProb
-	Offset int // of the token's text, in characters of all tokens' text
+	Offset int // characters in the text of the tokens before this one
 }
 
 // add appends a part of an engine event; text is the part's text.

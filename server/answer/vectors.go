@@ -29,14 +29,14 @@ type Reading struct {
 	Query string // put before each text, for models that rank
 	Texts []Text // dropped after they are tokenized, unless Kept is set
 	Kept  bool   // the answer repeats the texts
-	Field string // what the client calls the texts
+	Field string // name of the request's field with the texts, for faults
 	Unit  int    // vectors are cut to so many numbers, then scaled to length 1; 0: they stay as the model gives them
 }
 
 // Vectors holds the vectors of texts, in the order of the texts.
 type Vectors struct {
 	Rows   [][]float32
-	Tokens int // of all texts, and of the query before each
+	Tokens int // tokens of all texts, with the query before each
 }
 
 // Vectors computes the vectors of texts in parallel, as many at a time as the client's quota of places grants.

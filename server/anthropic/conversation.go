@@ -97,7 +97,7 @@ func (c *conversation) block(place string, o *jsontext.Object) *wire.Fault {
 		c.Add(chat.Part{Kind: chat.Medium(kind), Type: kind, At: place})
 	case kind == "thinking" && assistant:
 		c.Add(chat.Part{Kind: chat.Thought, Text: o.Text("thinking")})
-	case kind == "redacted_thinking" && assistant: // nobody here can read it
+	case kind == "redacted_thinking" && assistant: // left out: it is encrypted for Anthropic's servers
 	case kind == "tool_use" && assistant:
 		return c.call(place, o)
 	case kind == "tool_result" && c.Role() == "user":

@@ -91,7 +91,7 @@ func kind(f *wire.Fault) string {
 	case fasthttp.StatusTooManyRequests:
 		return "rate_limit_error"
 	case fasthttp.StatusServiceUnavailable:
-		if f.Code != "engine_failed" { // which trying again does not mend
+		if f.Code != "engine_failed" { // a failed engine stays so: clients need not try again
 			return "overloaded_error"
 		}
 	}

@@ -16,7 +16,7 @@ type encoder struct {
 	most  int    // most tokens of the answer that the request allows
 	omit  bool   // thinking comes without its text
 	open  block  // kind of the open block of a stream
-	index int    // of the open block, or of the next one
+	index int    // index of the open block, or of the next one
 }
 
 // block is a kind of content block.
@@ -42,7 +42,7 @@ func event(dst []byte, name string) []byte {
 	return append(append(dst, name...), '"')
 }
 
-const end = "}\n\n" // of an event
+const end = "}\n\n" // end of an event
 
 // Media implements answer.Encoder.
 func (*encoder) Media() string { return "text/event-stream" }

@@ -11,7 +11,7 @@ import (
 type Turns struct {
 	all   []chat.Message
 	next  chat.Message      // the message that is being assembled
-	names map[string]string // of tools, by the ids of the calls so far
+	names map[string]string // names of the called tools, by the ids of the calls so far
 }
 
 // Role returns the role of the message that is being assembled.

@@ -11,7 +11,7 @@ import (
 const (
 	mostConversations = 8 << 20
 	mostConversation  = 1 << 20 // of one conversation; a longer one is not kept
-	aroundItems       = 400     // of a conversation beside its items: ids, the map and the list
+	aroundItems       = 400     // what a conversation counts beside its items, for ids, the map and the list
 )
 
 // conversations stores the conversations of /v1/responses, each by the id of the answer that ended it. Each is stored

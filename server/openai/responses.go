@@ -71,10 +71,10 @@ type response struct {
 
 	next  int         // number of the next event
 	items []byte      // complete items, as JSON without the list's brackets
-	index int         // of the open item, or of the next one
+	index int         // output_index of the open item, or of the next one
 	open  item        // kind of the open item
 	call  answer.Part // the part with the call's name and id, if the open item is a call
-	text  []byte      // of the open item, so far
+	text  []byte      // text of the open item so far
 	probs []byte      // JSON of the log-probabilities that were not sent yet; the last event does not repeat them
 }
 

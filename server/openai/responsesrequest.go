@@ -18,9 +18,9 @@ import (
 type responseRequest struct {
 	answer.Order
 	most     int    // tokens of the answer; 0: as many as the context holds
-	effort   string // of reasoning; "" if it was not said
+	effort   string // reasoning effort, "low" say; "" if the request does not state it
 	format   string // the type of text.format
-	name     string // of its schema
+	name     string // name of the schema in text.format
 	metadata string // JSON
 	tools    answer.Toolbox
 	previous string // id of the answer whose conversation it continues

@@ -13,7 +13,7 @@ type Piece struct {
 	Path    string
 	Mapping *mapped.File // nil for memory
 
-	Data []byte               // of memory
+	Data []byte               // the bytes, if they are in allocated memory
 	Free func(b []byte) error // gives Data back; may be nil
 }
 

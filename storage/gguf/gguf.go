@@ -23,7 +23,7 @@ type Tensor struct {
 	Type   quant.Type
 	Shape  []int // 1 to 4 dimensions in ggml order: Shape[0] is the length of a row, in values
 	Part   int   // which file of a split model
-	Offset int64 // of the data, from the start of that file
+	Offset int64 // first byte of the data, from the start of that file
 	Size   int64 // bytes
 }
 

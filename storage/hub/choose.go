@@ -13,9 +13,9 @@ import (
 
 // variant is a model of a repository: a GGUF file, or all parts of a split one.
 type variant struct {
-	stem  string // of the file's name, without its folder, the part and .gguf
+	stem  string // the file's name without its folder, part number and .gguf
 	tag   string // the quantisation that the stem ends in, else the stem
-	count int    // of parts
+	count int    // how many parts the file names announce
 	parts []published
 	at    []int // number of each of parts, from 1
 }

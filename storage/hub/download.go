@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	connections = 4         // that fetch pieces of one file at a time
+	connections = 4         // connections that fetch pieces of one file at the same time
 	longestRun  = 8         // most pieces that one request asks for
 	chunk       = 256 << 10 // bytes of one read from a connection
 	patience    = time.Minute

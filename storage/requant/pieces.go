@@ -23,7 +23,7 @@ type piece struct {
 // cursor yields the pieces of a file in order.
 type cursor struct {
 	values      int // most values of a piece; a longer row is a piece by itself
-	tensor, row int // where the next one begins
+	tensor, row int // where the next piece begins
 }
 
 func (c *cursor) piece(l *gguf.Layout) (piece, bool) {

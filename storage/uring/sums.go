@@ -19,7 +19,7 @@ import (
 type Sums struct {
 	mu    sync.Mutex
 	files map[string][]byte // by path: two bytes for each Block, both zero if it was not read yet; outside the heap
-	heads map[head][2]byte  // of the first line of reads that begin within a block
+	heads map[head][2]byte  // checksums of the first line of reads that begin within a block
 	table *crc32.Table
 }
 
