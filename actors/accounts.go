@@ -6,18 +6,19 @@ import (
 	"github.com/sluice-ai/sluice/internal/trace"
 )
 
-// accounts say what a device's time went to: steps, and what it waited for between them. They belong to its actor.
+// accounts are what a device's time went to: computing steps, and waiting between them, by cause. They belong to the
+// device's actor.
 type accounts struct {
 	idle  *trace.Wait
 	why   func(trace.Cause) trace.Cause // refines the cause of an open wait
 	timed *timed                        // nil: the device does not say when segments ran
-	again bool                          // it was started again
+	again bool                          // the device's actor was restarted
 }
 
-// open begins with a device that has no weights.
+// open begins the account of a device that has no weights yet.
 func (a *accounts) open() { a.idle.Begin(now(), a.absent(), trace.Nothing()) }
 
-// absent is why weights are not there.
+// absent is the cause of a wait for weights that have not been loaded yet.
 func (a *accounts) absent() trace.Cause {
 	if a.again {
 		return trace.Restarting
@@ -25,14 +26,15 @@ func (a *accounts) absent() trace.Cause {
 	return trace.Loading
 }
 
-// leave hears that a model leaves: no step of it will say what the device waited for.
+// leave gives the open wait so far its cause when a model leaves, if that is unknown: no later step of the model will
+// tell it.
 func (a *accounts) leave() {
 	if cause, open := a.idle.Open(); open && cause == trace.Unknown {
 		a.idle.Until(now(), a.why(cause))
 	}
 }
 
-// rest says why the device has nothing to compute, where it knows: its actor has handled what there was.
+// rest notes why the device has nothing to compute, as far as it knows: its actor has handled all its messages.
 func (a *accounts) rest(m *deviceMemory) {
 	why, none := trace.Unknown, true
 	for g := range m.all() {
@@ -59,7 +61,7 @@ func (a *accounts) rest(m *deviceMemory) {
 	a.idle.Begin(at, why, trace.Nothing())
 }
 
-// explain says what the device waited for until it has a step, if it did not know.
+// explain assigns the device's open wait for a step to what delayed that step, if the cause was not known.
 func (a *accounts) explain(m *step, at time.Time) {
 	if cause, open := a.idle.Open(); open && cause == trace.Unknown {
 		m.delays.explain(a.idle, m.times.planned, at)
@@ -75,7 +77,7 @@ func (a *accounts) begin(m *step) {
 	a.idle.End(m.times.started)
 }
 
-// end writes a step's span. It begins to wait for another one, if this was the last that the device had.
+// end records a step's span. If the step was the last that the device had, a wait for another one begins.
 func (a *accounts) end(g *guest, m *step, last bool) {
 	kind := trace.Prefill
 	if m.decodes() {

@@ -16,26 +16,27 @@ import (
 	"github.com/sluice-ai/sluice/stages/place/predict"
 )
 
-// cursor is where the device is in the step that it is at. It goes on from there when what it lacked has come.
+// cursor is the device's position in the step that it computes: the segment, and the groups that are still to be
+// computed. If weights are missing, the device goes on from there when they have come.
 type cursor struct {
 	turns   *run.Turns
 	idle    *trace.Wait
-	working *atomic.Pointer[step] // what the device dies of, if it dies now
+	working *atomic.Pointer[step] // the step to blame if the device panics now
 
 	guest   *guest
-	step    *step // nil: it is at none
+	step    *step // nil: no step is being computed
 	segment int
 	failed  error     // why the step cannot go on
-	waits   time.Time // since when; zero: it does not
+	waits   time.Time // since when the step waits for weights; zero: it does not wait
 	lap     time.Time // when what is computed now began
 
-	// Of a segment whose weights are streamed.
-	began bool  // left is known
-	asked bool  // it is known whether the device has said which experts were chosen
-	told  bool  // it has said so
+	// The next four are about the segment that the device is at, if its weights are streamed.
+	began bool  // left is set
+	asked bool  // told is set
+	told  bool  // the device has said which experts were chosen
 	left  []int // groups that are still to be computed
 
-	route    int          // that foreseen speaks of
+	route    int          // the route whose margins foreseen gets
 	foreseen func([]int8) // hear, bound once
 }
 
@@ -61,9 +62,9 @@ var (
 	errStale = errors.New("step of an older generation")
 )
 
-// advance takes the step as far as it gets with the weights that are there. If that is not its end, the device returns
-// to its mailbox, and calls again when something has come. A step that has ended here is returned; one that goes on
-// beside the actors ends by a message.
+// advance computes the step as far as weights are there. If some are missing, it returns nil: the device's actor
+// handles its mailbox, and calls again when something has come. A step that has ended already is returned; one that
+// goes on beside the actors ends by a message.
 func (c *cursor) advance() (over *step) {
 	m := c.step
 	c.working.Store(m)
@@ -77,7 +78,7 @@ func (c *cursor) advance() (over *step) {
 		}
 	})
 	if waits {
-		c.working.CompareAndSwap(m, nil) // whatever kills the device meanwhile, it is not the step
+		c.working.CompareAndSwap(m, nil) // if the device panics meanwhile, the step is not to blame
 		c.waits = now()
 		layer := c.guest.spec.bound.Segments[c.segment].Layer
 		c.idle.Begin(c.waits, c.lacks(), trace.OfSegment(m.number, c.segment, layer))
@@ -90,7 +91,7 @@ func (c *cursor) advance() (over *step) {
 	return nil
 }
 
-// drop leaves a step that will not be taken to its end.
+// drop finishes a step that will not be computed to its end.
 func (c *cursor) drop() {
 	if m := c.step; m != nil {
 		c.step = nil
@@ -109,8 +110,8 @@ func (c *cursor) endWait() {
 	c.idle.End(at)
 }
 
-// lacks is what the step waits for: a slot for what the device copies to itself, while it computes what is there, or
-// weights that are read.
+// lacks is the cause of the step's wait: Uploader if it needs only a slot, for groups that the device copies to itself
+// from host memory; else Expert or Reader, for weights that are read.
 func (c *cursor) lacks() trace.Cause {
 	homes := c.guest.spec.plan.Homes
 	if !slices.ContainsFunc(c.left, func(g int) bool { return !homes[g].Kept() }) && len(c.left) > 0 {
@@ -156,8 +157,9 @@ func (c *cursor) enqueue() (waits bool, err error) {
 	return false, nil
 }
 
-// run has the device compute a segment, or a part of it. Where that ends a route, or comes before one, residency and
-// tape hear what experts are chosen, or will be: so these can come while the device goes on.
+// run has the device compute a segment, or a part of it. Where that ends a route, residency and tape hear which
+// experts are chosen; where it comes before one, they hear which are likely to be. So experts can come while the
+// device goes on.
 func (c *cursor) run(w backend.Work) error {
 	if m, g := c.step, c.guest; w.Ends() {
 		if g.weights != nil && g.weights.Chooses(c.segment) {
@@ -176,7 +178,8 @@ func (c *cursor) run(w backend.Work) error {
 	return err
 }
 
-// foresees says whether it is of use to hear, after the segment, what the next route makes of a step so small.
+// foresees says whether margins of the next route, taken after this segment, are of use: to residency or tape, and for
+// a step of so few rows.
 func (c *cursor) foresees() (ok bool) {
 	w, tape := c.guest.weights, c.guest.tape
 	if w == nil && tape == nil || len(c.step.compute.Tokens) > predict.MaxRows {
@@ -186,7 +189,7 @@ func (c *cursor) foresees() (ok bool) {
 	return ok && (tape != nil || w.Foresees(c.route))
 }
 
-// hear takes in what the next route makes of the segment.
+// hear passes on the margins of the next route, as the device foresees them after the segment.
 func (c *cursor) hear(margins []int8) {
 	late := c.guest.spec.bound.Segments[c.segment].Kind == ir.SegExperts
 	c.guest.tape.foreseen(c.route, late, margins)
@@ -195,10 +198,10 @@ func (c *cursor) hear(margins []int8) {
 	}
 }
 
-// computed keeps account of the time by kind of segment: one look at the clock for each.
+// computed adds the time since lap to that of the segment's kind, and reads the clock only once.
 func (c *cursor) computed(kind ir.SegmentKind) {
 	after, m := now(), c.step
-	if c.guest.timed { // the device tells of what is not computed here
+	if c.guest.timed { // the device itself reports segments that it computes; others are added here
 		if c.guest.spec.untold(c.segment) {
 			m.ran = append(m.ran, backend.Ran{Segment: c.segment, Group: -1, Asked: c.lap, Began: c.lap, Ended: after})
 		}
@@ -212,8 +215,8 @@ func (c *cursor) computed(kind ir.SegmentKind) {
 	c.lap = after
 }
 
-// stream computes what it can of a segment whose weights are streamed: part by part, those groups first that are there.
-// It asks for the others before, and returns false if they have to come first.
+// stream computes what it can of a segment whose weights are streamed, part by part, beginning with groups that are
+// there. It first asks for the others, and returns false if the segment has to wait for them.
 func (c *cursor) stream() (done bool, err error) {
 	w := c.guest.weights
 	if !c.began {
@@ -240,13 +243,14 @@ func (c *cursor) stream() (done bool, err error) {
 	}
 }
 
-// list finds out which groups the step needs of a segment. It returns false if the device has yet to say so.
+// list sets left to the groups of the segment that the step needs. It returns false if the device has yet to say which
+// experts were chosen.
 func (c *cursor) list() (known bool) {
 	m, w := c.step, c.guest.weights
 	dense := w.Dense(c.segment)
 	switch {
 	case w.Chosen(c.segment):
-		if !c.asked { // who comes second, device or actor, knows that both have come
+		if !c.asked { // the second of device and actor to swap sees that the first one has
 			c.asked, c.told = true, m.told.Swap(1) == 1
 		}
 		if !c.told {
@@ -262,13 +266,13 @@ func (c *cursor) list() (known bool) {
 	return true
 }
 
-// landed hears that the way of a guest's group has ended. If the step waits for it, that says what held it up, and the
-// step cannot go on if it did not come.
+// landed takes in that a group of a guest has come, or failed to. If the step waits for that group, its way explains
+// the wait; if it failed, so does the step.
 func (c *cursor) landed(g *guest, m *tiers.Landed) {
 	if c.step == nil || c.guest != g || !slices.Contains(c.left, m.Group()) {
 		return
 	}
-	if !c.waits.IsZero() && c.lacks() == trace.Reader { // of experts it is enough that they were not foreseen
+	if !c.waits.IsZero() && c.lacks() == trace.Reader { // a wait for experts keeps its cause: they were not foreseen
 		m.Way.Explain(c.idle, now())
 	}
 	if m.Err != nil && !m.Forsaken() && c.began {

@@ -6,23 +6,23 @@ import (
 	"github.com/sluice-ai/sluice/internal/trace"
 )
 
-// A device that has nothing to compute seldom knows why the next step is not there. The scheduler does: it tells with
-// the step what held it up, and the device, which knows from when to when it was idle, writes the causes down.
+// A device without work seldom knows why the next step is not there. The scheduler does: it sends with each step what
+// delayed it, and the device, which knows from when to when it was idle, assigns its idle time to these causes.
 
-// delays is what held a step up until it was planned.
+// delays is what delayed a step until it was planned.
 type delays struct {
 	sampled time.Time // when the step before was sampled; zero: there was none, or it failed
 	lacks   [8]lack
 	count   int
 }
 
-// lack is why there was no step to plan, from a time on.
+// lack is the cause for which there was no step to plan, and when that began.
 type lack struct {
 	cause trace.Cause
 	since time.Time
 }
 
-// last is the lack at hand, Unknown if there is none.
+// last is the cause of the latest lack; Unknown: there was none.
 func (d *delays) last() trace.Cause {
 	if d.count == 0 {
 		return trace.Unknown
@@ -30,7 +30,7 @@ func (d *delays) last() trace.Cause {
 	return d.lacks[d.count-1].cause
 }
 
-// add notes a lack. When there were too many to tell apart, the last one stands for those that follow.
+// add notes a lack. If there are too many to keep, the last one that was kept stands for those that follow.
 func (d *delays) add(cause trace.Cause, since time.Time) {
 	if d.count < len(d.lacks) {
 		d.lacks[d.count] = lack{cause, since}
@@ -38,7 +38,8 @@ func (d *delays) add(cause trace.Cause, since time.Time) {
 	}
 }
 
-// explain says what the open wait was for until the device has the step, which was planned and began at these times.
+// explain splits the device's open wait by cause, up to began. planned is when the scheduler planned the step, began
+// when the device began it.
 func (d *delays) explain(w *trace.Wait, planned, began time.Time) {
 	w.Until(d.sampled, trace.Sampler)
 	cause := trace.Scheduler

@@ -12,21 +12,23 @@ import (
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
-// All that the device accepts: *enter and *leave (house), run.Flush and *step (schedulers), *tiers.Loaded and
-// *tiers.Landed (prefetcher), *tiers.Returned, *computed, *told and *aside (its own threads), and
+// Messages that the device accepts, beside *enter and *leave (house), *run.Flush and *step (schedulers), *tiers.Loaded
+// and *tiers.Landed (prefetcher), *tiers.Returned, *computed, *told and *aside (its own threads), and *overdue (its
+// timer).
 type (
-	// pass, from a scheduler: there is no further step of this guest's for now.
+	// pass, from a scheduler, says that no further step of this guest comes for now.
 	pass struct{ guest int }
-	// look, from a scheduler: a sequence was cancelled. The step that waits here may have been for it alone.
+	// look, from a scheduler, says that a sequence was cancelled. The step that waits here for weights may have been
+	// for that sequence alone.
 	look struct{}
 )
 
 func (*pass) Late() {}
 func (*look) Late() {}
 
-// device owns the compiled models, which enter and leave while it runs: it runs their steps, segment by segment, one
-// model's after the other's. Its children bring the weights. A restart compiles and loads afresh, since what failed may
-// have left anything in memory; the KV caches are lost with it.
+// device is the actor that owns the compiled models, which enter and leave while it runs. It runs their steps, segment
+// by segment, one step at a time. Its children bring the weights. A restart compiles and loads everything again, since
+// what failed may have left anything in memory; the KV caches are lost with it.
 // Wide: it is all that one actor knows.
 type device struct {
 	out         deviceEdges
@@ -43,13 +45,13 @@ type device struct {
 	spent       accounts
 	at          cursor
 	watchdog    watchdog
-	flying      int // steps of all models
-	flight      int // most of them
+	flying      int // steps of all models that are in flight
+	flight      int // most steps in flight
 }
 
 type deviceEdges struct {
 	late    lateEdges
-	overdue run.Edge[overdue] // from itself
+	overdue run.Edge[overdue] // to itself
 	broken  run.Edge[run.Failed]
 }
 
@@ -135,8 +137,8 @@ func (d *device) start(c actor.Context) {
 	d.tellRestarted()
 }
 
-// tellRestarted has all models begin anew what was lost with an older incarnation. Those that leave may have waited for
-// its end.
+// tellRestarted tells all schedulers that what an older incarnation held is lost. Models that leave may have waited
+// for that incarnation's end: they are closed now.
 func (d *device) tellRestarted() {
 	if d.incarnation > 0 {
 		during := d.kept.working.Swap(nil)
@@ -153,7 +155,7 @@ func (d *device) tellRestarted() {
 	}
 }
 
-// enter compiles a model. Steps of others go on meanwhile.
+// enter compiles a model beside the steps of others.
 func (d *device) enter(g *guest) {
 	d.kept.put(g)
 	d.order.Enter(g.index)
@@ -168,11 +170,11 @@ func (d *device) compile(g *guest) (backend.Model, error) {
 	return d.backend.Compile(g.spec.bound, g.layout(d.slabs.Memory()))
 }
 
-// worked hears that work on a guest has ended.
+// worked takes in that compiling or closing a guest's model has ended.
 func (d *device) worked(m *aside) {
 	g := m.guest
 	if g.work != m {
-		return // this incarnation waited for its end when it started
+		return // of an older incarnation: this one has waited for it (settle)
 	}
 	g.work = nil
 	switch {
@@ -206,14 +208,14 @@ func (d *device) install(g *guest, m backend.Model) {
 	}
 }
 
-// refuse ends what a model is asked for, and computes no step of it from now on. Others do not notice.
+// refuse fails a model's requests, and computes no step of it from now on. Other models go on.
 func (d *device) refuse(g *guest, err error) {
 	g.refused = true
 	g.tell.fail(err)
 	d.take(g)
 }
 
-// take takes a guest's steps out of what is to be computed.
+// take drops a guest's steps that are queued, and fails the one that waits for weights.
 func (d *device) take(g *guest) {
 	g.gen, g.owed, g.queue = 0, nil, nil
 	if d.at.step != nil && d.at.guest == g {
@@ -223,7 +225,7 @@ func (d *device) take(g *guest) {
 	d.order.Idle(g.index)
 }
 
-// leave begins the end of a model's stay.
+// leave begins to take a model out.
 func (d *device) leave(g *guest) {
 	g.leaving = true
 	d.spent.leave()
@@ -242,7 +244,7 @@ func (d *device) depart(g *guest) {
 	}
 }
 
-// gone forgets a guest.
+// gone forgets a guest of which nothing is left.
 func (d *device) gone(g *guest) {
 	d.kept.guests[g.index] = nil
 	d.order.Idle(g.index)
@@ -250,7 +252,8 @@ func (d *device) gone(g *guest) {
 	g.tell.gone()
 }
 
-// settle waits for the work that goes on beside steps of an older incarnation, and ends it.
+// settle waits until the compiling or closing of a guest's model that an older incarnation began has ended, and takes
+// its result.
 func (d *device) settle(g *guest) {
 	work := g.work
 	if work == nil {
@@ -277,7 +280,7 @@ func (d *device) spawnLoaders(c actor.Context) error {
 	return d.graph.Spawn(c, d.tiers.Loaders(d.system, d.log, d.slabs, &d.kept.generations, d.incarnation, all)...)
 }
 
-// brought hears that all weights of a model are there that do not come with each step, or will not be.
+// brought takes in that all weights of a model that are brought once are there, or will not be.
 func (d *device) brought(m *tiers.Loaded) {
 	switch g := d.carrying(m.Of); {
 	case g == nil || m.Incarnation != d.incarnation:
@@ -290,17 +293,17 @@ func (d *device) brought(m *tiers.Loaded) {
 	}
 }
 
-// loaded has steps of a model computed.
+// loaded makes a model ready for steps, and says so.
 func (d *device) loaded(g *guest) {
 	g.loaded()
 	g.tell.ready()
 	g.answer()
 }
 
-// guest is whose step it is.
+// guest is the guest whose step it is.
 func (d *device) guest(m *step) *guest { return d.kept.guests[m.guest] }
 
-// carrying is whose weights are brought; nil if they are those of a model that was closed.
+// carrying is the guest whose weights the cargo is; nil: its model was closed.
 func (d *device) carrying(c *tiers.Cargo) *guest {
 	for g := range d.kept.all() {
 		if g.cargo == c {
@@ -320,13 +323,14 @@ func (d *device) closeModels() {
 	}
 }
 
-// flush begins a generation of one model: what it had here is forgotten, once nothing of it runs any more.
+// flush begins a generation of one model: its queued steps are dropped, and Flushed is answered once none of its steps
+// runs any more.
 func (d *device) flush(m *run.Flush) {
 	for g := range d.kept.all() {
 		if g.out.scheduler.Address.Id != m.Of.Id || g.leaving {
 			continue
 		}
-		d.take(g) // what was queued is taken back, whatever still runs
+		d.take(g) // queued steps are dropped, whatever still runs
 		g.gen, g.owed = m.Gen, m
 		g.answer()
 	}
@@ -342,7 +346,7 @@ func (d *device) resume() {
 	}
 }
 
-// landed hears that the way of a group has ended.
+// landed takes in that a group has come, or failed to.
 func (d *device) landed(m *tiers.Landed) {
 	g := d.carrying(m.Of())
 	if g == nil || g.weights == nil {
@@ -356,7 +360,7 @@ func (d *device) landed(m *tiers.Landed) {
 	d.resume()
 }
 
-// returned hears that the device has read what it had on loan.
+// returned takes in that the device has read the groups of a loan.
 func (d *device) returned(m *tiers.Returned) {
 	for g := range d.kept.all() {
 		if g.weights == m.Of {
@@ -366,8 +370,8 @@ func (d *device) returned(m *tiers.Returned) {
 	d.resume()
 }
 
-// next begins the steps that there is room for, those of the model first whose turn it is. While one waits for weights
-// none begins: what it needs is on its way already, and the device would do no more if steps went past each other.
+// next begins steps while there is room in flight, in the order of the models' turns. While a step waits for weights
+// none begins: what it needs is on its way already, and the device would do no more if steps overtook each other.
 func (d *device) next() {
 	for d.at.step == nil && d.flying < d.flight {
 		i, ok := d.order.Next()
@@ -387,8 +391,8 @@ func (d *device) next() {
 	}
 }
 
-// compute has the device work on a step. One that computes on the processor is done with it here, unless it has to
-// wait for weights.
+// compute has the device work on a step. A device that computes within the program has finished it on return, unless
+// the step has to wait for weights.
 func (d *device) compute(g *guest, m *step) {
 	d.flying++
 	g.flying = append(g.flying, m)
@@ -403,13 +407,14 @@ func (d *device) compute(g *guest, m *step) {
 	d.resume()
 }
 
-// over hears that a step has ended, here or by a message: which of two comes first is chance, so they go on in order.
-// One of a model that was closed meanwhile is not among those that fly.
+// over takes in that a step has ended, here or by a message. Which of two steps is heard of first is chance, so steps
+// of a guest are handed on in the order in which they began. A step of a model that was closed meanwhile is not in
+// flying.
 func (d *device) over(m *step) {
 	m.over = true
 	d.kept.working.CompareAndSwap(m, nil)
 	g := d.guest(m)
-	if g == nil { // it left while the device started again, and its model's last steps ended
+	if g == nil { // the model left while the device restarted, and its last steps ended
 		return
 	}
 	for len(g.flying) > 0 && g.flying[0].over {
@@ -420,8 +425,8 @@ func (d *device) over(m *step) {
 	d.depart(g)
 }
 
-// computed hands a step to the sampler, which passes a failed or abandoned one on: steps return to the scheduler in the
-// order in which it sent them. What belongs to an older generation goes nowhere.
+// computed hands a step to the sampler, which passes a failed or abandoned one on: steps return to the scheduler in
+// the order in which it sent them. Steps of an older generation are dropped.
 func (d *device) computed(m *step) {
 	if errors.Is(m.err, backend.ErrLost) {
 		d.lost(m.err, m)
@@ -445,8 +450,8 @@ func (d *device) computed(m *step) {
 	g.answer()
 }
 
-// lost has the device opened afresh: nothing that runs on it will end well. The step that it was at, if any, is to
-// blame if the device hung, and no other.
+// lost panics, so that the device is opened again by a restart: nothing that runs on it will end well. If the device
+// hung, the step that it was at is blamed; else none is.
 func (d *device) lost(err error, during *step) {
 	if given := d.kept.lose(now(), err, during); given != nil {
 		d.out.broken.Send(&run.Failed{Err: given})

@@ -9,7 +9,7 @@ import (
 // anybody stands for actors of any kind.
 var anybody = run.Place{Kind: "any"}
 
-// Declared is one way for messages from an actor to another: a row of the printed table.
+// Declared is the declaration of an edge, on which one actor sends messages to another: a row of the printed table.
 type Declared = run.Declared
 
 // Edges lists the edges of a house of one model.
@@ -20,20 +20,20 @@ func Edges() []Declared {
 	return append(model.graph.Edges(), house.graph.Edges()...)
 }
 
-// houseWiring is what models share: where those actors stand, and what each may send. An actor is built with its own
-// edges and has no others, but for those that come with a request to be answered.
+// houseWiring is the actors that all models share: their places in the tree, and the edges on which each may send. An
+// actor is built with its own edges and has no others, but for those that come with a request to be answered.
 type houseWiring struct {
 	graph         *run.Graph
 	house, device run.Place
 	tiers         *tiers.Wiring
 
-	shutdown run.Edge[shutdown]   // the facade's
-	failed   run.Edge[run.Failed] // supervision's
+	shutdown run.Edge[shutdown]   // sent by the facade
+	failed   run.Edge[run.Failed] // sent by supervision, for any actor
 
 	deviceEdges deviceEdges
 }
 
-// wireHouse declares the edges between the actors that models share, but for those that each model adds.
+// wireHouse declares the edges among the actors that models share, without those that each model adds.
 func wireHouse(s *run.System, turns *run.Turns) *houseWiring {
 	g := run.NewGraph(s)
 	w := &houseWiring{
@@ -50,13 +50,13 @@ func wireHouse(s *run.System, turns *run.Turns) *houseWiring {
 	return w
 }
 
-// modelWiring is the same of one model.
+// modelWiring is the actors of one model: their places in the tree, and the edges on which each may send.
 // Wide: one is there for each actor of a model, and one for its edges.
 type modelWiring struct {
 	graph                                                          *run.Graph
 	model, sessions, session, scheduler, kv, mover, sampler, masks run.Place
 
-	hangUpAll      run.Edge[hangUpAll] // the house's, and supervision's
+	hangUpAll      run.Edge[hangUpAll] // sent by the house, and by supervision
 	facade         facadeEdges
 	modelEdges     modelEdges
 	sessionsEdges  sessionsEdges
@@ -71,15 +71,15 @@ type modelWiring struct {
 }
 
 type facadeEdges struct {
-	enter     run.Edge[enter] // at the house
+	enter     run.Edge[enter] // to the house
 	leave     run.Edge[leave] // likewise
 	open      run.Counted[open]
-	hangUp    run.Edge[hangUp] // at a session
+	hangUp    run.Edge[hangUp] // to a session
 	hangUpAll run.Edge[hangUpAll]
 }
 
-// wireModel declares the edges of a model's actors, and those that the house's have for it: a graph that joins the
-// house's. So many steps may be in flight, and groups share so many slots.
+// wireModel declares the edges of a model's actors, and those that the house's actors have for this model, in a graph
+// that joins the house's. flight is how many steps may be in flight, slots how many slots the model's groups share.
 func wireModel(s *run.System, turns *run.Turns, h *houseWiring, path string, flight, slots int) *modelWiring {
 	at := func(kind string, line *run.Line) run.Place {
 		return run.Place{Kind: kind, Address: s.Address(path + "/" + kind), Line: line}
@@ -99,7 +99,7 @@ func wireModel(s *run.System, turns *run.Turns, h *houseWiring, path string, fli
 	return w
 }
 
-// wireStay declares what has the model enter and leave.
+// wireStay declares the edges by which the model enters and leaves.
 func (w *modelWiring) wireStay(g *run.Graph, h *houseWiring) {
 	facade := run.Place{Kind: "facade"}
 	w.facade.enter = run.Connect[enter](g, facade, h.house, run.Most(1), "once")
@@ -109,7 +109,7 @@ func (w *modelWiring) wireStay(g *run.Graph, h *houseWiring) {
 	w.guest.aside = run.Connect[aside](g, h.device, h.device, run.Most(run.ControlCredits), "one at a time, and a restart")
 }
 
-// wireRequests declares what carries requests and their answers.
+// wireRequests declares the edges that carry requests and their answers.
 func (w *modelWiring) wireRequests(g *run.Graph, h *houseWiring) {
 	const once = "one a request, and one when it starts again"
 	facade, stream := run.Place{Kind: "facade"}, run.Place{Kind: "stream"}
@@ -131,7 +131,7 @@ func (w *modelWiring) wireRequests(g *run.Graph, h *houseWiring) {
 	w.schedulerEdges.failure = run.Connect[seqFailed](g, w.scheduler, w.session, run.Most(1).Again(), "one a sequence")
 }
 
-// wireSteps declares what a step takes.
+// wireSteps declares the edges that a step takes, and those for blocks and masks that it needs.
 func (w *modelWiring) wireSteps(g *run.Graph, h *houseWiring, flight int) {
 	c, d := &w.schedulerEdges, &w.guest
 	c.request = run.Connect[kvRequest](g, w.scheduler, w.kv, run.Each(w.sessionEdges.submit),
@@ -152,7 +152,7 @@ func (w *modelWiring) wireSteps(g *run.Graph, h *houseWiring, flight int) {
 	w.samplerEdges.step = run.Connect[step](g, w.sampler, w.scheduler, run.Each(d.step), "one a step")
 }
 
-// wireFaults declares who hears of whose end.
+// wireFaults declares the edges on which actors hear that another one has restarted.
 func (w *modelWiring) wireFaults(g *run.Graph, h *houseWiring) {
 	c := &w.schedulerEdges
 	c.partners = run.Partner(g, w.scheduler, run.ControlCredits, w.kv, w.mover, w.sampler, w.masks, h.device)

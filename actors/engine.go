@@ -35,19 +35,19 @@ func (h *House) Engines() []*Engine {
 	return all
 }
 
-// House is where the model runs.
+// House is the house in which the model runs.
 func (e *Engine) House() *House { return e.house }
 
-// Plan is where the model's weights lie. Nobody changes it.
+// Plan is the plan of where the model's weights lie. It must not be changed.
 func (e *Engine) Plan() *place.Model { return &e.spec.plan }
 
-// Metadata is what the model's file says of itself. Nobody changes it.
+// Metadata is the metadata in the model's file. It must not be changed.
 func (e *Engine) Metadata() *meta.Map { return &e.spec.file.Meta }
 
 // Vocab is the model's vocabulary.
 func (e *Engine) Vocab() *token.Vocab { return e.spec.vocab }
 
-// Habits are what the template expects of messages.
+// Habits says what the model's template expects of messages.
 func (e *Engine) Habits() chat.Habits { return e.spec.writer.Template.Habits() }
 
 // Generate opens a request. Its answer, and any error of its prompt, comes through the stream, which the caller
@@ -75,7 +75,7 @@ func (e *Engine) Generate(r Request) (*Stream, error) {
 	return e.begin(r)
 }
 
-// Embeds says whether the model computes vectors; else it generates.
+// Embeds says whether the model computes embeddings; else it generates text.
 func (e *Engine) Embeds() bool {
 	s := e.spec.bound.Segments
 	return s[len(s)-1].Kind == ir.SegPool
@@ -115,7 +115,7 @@ func (e *Engine) begin(r Request) (*Stream, error) {
 	return rec.stream, nil
 }
 
-// session is the address of a request's session.
+// session is the address of the session actor of a request.
 func (e *Engine) session(id string) *actor.PID {
 	return e.house.system.Address(e.wiring.sessions.Address.Id + "/" + id)
 }
@@ -147,14 +147,14 @@ func (e *Engine) Health() error {
 	return e.check()
 }
 
-// Loaded returns how many bytes of weights have arrived, of how many.
+// Loaded returns how many bytes of weights have arrived, and how many there are.
 func (e *Engine) Loaded() (done, total int64) { return e.weights() }
 
-// Loading says when the weights had come how far. Nothing of it is there where they are in place.
+// Loading says when the loading of weights reached its stages. All are zero if the weights are used in place.
 func (e *Engine) Loading() tiers.Stages { return e.loaded.Stages() }
 
-// Render is the prompt that the model's template makes of a conversation. stop is asked from time to time whether to
-// give up.
+// Render returns the prompt that the model's template makes of a conversation. stop is asked from time to time whether
+// to give up.
 func (e *Engine) Render(in *chat.Input, stop func() bool) (string, error) {
 	text, err := e.spec.writer.Render(*in, now(), stop)
 	return text, asGone(err)
@@ -183,15 +183,16 @@ func (e *Engine) Status() []run.Status {
 	return slices.DeleteFunc(e.house.system.Status(), func(a run.Status) bool { return !e.has(a.ID) })
 }
 
-// Credits lists the credits that the model's actors count, as they are now, among themselves and with those that models
-// share.
+// Credits lists the credits, as they are now, of counted edges among the model's actors, and between them and actors
+// that models share.
 func (e *Engine) Credits() []run.Credits { return e.wiring.graph.Credits() }
 
 // Steps returns where the time of steps went so far.
 func (e *Engine) Steps() Steps { return e.stats.snapshot() }
 
-// Prepare makes a request's prompt before the request is opened, and refuses one that does not fit. The request that it
-// returns has the tokens, and no conversation or text any more. stop is asked from time to time whether to give up.
+// Prepare makes a request's prompt before the request is opened, and refuses one that does not fit. The request that
+// it returns has the prompt's tokens in place of its conversation or text. stop is asked from time to time whether to
+// give up.
 func (e *Engine) Prepare(r Request, stop func() bool) (Request, error) {
 	p, err := e.spec.promptOf(&r, stop)
 	if err != nil {

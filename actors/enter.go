@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Here models enter and leave a house that runs.
+// In this file models enter and leave a house that runs.
 
-// Enter has a model run in the house, planned for what the others leave of the budget. It returns when the weights are
+// Enter loads a model into the house, planned for what the others leave of the budget. It returns when the weights are
 // there; steps of the others go on meanwhile. The house closes the model's file, also on an error.
 func (h *House) Enter(ctx context.Context, m Model) (*Engine, error) {
 	all, err := h.enter(ctx, []Model{m})
@@ -19,7 +19,7 @@ func (h *House) Enter(ctx context.Context, m Model) (*Engine, error) {
 	return all[0], nil
 }
 
-// enter has models run that are planned together: all or none.
+// enter loads models that are planned together: all or none.
 func (h *House) enter(ctx context.Context, models []Model) ([]*Engine, error) {
 	all, err := h.admit(models)
 	if err != nil {
@@ -51,7 +51,8 @@ func closeFiles(models []Model) error {
 	return errors.Join(errs...)
 }
 
-// admit plans models and takes what they need of the budget. It does all that can fail before an actor of theirs runs.
+// admit plans models, and takes what they need from the budget. Whatever can fail before one of their actors runs is
+// done here.
 func (h *House) admit(models []Model) ([]*tenant, error) {
 	h.planning.Lock()
 	defer h.planning.Unlock()
@@ -84,7 +85,7 @@ func (h *House) admit(models []Model) ([]*tenant, error) {
 	var all []*tenant
 	for i, s := range specs {
 		t := h.newTenant(s, tapes[i])
-		t.wiring.facade.enter.Send(&enter{t.lodger}) // before anybody can have it leave
+		t.wiring.facade.enter.Send(&enter{t.lodger}) // before anybody can send leave
 		all = append(all, t)
 	}
 	h.turns.Crowd(crowded(h.device.Traits(), h.tenants))
@@ -116,9 +117,9 @@ func (h *House) await(ctx context.Context, t *tenant, progress func(done, total 
 	}
 }
 
-// Leave has the model leave the house: it takes no more requests, those that are open may finish until ctx ends and are
-// cut then; after them its actors end in order, and all that it had is given back. It returns ctx's error if requests
-// were cut. To leave again is to wait for that.
+// Leave takes the model out of the house: no new requests are taken, open ones may finish until ctx ends and are cut
+// off then; after them its actors stop in order, and all its memory is freed. It returns ctx's error if requests were
+// cut off. A second call waits for the first.
 func (e *Engine) Leave(ctx context.Context) error {
 	if !e.stay.close() {
 		<-e.stay.over
@@ -129,7 +130,7 @@ func (e *Engine) Leave(ctx context.Context) error {
 	return err
 }
 
-// part carries out a tenant's leave, which has closed.
+// part takes a tenant out, whose stay was closed before.
 func (h *House) part(ctx context.Context, t *tenant) error {
 	defer close(t.stay.over)
 	cut := t.finish(ctx)

@@ -8,18 +8,19 @@ import (
 	"github.com/sluice-ai/sluice/stages/speculate"
 )
 
-// guesses says who guesses tokens of a model's sequences, and learns what that costs and gives. It is the scheduler's.
+// guesses chooses what proposes tokens for a model's sequences, and learns what that costs and gains. It belongs to
+// the scheduler.
 type guesses struct {
 	clock   *speculate.Clock                    // what rows of guesses cost
-	propose func(prompt []int32) batch.Proposer // of a test
-	took    time.Duration                       // what each step is said to have taken, by a test
-	again   bool                                // rows of accepted tokens are computed again, for their states
+	propose func(prompt []int32) batch.Proposer // replaces the proposers in tests
+	took    time.Duration                       // the time that a test says each step has taken; 0: the real one
+	again   bool                                // rows of accepted tokens are computed again, for recurrent states
 	stats   *stats
 	tape    *tape
-	ended   time.Time // when the newest step of answers did
+	ended   time.Time // when the last step of answers was sampled
 }
 
-// begin says who proposes tokens of a sequence.
+// begin sets what proposes tokens for a sequence.
 func (g *guesses) begin(q *sequence) {
 	switch {
 	case q.Score:
@@ -32,8 +33,8 @@ func (g *guesses) begin(q *sequence) {
 	}
 }
 
-// measured has the clock learn from a step: the time that it kept the model from others, where two are in flight from
-// one's end to the next one's. Where other models had work it says nothing.
+// measured has the clock learn from a step how long it kept the model busy: if two are in flight, from the end of the
+// step before to its own. A step after which other models had work says nothing.
 func (g *guesses) measured(m *step) {
 	from := m.times.planned
 	if g.ended.After(from) {
@@ -46,8 +47,8 @@ func (g *guesses) measured(m *step) {
 	}
 }
 
-// settled keeps account of what was proposed. Of a part that was not looked at no token is known, and of the proposed
-// tokens behind one whose mask takes long to find none is wrong.
+// settled counts how many of a part's proposed tokens were accepted. A part without tokens was not sampled, and says
+// nothing. If the check was cut short for want of a mask (cut), the tokens behind were not judged.
 func (g *guesses) settled(p batch.Part, r *outcome) {
 	if p.Proposed == 0 || len(r.tokens) == 0 {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/trace"
 )
 
-// stepRing, to a scheduler before flushed: the steps of its model, as many as may be in flight.
+// stepRing, from the device to a scheduler before Flushed, brings the steps of its model, as many as may be in flight.
 type stepRing struct {
 	gen   uint64
 	steps []*step
@@ -19,7 +19,7 @@ type stepRing struct {
 
 func (*stepRing) Late() {}
 
-// guestEdges are the device's to one of its models.
+// guestEdges are the device's edges to the actors of one of its models.
 type guestEdges struct {
 	scheduler run.Place
 	restarted run.Edge[restarted]
@@ -29,46 +29,47 @@ type guestEdges struct {
 	ways      *tiers.Ways
 }
 
-// guestNews are what a device calls for what becomes of a guest: from its actor, without waiting.
+// guestNews are the functions that the device's actor calls to report on a guest. They do not block.
 type guestNews struct {
 	ready    func()               // its weights are there
 	fail     func(error)          // it cannot be computed
-	barred   func(error)          // likewise, and is not to come back soon
-	measured func(backend.Memory) // what it takes
+	barred   func(error)          // likewise, and it is not to be loaded again soon
+	measured func(backend.Memory) // the memory that it takes
 	gone     func()               // nothing of it is left
 }
 
-// guest is a model on a device. What changes belongs to the device's actor.
+// guest is one model on a device. Fields that change belong to the device's actor.
 // Wide: the first half is given by the house, the other is the model on the device.
 type guest struct {
-	index    int // among the device's
+	index    int // its index in deviceMemory.guests
 	spec     *spec
 	tape     *tape
 	out      guestEdges
 	tell     guestNews
-	stats    *stats // whose tracks have the spans of its segments
+	stats    *stats // its track gets the spans of the guest's segments
 	progress *tiers.Progress
 	caches   *cacheMemory
 
 	model    backend.Model
-	timed    bool             // the device says itself when segments ran
-	copies   *trace.Track     // of what the device copies to itself; nil: it does nothing beside the program
-	computes *trace.Track     // of what it computes with that, as the host sees it
-	cargo    *tiers.Cargo     // what is brought to it; nil: its weights are in place
-	weights  *tiers.Residency // of those that share slots; nil: none do
-	steps    []*step          // its ring
-	resident bool             // all weights are there
+	timed    bool             // the device itself reports when segments ran
+	copies   *trace.Track     // spans of its copies from host memory; nil: it copies nothing beside the program
+	computes *trace.Track     // spans of what it computes with copied groups, as the host sees it
+	cargo    *tiers.Cargo     // weights that are brought to it; nil: its weights are in place
+	weights  *tiers.Residency // of groups that share slots; nil: none do
+	steps    []*step          // its ring of steps
+	resident bool             // all weights are there that are brought once
 	gen      uint64           // of its scheduler
-	owed     *run.Flush
-	queue    []*step
-	flying   []*step // that the device works on, the oldest first
-	work     *aside  // that goes on beside steps: it is compiled or closed
+	owed     *run.Flush       // Flush to be answered; see answer
+	queue    []*step          // steps that wait for their turn
+	flying   []*step          // steps that the device works on, the oldest first
+	work     *aside           // compiling or closing it, which goes on beside steps; nil: nothing does
 	leaving  bool
-	refused  bool        // no step of it is computed any more
-	hung     []time.Time // when the device did in a step of it, in lostWindow
+	refused  bool        // no step of it is computed any more, after an error
+	hung     []time.Time // times, within lostWindow, at which a step of it hung the device
 }
 
-// aside, to the device from a goroutine of its own: the work on a guest that it did beside steps has ended.
+// aside, to the device from a goroutine of its own, says that compiling or closing a guest's model beside steps has
+// ended.
 type aside struct {
 	guest   *guest
 	closing bool          // the model was closed; else it was compiled
@@ -79,7 +80,7 @@ type aside struct {
 
 func (*aside) Late() {}
 
-// beside does long work on the guest on a goroutine of its own, one at a time.
+// beside compiles or closes a guest's model on a goroutine of its own, one such work at a time.
 func (g *guest) beside(work *aside, do func() error) {
 	work.guest, work.over = g, make(chan struct{})
 	g.work = work
@@ -90,7 +91,7 @@ func (g *guest) beside(work *aside, do func() error) {
 	}()
 }
 
-// guarded turns a panic into an error, where no supervisor sees it.
+// guarded returns a panic as an error: no supervisor would see it on this goroutine.
 func guarded(do func() error) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -100,8 +101,8 @@ func guarded(do func() error) (err error) {
 	return do()
 }
 
-// layout is what the device compiles, for weights that come in slabs if they are not in place. What it does beside the
-// program goes to tracks of its own.
+// layout is the configuration with which the device compiles the model. slabs is the staging memory through which
+// weights come, if they are not in place. What the device does beside the program is recorded on tracks of its own.
 func (g *guest) layout(slabs []byte) backend.Config {
 	layout := g.spec.layout
 	if layout.InPlace() == nil {
@@ -131,7 +132,7 @@ func (g *guest) layout(slabs []byte) backend.Config {
 	return layout
 }
 
-// furnish makes a guest whose model was just compiled ready for weights.
+// furnish makes what a model that was just compiled needs: its cargo, its residency and its ring of steps.
 func (g *guest) furnish(late lateEdges) {
 	g.resident, g.steps = false, nil
 	g.cargo, g.weights = nil, nil
@@ -148,7 +149,7 @@ func (g *guest) furnish(late lateEdges) {
 	}
 }
 
-// loaded hears that all is there that has slots of its own. The rest can begin to come.
+// loaded notes that all weights are there that are brought once. Groups that share slots can begin to come.
 func (g *guest) loaded() {
 	g.resident = true
 	if g.weights != nil {
@@ -156,7 +157,8 @@ func (g *guest) loaded() {
 	}
 }
 
-// leave takes the model out. What it returns closes it, once no read writes to its memory any more.
+// leave takes the model from the guest, and returns the function that closes it: that waits until no read writes to
+// its memory any more.
 func (g *guest) leave() (closes func() error) {
 	model, cargo, caches := g.model, g.cargo, g.caches
 	g.model, g.steps, g.cargo, g.weights, g.resident = nil, nil, nil, nil, false
@@ -170,14 +172,14 @@ func (g *guest) leave() (closes func() error) {
 		}
 		ring := model.Steps()
 		err := model.Close()
-		for _, s := range ring { // they may still be on their way to the sampler, which has no turn now
+		for _, s := range ring { // steps may still be on their way to the sampler, which has no turn now
 			s.Logits = nil
 		}
 		return err
 	}
 }
 
-// answer tells the scheduler that its generation has begun, when the weights are there and nothing older runs.
+// answer tells the scheduler that its generation has begun, once the weights are there and no older step runs.
 func (g *guest) answer() {
 	if g.owed == nil || !g.resident || len(g.flying) > 0 {
 		return

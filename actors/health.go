@@ -2,7 +2,8 @@ package actors
 
 import "sync"
 
-// health is whether all, or a model, can serve. Any goroutine may read it.
+// health is whether the house, or one model, can serve: its first error, and whether loading is over. Any goroutine
+// may read it.
 type health struct {
 	mu    sync.Mutex
 	err   error

@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// A histogram's buckets end at 0.5 ms and its doubles up to a minute; one more has what took longer.
+// A histogram's buckets hold durations up to 0.5 ms, 1 ms, 2 ms and so on, to about a minute; one more counts what
+// took longer.
 const (
 	shortest = 500 * time.Microsecond
 	doubles  = 18
 )
 
-// histogram counts durations. Anybody may add some.
+// histogram counts durations by length. Any goroutine may add some.
 type histogram struct {
 	counts [doubles + 1]atomic.Uint64
 	sum    atomic.Int64 // nanoseconds
@@ -24,14 +25,14 @@ func (h *histogram) add(d time.Duration) {
 	h.sum.Add(int64(d))
 }
 
-// Histogram says how many durations there were of which length.
+// Histogram is a snapshot of a histogram. Up is cumulative, as in Prometheus.
 type Histogram struct {
 	Count uint64
 	Sum   time.Duration
-	Up    []Bucket // without what took longer than the last one
+	Up    []Bucket // by ascending To; what took longer than the last To is in Count alone
 }
 
-// Bucket says how many durations were at most so long.
+// Bucket is how many durations were To or shorter.
 type Bucket struct {
 	To    time.Duration
 	Count uint64

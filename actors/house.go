@@ -20,26 +20,26 @@ import (
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
-// House is the facade of all that runs: models, which enter and leave, and the device, pool and reader that they share.
-// Its methods may be called from any goroutine.
+// House is the facade of a process's engine: the models, which enter and leave, and the device, pool and reader that
+// they share. Its methods may be called from any goroutine.
 // Wide: it is what all actors of a process share.
 type House struct {
 	system *run.System
 	turns  *run.Turns
 	log    zerolog.Logger
 	wiring *houseWiring
-	health *health // it is ready when it cannot serve
+	health *health // ready is closed when the house cannot serve
 	device backend.Device
 	kept   *deviceMemory
 	slabs  *tiers.Slabs
-	sums   *uring.Sums // of what was read
+	sums   *uring.Sums // checksums of what was read
 	watch  *watch
 	hooks
 
-	compute  *trace.Track // of the segments and steps of all models
+	compute  *trace.Track // spans of the segments and steps of all models
 	recorder *recorder    // nil: nobody asked for a trace
-	budget   []int64      // bytes for all models, by device as plans have them: the program's memory first
-	planning sync.Mutex   // held while models are planned: what they take, the next ones do not find
+	budget   []int64      // bytes for all models, by device in the order of plans: host memory first
+	planning sync.Mutex   // held while models are planned: the next ones are planned for what these leave
 	closed   sync.Once
 
 	mu      sync.Mutex
@@ -48,13 +48,13 @@ type House struct {
 	bars    map[string]bar // by file
 }
 
-// bar keeps a model out that harmed others.
+// bar keeps a model that harmed others from entering again for a while.
 type bar struct {
 	err   error
 	until time.Time
 }
 
-// Credits lists the credits that are counted between actors that models share.
+// Credits lists the credits of counted edges between the actors that models share.
 func (h *House) Credits() []run.Credits { return h.wiring.graph.Credits() }
 
 // Status says what the actors that belong to no model have done.
@@ -62,44 +62,44 @@ func (h *House) Status() []run.Status {
 	return slices.DeleteFunc(h.system.Status(), func(a run.Status) bool { return h.elsewhere(a.ID, nil) })
 }
 
-// Spans returns what was done last, by whom and for how long, in the order in which it ended.
+// Spans returns the latest spans: what was done, by which actor and for how long, in the order in which they ended.
 func (h *House) Spans() []trace.Span { return h.system.Spans().Snapshot(nil) }
 
-// Record writes spans as a trace for Perfetto, from now on until ctx ends or the trace has so many bytes. What the
-// device is at when it begins, or ends, is cut there.
+// Record writes spans as a trace for Perfetto, from now on until ctx ends or the trace has most bytes. The device's
+// wait at the beginning, and at the end, is cut to the time of the recording.
 func (h *House) Record(ctx context.Context, out io.Writer, most int64) error {
 	return h.watch.record().write(ctx, out, most)
 }
 
-// DeviceTime says what the device did with its time so far: what it did not wait it computed. The wait at hand is in
-// it.
+// DeviceTime says what the device's time went to so far: waits, by cause, and computing, which is the rest. The open
+// wait is counted.
 func (h *House) DeviceTime() stall.Time { return h.watch.time() }
 
-// Faults returns how many messages were sent to actors that were gone and did not allow for it, and how many their
-// receivers do not list.
+// Faults returns how many messages went to actors that were gone, without being marked run.Late, and how many their
+// receivers do not list. Both are defects.
 func (h *House) Faults() (deadLetters, unexpected uint64) { return h.system.Faults() }
 
 // Device is the path of the device's actor.
 func (h *House) Device() string { return h.wiring.device.Address.Id }
 
-// Traits are those of the device.
+// Traits returns the device's traits.
 func (h *House) Traits() backend.Traits { return h.device.Traits() }
 
-// Left is the program's memory that the models in the house leave of its budget.
+// Left is how many bytes of host memory the models in the house leave of its budget.
 func (h *House) Left() int64 { return h.left()[0] }
 
 // Health returns nil while the house can serve, else why it cannot.
 func (h *House) Health() error { return h.health.get() }
 
-// elsewhere says whether an actor is of a model other than t.
+// elsewhere says whether an actor belongs to a model other than t.
 func (h *House) elsewhere(id string, t *tenant) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.ContainsFunc(h.tenants, func(o *tenant) bool { return o != t && o.has(id) })
 }
 
-// gaveUp is called by supervision for an actor that keeps failing: the house cannot do without it, unless it is a
-// model's.
+// gaveUp is called by supervision for an actor that keeps failing. If it is a model's, the model fails, else the
+// house: it cannot do without it.
 func (h *House) gaveUp(child *actor.PID, reason any) {
 	err := fmt.Errorf("actor %s keeps failing: %v", child.Id, reason)
 	h.mu.Lock()
@@ -113,7 +113,7 @@ func (h *House) gaveUp(child *actor.PID, reason any) {
 	h.wiring.failed.Send(&run.Failed{Err: err})
 }
 
-// names are those of the models that are in the house.
+// names are the names of the models that are in the house.
 func (h *House) names() map[string]bool {
 	taken := map[string]bool{}
 	for _, t := range h.tenants {
@@ -122,13 +122,14 @@ func (h *House) names() map[string]bool {
 	return taken
 }
 
-// keyOf tells one model's file from others.
+// keyOf is the key of a model's file in bars.
 func keyOf(f *gguf.File) string {
 	part := f.Part(0)
 	return part.Path + "\x00" + part.Name
 }
 
-// left is what the models in the house leave of its budget, by device as plans have them; at least a byte of each.
+// left is how many bytes the models in the house leave of its budget, by device in the order of plans; at least one of
+// each.
 func (h *House) left() []int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -142,7 +143,7 @@ func (h *House) left() []int64 {
 	return left
 }
 
-// lessened are a device's traits where it has so much left.
+// lessened returns a device's traits with so many bytes free, by device.
 func lessened(t backend.Traits, left []int64) backend.Traits {
 	if t.Devices == nil {
 		if t.Free > 0 {
@@ -159,7 +160,7 @@ func lessened(t backend.Traits, left []int64) backend.Traits {
 	return t
 }
 
-// takes is what a model takes by its plan, by device.
+// takes is how many bytes a model takes by its plan, by device.
 func (s *spec) takes() (all []int64) {
 	for _, t := range s.plan.Takes {
 		all = append(all, t.Bytes())
@@ -167,7 +168,7 @@ func (s *spec) takes() (all []int64) {
 	return all
 }
 
-// measured corrects what a model takes of devices' own memory, once it is laid out there.
+// measured corrects how many bytes a model takes of devices' own memory, once it was compiled there.
 func (h *House) measured(t *tenant, m *backend.Memory) {
 	own := ownOf(m, h.device.Traits())
 	h.mu.Lock()
@@ -179,7 +180,8 @@ func (h *House) measured(t *tenant, m *backend.Memory) {
 	}
 }
 
-// ownOf is what a model has of devices' own memory, by device as plans have them; nil of those that have none.
+// ownOf is what a model takes of devices' own memory, by device in the order of plans; nil for devices without memory
+// of their own.
 func ownOf(m *backend.Memory, t backend.Traits) (all []*backend.Memory) {
 	devices := devicesOf(t)
 	for i := range devices {
@@ -196,7 +198,7 @@ func ownOf(m *backend.Memory, t backend.Traits) (all []*backend.Memory) {
 	return all
 }
 
-// barred ends a model that harms others, and keeps it out for a while.
+// barred fails a model that harms others, and keeps it from entering again for lostWindow.
 func (h *House) barred(t *tenant, err error) {
 	h.mu.Lock()
 	at := now()

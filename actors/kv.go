@@ -12,9 +12,9 @@ import (
 	"github.com/sluice-ai/sluice/stages/kv"
 )
 
-// All that the KV owner accepts: from the mover *move as an answer, from the scheduler flush, and
+// The KV owner accepts Flush and kvRequest from the scheduler, and *move from the mover as an answer.
 //
-// kvRequest asks for blocks, or gives them back. It is the sequence's only request under way; the same struct
+// kvRequest asks for blocks, or gives them back. A sequence has one such request under way at most; the same struct
 // returns as the answer. tokens is read-only.
 type kvRequest struct {
 	gen    uint64
@@ -36,9 +36,10 @@ type kvEdges struct {
 	move      run.Counted[move]
 }
 
-// kvOwner holds which blocks of the cache belong to whom. The blocks' memory is the device's. Cached ones whose place
-// is wanted go to the host's memory, where there is any, and come back for prompts that begin with them: who gets a
-// place that is still copied from or to hears of it when the mover has done that. Others' steps go on meanwhile.
+// kvOwner keeps track of which blocks of the cache belong to which sequence. The blocks' memory is the device's.
+// Cached blocks whose place is needed are moved to host memory, if there is any, and come back for prompts that begin
+// with their tokens. A request that gets a place from or to which a copy is still under way is answered when the mover
+// is done; steps of other sequences go on meanwhile.
 type kvOwner struct {
 	system      *run.System
 	out         kvEdges
@@ -47,7 +48,7 @@ type kvOwner struct {
 	incarnation int
 	gen         uint64
 	cache       *kv.Cache
-	waiting     []*kvRequest // whose answers wait for moves, in order
+	waiting     []*kvRequest // requests whose answers wait for moves, in order
 	spare       []*move
 }
 
@@ -60,7 +61,7 @@ func (k *kvOwner) Receive(c actor.Context) {
 		}
 	case *run.Flush:
 		k.gen = m.Gen
-		k.cache.Lose()                // what lies in the host's memory is there in the next generation, too
+		k.cache.Lose()                // blocks in host memory stay cached in the next generation
 		k.waiting, k.spare = nil, nil // older moves may still be in a mailbox
 		k.out.move.Reset()
 		m.Done()
@@ -81,7 +82,8 @@ func (k *kvOwner) Receive(c actor.Context) {
 	k.stats.setKV(k.cache.Stats())
 }
 
-// moved takes a move back. One that failed leaves a block without its content: everything begins anew.
+// moved takes a move's answer. A move that failed leaves a block without its content: the owner panics, and its
+// restart begins anew.
 func (k *kvOwner) moved(m *move) {
 	if m.err != nil {
 		panic(m.err)
@@ -91,7 +93,7 @@ func (k *kvOwner) moved(m *move) {
 	k.out.move.Give()
 }
 
-// proceed has moves begin, as many as the mover takes, and answers those who wait for none.
+// proceed sends as many moves as the mover has credit for, and answers the requests that wait for none.
 func (k *kvOwner) proceed() {
 	for k.out.move.Held() < movesAhead {
 		next, ok := k.cache.NextMove()
@@ -115,7 +117,7 @@ func (k *kvOwner) proceed() {
 	})
 }
 
-// serve carries out a request. The cache's errors other than “full” are broken invariants of ours.
+// serve carries out a request. Errors of the cache other than “full” are defects of ours: it panics.
 func (k *kvOwner) serve(m *kvRequest) {
 	id := kv.Seq(m.seq.ID)
 	m.full = false
@@ -138,7 +140,7 @@ func (k *kvOwner) serve(m *kvRequest) {
 	m.tables = append(m.tables[:0], k.cache.Tables(id)...)
 }
 
-// open pins what is cached of the tokens and grants the rest, or nothing at all.
+// open pins the blocks that are cached for the tokens and grants the rest, or nothing at all.
 func (k *kvOwner) open(id kv.Seq, m *kvRequest) error {
 	var err error
 	if m.cached, err = k.cache.Open(id, m.salt, m.tokens); errors.Is(err, kv.ErrFull) {

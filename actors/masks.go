@@ -14,10 +14,10 @@ import (
 	"github.com/sluice-ai/sluice/stages/grammar"
 )
 
-// All that masks accepts, from the scheduler: flush, and
+// masks accepts Flush and mask, from the scheduler.
 //
-// mask asks for the tokens that may follow those of a sequence. The sequence sits steps out until the same struct
-// returns as the answer; its constraint belongs to masks until then.
+// mask asks for the tokens that may follow those of a sequence. The sequence is left out of steps until the same
+// struct returns as the answer; until then, masks owns the constraint.
 type mask struct {
 	gen    uint64
 	seq    *batch.Seq
@@ -39,11 +39,11 @@ type masksEdges struct {
 	answer    run.Edge[mask]
 }
 
-// torn says which mask masks died of.
+// torn says that masks has restarted, and on which mask it failed.
 type torn = run.Restarted[mask]
 
-// masks finds the masks that take longer than there is time for between two steps, one after the other, on a goroutine
-// of its own. Whose turn it is, the scheduler decides.
+// masks finds those masks that take too long to be found between two steps, one after the other, on a goroutine of its
+// own. The scheduler decides whose mask is next.
 type masks struct {
 	system      *run.System
 	out         masksEdges
@@ -75,8 +75,8 @@ func (k *masks) Receive(c actor.Context) {
 	}
 }
 
-// stretch is how many steps of a grammar are taken before others may have the core: some tenths of a millisecond, which
-// a step of a small model takes as well.
+// stretch is how many steps of a grammar are taken before the goroutine yields its core: they take some tenths of a
+// millisecond, as a step of a small model does.
 const stretch = 20_000
 
 func (k *masks) find(m *mask) {

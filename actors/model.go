@@ -6,14 +6,14 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 )
 
-// modelActor supervises all that belongs to one model alone. What comes from outside for its sessions passes through
-// it: they may be gone for a moment, while it restarts. It accepts *open (facade) and *hangUpAll (facade, house). Its
+// modelActor supervises the actors of one model. Messages from outside to its sessions pass through it, since its
+// children are gone for a moment while it restarts. It accepts *open (facade) and *hangUpAll (facade, house). Its
 // incarnations share this value.
 type modelActor struct {
 	system   *run.System
 	graph    *run.Graph
 	children func() []run.Child
-	lost     func(error) // the model cannot serve
+	lost     func(error) // called when the model cannot serve any more
 	out      modelEdges
 	records  *records
 }
@@ -31,9 +31,9 @@ func (m *modelActor) Receive(c actor.Context) {
 			m.lost(err)
 		}
 	case *actor.Restarting:
-		m.records.restarting.Store(true) // its children only stop to be started again
+		m.records.restarting.Store(true) // its children stop only to be started again
 	case *open:
-		m.records.put(msg.record) // however often sessions restarts, it finds it
+		m.records.put(msg.record) // sessions finds it there, even if it restarts before it gets this message
 		m.out.open.Send(msg)
 	case *hangUpAll:
 		m.records.refuse(msg.err)

@@ -13,9 +13,9 @@ import (
 	"github.com/sluice-ai/sluice/stages/kv"
 )
 
-// All that the mover accepts: flush, from the scheduler, and
+// The mover accepts Flush, from the scheduler, and move.
 //
-// move, from kv: copy a block to another tier. The same struct returns as the answer.
+// move, from the KV owner, asks for a block to be copied to another tier. The same struct returns as the answer.
 type move struct {
 	gen uint64
 	kv.Move
@@ -33,8 +33,8 @@ type moverEdges struct {
 	answer    run.Edge[move]
 }
 
-// mover copies blocks of a model's caches between tiers, in order, on a goroutine of its own: a copy from or to a card
-// waits for what was submitted there before. Which blocks, and who waits for them, the KV owner decides.
+// mover copies blocks of a model's caches between tiers, in order, on a goroutine of its own: a copy from or to a GPU
+// waits for what was submitted there before. The KV owner decides which blocks move, and knows who waits for them.
 type mover struct {
 	system      *run.System
 	out         moverEdges
@@ -62,16 +62,17 @@ func (v *mover) Receive(c actor.Context) {
 	}
 }
 
-// cacheMemory is where the blocks of a model's caches lie: the device's memory while the model is compiled, and the
-// host's beside it. It outlives incarnations of the device and of the mover.
+// cacheMemory is the memory of the blocks of a model's caches: on the device while the model is compiled, and on the
+// host. It outlives incarnations of the device and of the mover.
 type cacheMemory struct {
 	mu     sync.Mutex     // held while a block is copied
 	device backend.Blocks // nil: the model is not compiled
 	host   [][]byte       // by class, one block after the other; nil until the first one comes
-	rooms  []kv.Class
+	rooms  []kv.Class     // by class: how many blocks each tier has
 }
 
-// errNotCompiled ends a move of a model that was closed meanwhile: a new generation begins anyway.
+// errNotCompiled is the error of a move for a model that was closed meanwhile. It does no harm: a new generation
+// begins anyway.
 var errNotCompiled = errors.New("the model is closed")
 
 // open lets blocks of a compiled model be copied.
@@ -81,10 +82,10 @@ func (x *cacheMemory) open(device backend.Blocks) {
 	x.mu.Unlock()
 }
 
-// close returns when no block of the model is copied any more, and none will be.
+// close lets no block of the model be copied any more, and waits for the copy under way.
 func (x *cacheMemory) close() { x.open(nil) }
 
-// free gives the host's memory back. The model is closed.
+// free gives the host memory back. The model must have been closed before.
 func (x *cacheMemory) free() (err error) {
 	for _, area := range x.host {
 		if area != nil {
@@ -95,8 +96,7 @@ func (x *cacheMemory) free() (err error) {
 	return err
 }
 
-// move copies a block. One that comes to the host, or goes from there, has its part of the memory that is taken when
-// the first one comes.
+// move copies a block. Host memory for all blocks of a class is allocated when the first one comes.
 func (x *cacheMemory) move(m *kv.Move) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -120,7 +120,7 @@ func (x *cacheMemory) move(m *kv.Move) error {
 	return fmt.Errorf("a block of cache class %d goes from tier %d to %d: there is no such way", m.Class, m.From, m.To)
 }
 
-// place is where the host has a block of a class.
+// place returns the host memory of a block of a class.
 func (x *cacheMemory) place(class int, block int32) (_ []byte, err error) {
 	each := x.device.BlockBytes(class)
 	if x.host == nil {

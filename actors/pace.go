@@ -7,34 +7,35 @@ import (
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
-// What a cancelled request computes ends, and a waiting one is let in, only between steps; a step of one sequence is
-// given up between segments as well, when that is cancelled (law Cancel: 250 ms). Long steps are faster: each reads and
-// unpacks all weights.
+// Bounds on the time of steps. A cancelled request ends, and a waiting one is let in, only between steps; a step of
+// one sequence alone can also be given up between segments when that is cancelled (law Cancel: 250 ms). Within these
+// bounds steps are as long as possible, since each reads and unpacks all weights.
 const (
-	stepTarget    = 120 * time.Millisecond // of several sequences
+	stepTarget    = 120 * time.Millisecond // for a step of several sequences
 	segmentTarget = 120 * time.Millisecond
-	aloneTarget   = time.Second // of one sequence: a newcomer waits for it
+	aloneTarget   = time.Second // for a step of one sequence: a newcomer waits for it
 
-	minRows   = 16  // of a step
-	aloneRows = 128 // of one sequence, even where it takes longer than aloneTarget
+	minRows   = 16  // least rows of a step
+	aloneRows = 128 // rows that one sequence alone may have even if they take longer than aloneTarget
 )
 
-// pace learns how long a row takes and bounds the rows of a step by it. Chunks do not change results (law
-// ChunkFree), so measuring time here cannot change an answer.
+// pace learns how long a row takes, and bounds the rows of a step so that it keeps to its target. Chunks do not change
+// results (law ChunkFree), so measuring time here cannot change an answer.
 type pace struct {
-	row     time.Duration // of a step
-	segment time.Duration // of the slowest kind of segment
-	waited  time.Duration // by a step, for weights that are streamed
-	answers line          // by the rows of steps that have no prompts
-	shared  line          // by those of all steps that have answers
-	fixed   int           // rows that take as long as a step of answers does without any
-	known   bool
+	row     time.Duration // time of a row in a step
+	segment time.Duration // time of a row in a segment of the slowest kind
+	waited  time.Duration // mean time that a step waits for streamed weights
+	answers line          // times of the steps without prompts, by their rows
+	shared  line          // times of all steps that have answers, by their rows
+	fixed   int           // how many rows take as long as the part of a step's time that does not depend on rows
+	known   bool          // fixed was measured
 }
 
-// aFewSteps is how many steps weigh most of all in what is learned of them.
+// aFewSteps is the number of latest steps that count most in what a line learns.
 const aFewSteps = 32
 
-// line is the straight one through the times of steps by their rows: sums, of which older ones count for less.
+// line fits a straight line through the times of steps (y, in seconds) by their rows (x). It keeps sums, in which
+// older steps count for less.
 type line struct{ n, x, y, xx, xy float64 }
 
 func (l *line) add(x, y float64) {
@@ -42,8 +43,8 @@ func (l *line) add(x, y float64) {
 	*l = line{l.n*keep + 1, l.x*keep + x, l.y*keep + y, l.xx*keep + x*x, l.xy*keep + x*y}
 }
 
-// crosses is where it crosses the axis, to the left of zero: how many steps of x are as much as the line begins with.
-// Nothing is known while all x are alike.
+// crosses returns how far to the left of zero the line crosses the x axis: the number of rows that take as long as the
+// part of a step's time that does not depend on rows. It is not known while all x are alike.
 func (l *line) crosses() (x float64, known bool) {
 	spread := l.n*l.xx - l.x*l.x
 	if spread <= l.n*l.n/16 {
@@ -57,8 +58,8 @@ func (l *line) crosses() (x float64, known bool) {
 	return min(max(begins/slope, 0), math.MaxInt32), true
 }
 
-// budget returns how many rows the next step may have, at most limit. Where others wait for the device, a sequence
-// alone gets no more than several would.
+// budget returns how many rows the next step may have, at most limit. If other models wait for the device (contended),
+// a sequence alone gets no more rows than several would.
 func (p *pace) budget(limit int, contended bool) batch.Budget {
 	fixed := minRows // a guess
 	if p.known {
@@ -76,9 +77,10 @@ func (p *pace) budget(limit int, contended bool) batch.Budget {
 	return batch.Budget{Rows: min(limit, rows), Alone: min(limit, max(rows, alone)), Fixed: fixed}
 }
 
-// observe takes the durations of a step and of its slowest segment, without what it waited for weights: that is the
-// same for many rows as for few, and a step that computes for less long wastes what was read for it. Short steps are
-// dominated by reading the weights from memory and say little about a row.
+// observe learns from the times of a step and of its slowest segment, both without the wait for streamed weights,
+// which is passed apart: that wait does not depend on the rows, so a step that computes for less time than it waits
+// wastes what was read for it. Short steps are dominated by reading the weights from memory and say little about a
+// row.
 func (p *pace) observe(rows int, step, segment, waited time.Duration) {
 	p.waited += (waited - p.waited) / 4
 	if rows < minRows {
@@ -88,9 +90,9 @@ func (p *pace) observe(rows int, step, segment, waited time.Duration) {
 	p.segment = towards(p.segment, segment/time.Duration(rows))
 }
 
-// answered takes how long a step took that had answers, with all that it waited for, and whether it had prompts too. A
-// row of a prompt may cost more than one of an answer, for all the positions that it sees: what is fixed counts in the
-// dearer rows of both, so that whoever shares a step gives no more than its share to either.
+// answered learns from the time of a step with answers, all waits included; prompts says whether it had prompts too. A
+// row of a prompt may cost more than one of an answer, since it attends to more positions. fixed is counted in rows of
+// the dearer kind, so that sequences that share a step give no more than their share to either.
 func (p *pace) answered(rows int, took time.Duration, prompts bool) {
 	p.shared.add(float64(rows), took.Seconds())
 	if !prompts {
@@ -107,8 +109,8 @@ func (p *pace) answered(rows int, took time.Duration, prompts bool) {
 	}
 }
 
-// towards moves a mean to what was seen last, and at once if that is far less: then something else was measured before,
-// such as kernels that were compiled.
+// towards moves a mean by a quarter of the way to the value seen last, and all the way if that is less than half: then
+// what was measured before was something else, such as the compiling of kernels.
 func towards(mean, seen time.Duration) time.Duration {
 	seen = max(seen, 1)
 	if seen < mean/2 || mean == 0 {

@@ -11,14 +11,14 @@ import (
 	"github.com/sluice-ai/sluice/stages/place"
 )
 
-// Plan is what would be done with a model.
+// Plan says where a model's weights would lie and how much memory it would take, if it were loaded.
 type Plan struct {
 	Info      Info
 	Model     place.Model
-	Slabs     int64          // bytes through which weights travel
-	Memory    backend.Memory // of the device: its weights, KV and scratch
-	Available int64          // bytes that the machine has for all, or the devices if they have memory of their own
-	Apart     bool           // it has
+	Slabs     int64          // bytes of the staging buffers through which weights travel
+	Memory    backend.Memory // on the device: weights, KV cache and scratch
+	Available int64          // bytes of memory for models: the devices' own, if Apart, else the machine's
+	Apart     bool           // the devices have memory of their own
 	Traits    backend.Traits // of the device
 }
 
@@ -42,15 +42,15 @@ func PlanFor(m *Model, d backend.Device) (*Plan, error) {
 	return p, err
 }
 
-// measure finds what the device needs besides weights: it compiles the model without any.
+// measure returns how much memory the device needs besides weights: it compiles the model without any.
 func measure(s *spec, d backend.Device) (backend.Memory, error) {
 	layout := s.layout
 	if layout.InPlace() == nil && d.Traits().Memory == backend.HostMemory {
 		layout.Slots, layout.Weights = nil, s.inPlace()
 	}
-	layout.Kept = nil // to be kept costs the device nothing
+	layout.Kept = nil // groups kept in host memory cost the device nothing
 	if layout.Devices != nil {
-		layout.Slots, layout.Weights = nil, s.inPlace() // for those that compute in the program's memory
+		layout.Slots, layout.Weights = nil, s.inPlace() // for devices that compute from host memory
 	}
 	layout.Counted = true
 	m, err := d.Compile(s.bound, layout)
@@ -60,7 +60,8 @@ func measure(s *spec, d backend.Device) (backend.Memory, error) {
 	return m.Memory(), m.Close()
 }
 
-// devicesOf are those that a plan is for. One with memory of its own has a host that does not compute.
+// devicesOf returns the devices that a plan is for, the host first. A device with memory of its own has a host that
+// does not compute, unless its traits list the devices.
 func devicesOf(t backend.Traits) []backend.Traits {
 	switch {
 	case t.Devices != nil:
@@ -71,9 +72,9 @@ func devicesOf(t backend.Traits) []backend.Traits {
 	return []backend.Traits{t}
 }
 
-// machineOf is what they have for models, where the program's memory has so much.
+// machineOf returns the memory that devices have for models; memory is that of the host.
 func machineOf(devices []backend.Traits, memory int64, flight int) place.Machine {
-	const steps = 1 << 30 // what steps take
+	const steps = 1 << 30 // bytes left free for what steps take
 	m := place.Machine{Flight: flight}
 	for _, d := range devices {
 		bytes := memory
@@ -85,8 +86,8 @@ func machineOf(devices []backend.Traits, memory int64, flight int) place.Machine
 	return m
 }
 
-// planAll finds out about the models and plans them, for a machine with so much memory. edit, if there is one, changes
-// the plan of each.
+// planAll reads what the models' files say and plans the models together, for a machine with so many bytes of memory.
+// edit, if it is not nil, changes the plan of each.
 func planAll(models []Model, traits backend.Traits, memory int64, edit func(*ir.Bound, *place.Model)) (
 	[]*spec, *place.Plan, error) {
 	specs := make([]*spec, len(models))
@@ -136,7 +137,8 @@ func planAll(models []Model, traits backend.Traits, memory int64, edit func(*ir.
 	return specs, plan, nil
 }
 
-// settleLayers has the layers of models divided that are to be, if that is sooner.
+// settleLayers decides how many layers each model computes on the device, where that is left to place.Auto: it asks
+// for Speeds if there is a budget of device memory.
 func settleLayers(models []Model, asks []place.Ask, m place.Machine) error {
 	for i := range asks {
 		var s place.Speeds

@@ -12,18 +12,19 @@ import (
 	"github.com/sluice-ai/sluice/internal/trace/stall"
 )
 
-// drainEvery is how often spans are taken from their ring, which holds them for a tenth of a second at the worst.
+// drainEvery is how often spans are taken from their ring, which has room for a tenth of a second's spans at the
+// worst.
 const drainEvery = 10 * time.Millisecond
 
-// watch knows what the device did with its time.
+// watch sums up what the device's time went to, for Perfetto traces and statistics.
 type watch struct {
 	spans *trace.Ring
-	idle  *trace.Wait // of the device
+	idle  *trace.Wait // the device's waits
 
 	mu     sync.Mutex
-	models []*stats // whose schedulers say what they lack
+	models []*stats // of models whose schedulers note what they lack
 
-	told struct { // last
+	told struct { // what time returned last
 		sync.Mutex
 		stall.Time
 	}
@@ -41,11 +42,11 @@ func (w *watch) drop(s *stats) {
 	w.models = slices.DeleteFunc(w.models, func(o *stats) bool { return o == s })
 }
 
-// recording is a trace that has begun: its spans are those that end from then on.
+// recording is a trace that has begun: it has the spans that end from then on.
 type recording struct {
 	watch *watch
 	tap   *trace.Tap
-	from  time.Duration // the ring's time
+	from  time.Duration // when it began, by the clock of the ring
 }
 
 // record begins a trace.
@@ -53,8 +54,8 @@ func (w *watch) record() recording {
 	return recording{w, w.spans.Tap(), now().Sub(w.spans.Origin())}
 }
 
-// write writes the spans as a trace for Perfetto until ctx ends or the trace has so many bytes. What the device is at
-// when the recording begins, or ends, is cut there.
+// write writes the spans as a trace for Perfetto, until ctx ends or the trace has most bytes. The device's wait at the
+// beginning, and at the end, is cut to the time of the recording.
 func (r recording) write(ctx context.Context, out io.Writer, most int64) error {
 	file, from := chrome.NewWriter(out), r.from
 	defer r.tap.Close()
@@ -86,7 +87,7 @@ func (r recording) write(ctx context.Context, out io.Writer, most int64) error {
 	return file.Close(r.watch.spans.Origin(), r.tap.Missed())
 }
 
-// waiting is what the device waits for now, since a time or later.
+// waiting returns the span of the device's open wait, if there is one, from a time on or later.
 func (w *watch) waiting(from time.Duration) []trace.Span {
 	_, since, cause := w.idle.Total()
 	if since < 0 {
@@ -98,8 +99,8 @@ func (w *watch) waiting(from time.Duration) []trace.Span {
 		At: from, Work: max(0, at-from)}}
 }
 
-// time says what the device did with its time so far: what it did not wait it computed. The wait at hand is in
-// it.
+// time says what the device's time went to so far: waits, by cause, and computing, which is the rest. The open wait is
+// counted.
 func (w *watch) time() stall.Time {
 	totals, since, cause := w.idle.Total()
 	at := now().Sub(w.spans.Origin())
@@ -118,7 +119,8 @@ func (w *watch) time() stall.Time {
 	return *last
 }
 
-// why refines the cause of an open wait by what the schedulers lack: the one that lacks least.
+// why refines the cause of an open wait, if that is unknown, by what the schedulers lack: the cause of the scheduler
+// that comes closest to having a step.
 func (w *watch) why(cause trace.Cause) trace.Cause {
 	if cause != trace.Unknown {
 		return cause
@@ -138,16 +140,18 @@ func (w *watch) why(cause trace.Cause) trace.Cause {
 	return lacking
 }
 
-// recorder writes a trace beside all that the house does.
+// recorder writes a trace on a goroutine of its own while the house runs.
 type recorder struct {
 	stop context.CancelFunc
 	done chan error
 }
 
-// MostTraced is how large a trace of a whole run gets: some minutes of a small model, an hour of a large one.
+// MostTraced is the largest size in bytes of a trace of a whole run: some minutes of a small model, an hour of a large
+// one.
 const MostTraced = 1 << 30
 
-// startRecorder begins before it returns: nothing that happens afterwards is missing.
+// startRecorder starts a recorder. The recording has begun when it returns: nothing that happens afterwards is
+// missing.
 func startRecorder(w *watch, out io.Writer) *recorder {
 	ctx, cancel := context.WithCancel(context.Background())
 	r, begun := &recorder{cancel, make(chan error, 1)}, w.record()
@@ -155,7 +159,7 @@ func startRecorder(w *watch, out io.Writer) *recorder {
 	return r
 }
 
-// end stops the recorder, if there is one, and returns why the trace is not whole.
+// end stops the recorder, if there is one, and returns the error for which the trace is not whole.
 func (r *recorder) end() error {
 	if r == nil {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
-// record is what a request has come to. It outlives the incarnations of its session: a session that restarts
-// takes it up, and submits the rest of the work.
+// record is the state of a request: what was asked, and how far the answer has come. It outlives the incarnations of
+// its session: a session that restarts goes on from it, and submits the rest of the work.
 // Wide: what of a request outlives its session is in one place, and nothing else is.
 type record struct {
 	id      string
@@ -18,23 +18,23 @@ type record struct {
 	stream  *Stream
 	leave   func()       // gives the place in the engine back
 	gone    atomic.Bool  // nobody reads the stream any more
-	moving  atomic.Bool  // the session stops only to be started again, for sessions restarts
-	model   *atomic.Bool // all of the model's do, for the model restarts; nil: nobody has opened it yet
+	moving  atomic.Bool  // the session stops only to be started again, because sessions restarts
+	model   *atomic.Bool // the same of all sessions, because the model restarts; nil: the model has not taken it yet
 
 	opening  prompt.Opening
 	tokens   []int32 // prompt, then generated; nil before it was encoded
 	prompt   int     // tokens of the prompt
-	rendered bool    // by the template
+	rendered bool    // the model's template has rendered the prompt
 
-	predicted []int32      // Request.Prediction
-	limit     int          // most tokens in all
+	predicted []int32      // tokens of Request.Prediction
+	limit     int          // most tokens of prompt and answer together
 	state     sample.State // after the last token
 	scored    int          // Score: positions handed to the stream
 	usage     Usage
 	opened    time.Time
-	sent      time.Time // submitted
-	began     time.Time // first token
-	last      time.Time // and the last one so far
+	sent      time.Time // when it was submitted
+	began     time.Time // when the first token was drawn
+	last      time.Time // when the last token so far was drawn
 }
 
 // refuse ends a request that never had a session.
@@ -43,17 +43,17 @@ func (r *record) refuse(err error) {
 	r.leave()
 }
 
-// stays says that the request goes on if its session stops now.
+// stays says that the request goes on after its session has stopped: the session is started again.
 func (r *record) stays() bool { return r.moving.Load() || r.model != nil && r.model.Load() }
 
-// records are the open requests of a model, by the id of their session's actor. They outlive sessions.
+// records are the records of a model's open requests, by the id of their session's actor. They outlive sessions.
 type records struct {
 	mu       sync.Mutex
-	sessions string // path above those of sessions
+	sessions string // path of their parent actor
 	byID     map[string]*record
-	refusing error // why no more sessions are opened
+	refusing error // why no more sessions are opened; nil: they are
 
-	restarting atomic.Bool // the model is: until it has started again. What sessions does meanwhile changes nothing
+	restarting atomic.Bool // set while the model's actor restarts; what sessions does meanwhile changes nothing
 }
 
 func newRecords(sessions string) *records {
@@ -82,14 +82,14 @@ func (r *records) drop(id string) {
 	delete(r.byID, id)
 }
 
-// refuse has no more sessions opened.
+// refuse keeps further sessions from being opened.
 func (r *records) refuse(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.refusing = err
 }
 
-// refused is why none are opened, if so.
+// refused is the error for which no more sessions are opened; nil: they are.
 func (r *records) refused() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +106,7 @@ func (r *records) all() (all []*record) {
 	return all
 }
 
-// move says that the sessions stop only to be started again.
+// move notes of all sessions that they stop only to be started again.
 func (r *records) move() {
 	for _, rec := range r.all() {
 		rec.moving.Store(true)

@@ -26,24 +26,24 @@ type Request struct {
 	Sampling  sample.Params
 	Stop      []string      // texts that end the answer and are not part of it; nil: those of the model's settings
 	IgnoreEOG bool          // end tokens do not end the answer; Sampling should ban them
-	Client    string        // whose it is: clients share places and rows, and take turns where masks are to be found
+	Client    string        // name of the client: clients share places and rows, and take turns at masks
 	Salt      uint64        // only prompts of the same salt share the prefix cache
-	Thoughts  bool          // what the model thinks comes apart from its text, without the tags around it
-	Tools     *tools.Choice // what it may call; nil: nothing, and what looks like a call is text
+	Thoughts  bool          // the model's reasoning comes as parts of its own, without the tags around it
+	Tools     *tools.Choice // tools that the model may call; nil: none, and what looks like a call is text
 
-	// MostThoughts is how many tokens of thoughts the model may write before it has to end them; 0: any number. It is kept
-	// where thoughts end by a mark, as by </think>.
+	// MostThoughts is how many tokens of thoughts the model may write before it has to end them; 0: any number. Only
+	// models whose thoughts end by a mark, such as </think>, are held to it.
 	MostThoughts int
 
-	Form *constrain.Form // what the answer must be, thoughts apart; nil: anything
+	Form *constrain.Form // the form that the answer must have, without thoughts; nil: any
 
-	// Prediction is a text that the client expects as the answer, or as much of it as there is: it is guessed, where
-	// Model.Speculate is. Unguessed has nothing guessed. Neither changes a token.
+	// Prediction is a text that the client expects as the answer, or the beginning of it: if Model.Speculate is set,
+	// its tokens are guessed. Unguessed turns guessing off for this request. Neither changes a token.
 	Prediction string
 	Unguessed  bool
 
-	prompt *shared       // shared with other choices; nil: of this request alone
-	made   *grammar.Form // what its answer is bound to be, compiled; nil: nobody has
+	prompt *shared       // the prompt, once prepared; choices of one request share it
+	made   *grammar.Form // Bound's form, compiled; nil: not compiled yet
 	score  bool
 }
 
@@ -59,7 +59,7 @@ var errGone = errors.New("the client has gone")
 // maxSessions is how many requests of a model may be open, queued ones included; more are answered ErrBusy.
 const maxSessions = 256
 
-// shared is the prompt of all choices of a request. Whichever needs it first makes it.
+// shared is the prompt of all choices of a request. The first choice that needs it renders and encodes it.
 type shared struct {
 	mu   sync.Mutex
 	made bool
@@ -67,7 +67,8 @@ type shared struct {
 	prompt.Prompt
 }
 
-// promptOf is the prompt of a request; stop is asked from time to time whether to give up.
+// promptOf returns the prompt of a request, and makes it if no other choice has. stop is asked from time to time
+// whether to give up.
 func (s *spec) promptOf(r *Request, stop func() bool) (*shared, error) {
 	if r.prompt == nil {
 		r.prompt = &shared{}
@@ -75,7 +76,7 @@ func (s *spec) promptOf(r *Request, stop func() bool) (*shared, error) {
 	p := r.prompt
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.made { // nor is it after a panic
+	if !p.made { // still false after a panic
 		p.Prompt, p.err = s.writer.Write(&prompt.Source{Tokens: r.Tokens, Chat: r.Chat, Text: r.Text, Plain: r.PlainText,
 			Form: r.Form, Tools: r.Tools}, s.room.Context, now(), stop)
 		p.made = true
@@ -83,7 +84,7 @@ func (s *spec) promptOf(r *Request, stop func() bool) (*shared, error) {
 	return p, asGone(p.err)
 }
 
-// asGone is the error of a prompt that was stopped because its client left.
+// asGone turns the error of a prompt that was stopped, because its client left, into errGone.
 func asGone(err error) error {
 	if errors.Is(err, prompt.ErrStopped) {
 		return errGone
@@ -91,7 +92,7 @@ func asGone(err error) error {
 	return err
 }
 
-// limit checks that a prompt fits, and returns how long it and the answer may be together.
+// limit checks that a prompt fits the context, and returns how many tokens it and the answer may have together.
 func (s *spec) limit(r *Request, tokens []int32) (int, error) {
 	if r.score {
 		return s.room.Scored(tokens)
@@ -107,7 +108,7 @@ func (r *Request) PromptTokens() int {
 	return len(r.prompt.Tokens)
 }
 
-// Bound is what the answer of a prepared request is bound to be: Form, or calls; nil: anything.
+// Bound is the form that the answer of a prepared request must have: Form, or that of its calls; nil: any.
 func (r *Request) Bound() *constrain.Form {
 	if r.prompt == nil {
 		return r.Form
@@ -115,7 +116,7 @@ func (r *Request) Bound() *constrain.Form {
 	return r.prompt.Bound.Of
 }
 
-// Bind hands over what Bound is compiled to, which else the request's session makes.
+// Bind sets what Bound compiles to, so that the request's session need not compile it.
 func (r *Request) Bind(made *grammar.Form) { r.made = made }
 
 // Choices returns n requests for answers to the same prompt, which is rendered and encoded once for all of them. The

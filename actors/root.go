@@ -9,16 +9,18 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 )
 
-// All that the house's root actor accepts: *enter and *leave (facade), *run.Failed (from whoever cannot do its part:
-// the house cannot serve), and
+// Messages that the house's root actor accepts, beside *enter and *leave (facade) and *run.Failed (from an actor that
+// cannot do its part: the house cannot serve).
 type (
-	// shutdown, from the facade, when all models have left: stop the tree in order, then close done.
+	// shutdown, from the facade when all models have left, asks for the tree to be stopped in order; then done is
+	// closed.
 	shutdown struct{ done chan struct{} }
 )
 
 func (*shutdown) Urgent() {}
 
-// root supervises the tree. It starts the actors, and stops them in order: those who ask before those who answer.
+// root supervises the tree. It starts the actors, and stops them in order: those that send requests before those that
+// answer.
 type root struct {
 	system     *run.System
 	log        zerolog.Logger
@@ -27,8 +29,8 @@ type root struct {
 	supervisor *run.Supervisor // of its children
 	shared     func() []run.Child
 	models     []*lodger
-	leaving    map[string]*leave // by the model's actor, which is stopped first
-	last       []run.Place       // in the order in which they are stopped
+	leaving    map[string]*leave // by the id of the model's actor, which is stopped first
+	last       []run.Place       // shared actors, in the order in which they are stopped
 	stopping   *shutdown
 }
 
@@ -63,7 +65,7 @@ func (r *root) Receive(c actor.Context) {
 	}
 }
 
-// leave stops a model's actors, then has the device let it go.
+// leave stops a model's actors, then passes leave on to the device.
 func (r *root) leave(c actor.Context, m *leave) {
 	r.models = slices.DeleteFunc(r.models, func(o *lodger) bool { return o == m.lodger })
 	at := m.child.At.Address
@@ -87,7 +89,7 @@ func (r *root) terminated(c actor.Context, who string) {
 	}
 }
 
-// fail makes the house unhealthy and ends what it was asked for.
+// fail makes the house unhealthy, and fails all requests.
 func (r *root) fail(err error) {
 	r.log.Error().Err(err).Msg("the engine cannot go on")
 	r.health.set(err)

@@ -12,20 +12,20 @@ import (
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
-// sampler turns the logits of a step into tokens. It accepts flush (scheduler) and *step (device), and keeps
-// nothing between steps: whatever sampling depends on travels with the sequence.
+// sampler turns the logits of a step into tokens. It accepts Flush (scheduler) and *step (device), and keeps nothing
+// between steps: all state that sampling depends on travels with the sequence.
 type sampler struct {
 	system      *run.System
 	out         samplerEdges
 	width       int                   // of a row of logits
-	working     *atomic.Pointer[step] // what it works on; its incarnations share this
+	working     *atomic.Pointer[step] // the step that it works on; shared by its incarnations
 	incarnation int
 	gen         uint64
 	sample      *sample.Sampler
 	quick       int      // steps of grammars that a step of the model may take here
-	left        int      // of them
+	left        int      // how many of quick are left for this step
 	bound       []chosen // tokens of this step that a grammar binds
-	history     []int32  // of a sequence, and those of its proposed tokens that are accepted so far
+	history     []int32  // scratch: tokens of a sequence, and the proposed tokens that are accepted so far
 }
 
 // chosen is a token that was chosen under a constraint.
@@ -70,8 +70,8 @@ func (s *sampler) Receive(c actor.Context) {
 	}
 }
 
-// ahead finds what may follow the tokens that were chosen, where that is soon done; masks finds the rest. All sequences
-// of a step share the time that there is for it.
+// ahead finds the masks of what may follow the chosen tokens, if that takes few steps of their grammars; masks finds
+// the rest. All sequences of a step share the time that there is for it.
 func (s *sampler) ahead(m *step) {
 	for i, x := range s.bound {
 		if s.left <= 0 {
@@ -81,7 +81,8 @@ func (s *sampler) ahead(m *step) {
 	}
 }
 
-// follow has a constraint take in a token, and says whether what may come next was found in so many steps.
+// follow has a constraint take in a token, and says whether the mask of what may follow was found within so many
+// steps.
 func (s *sampler) follow(by *constrain.Constraint, id int32, steps int) bool {
 	spent, found := by.Ahead(id, constrain.Grant{Steps: steps})
 	s.left -= spent
@@ -105,9 +106,10 @@ func (s *sampler) step(m *step) {
 	}
 }
 
-// part takes the tokens that the rows of a part from row on give its sequence. Each is drawn as if it alone had been
-// asked for, and the next one only where it is the token that was proposed in its place. What a grammar allows after
-// that must be found at once: where it is not, the proposed tokens behind it are not looked at.
+// part samples the tokens that a part gives its sequence, from its rows, which begin at row. Each token is drawn as if
+// it alone had been asked for; the next one is drawn only if the token is the one that was proposed in its place. If a
+// grammar applies, the mask of what may follow must be found at once: if it is not, the proposed tokens behind it are
+// not looked at.
 func (s *sampler) part(m *step, part, row int) {
 	p, r, begin := m.parts[part], &m.results[part], len(m.drawn)
 	q := p.Seq.Owner.(*sequence)
@@ -137,7 +139,7 @@ func (s *sampler) part(m *step, part, row int) {
 	r.tokens = m.drawn[begin:]
 }
 
-// one samples a token from a row of logits, after a history.
+// one samples a token from a row of logits; history is the tokens before it.
 func (s *sampler) one(q *sequence, logits []float32, history []int32, st sample.State) (sample.Result, error) {
 	var allowed []uint64
 	if q.bound != nil {
@@ -150,11 +152,11 @@ func (s *sampler) one(q *sequence, logits []float32, history []int32, st sample.
 	return r, nil
 }
 
-// shareOfProposed is the part of the time for grammars that rows of proposed tokens may take, one after the other.
+// shareOfProposed is the divisor for the part of quick that rows of proposed tokens may use, one after the other.
 const shareOfProposed = 2
 
-// binds notes a token after which a grammar says what may follow. Where the part goes on that is found at once, and
-// binds says whether it could not be.
+// binds notes a chosen token if a grammar applies. If the part goes on, the mask of what may follow is looked for at
+// once; binds returns true if it was not found.
 func (s *sampler) binds(part int, q *sequence, r *outcome, id int32, goes bool) (cut bool) {
 	switch left := s.left - s.quick/shareOfProposed; {
 	case q.bound == nil:

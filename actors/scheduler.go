@@ -17,10 +17,10 @@ import (
 	"github.com/sluice-ai/sluice/stages/speculate"
 )
 
-// scheduler forms steps, as many as the device takes at a time. batch.State decides; this file carries it out. Messages
-// that it accepts, by their senders: *submit and *cancel from a session, *wake from a stream or itself, *kvRequest from
-// kv and *mask from masks as answers, *step from the sampler, *stepRing from the device, *run.Flushed and *restarted
-// from kv, device and sampler, *torn from masks when it was restarted.
+// scheduler forms steps, and keeps as many in flight as the device takes. batch.State decides what they compute; this
+// file carries it out. Messages that it accepts, by their senders: *submit and *cancel from a session, *wake from a
+// stream or itself, *kvRequest from kv and *mask from masks as answers, *step from the sampler, *stepRing from the
+// device, *run.Flushed and *restarted from kv, device and sampler, *torn from masks when it was restarted.
 // Wide: it is all that one actor knows; what it decides by is in batch.State.
 type scheduler struct {
 	system      *run.System
@@ -32,25 +32,25 @@ type scheduler struct {
 	stats       *stats
 	generations *atomic.Uint64 // of schedulers
 	tape        *tape
-	lost        func(error) // the model's weights are gone: it cannot serve any more
+	lost        func(error) // called when the model's weights are gone: it cannot serve any more
 	incarnation int
 	gen         uint64
 	unflushed   run.Waiting
 	state       *batch.State
-	ring        []*step // the next one first; those in flight are the last ones
-	waits       bool    // the device may wait for word of it
+	ring        []*step // the step to send next is the first; those in flight are the last
+	waits       bool    // the device may be waiting for a step of this model, or pass
 	contended   bool    // others wanted the device when the last step ended
 	urgent      bool    // a session has news that should not wait: an answer begins or ends
 	failing     failing
-	delays      delays // of the next step
+	delays      delays // what delays the next step
 	pace        pace
 	guesses     guesses
 }
 
-// failing is what came back since a step failed: all that was in flight with it is struck together.
+// failing is what has come back since a step failed: all parts that were in flight with it get a strike together.
 type failing struct {
 	parts []batch.Part
-	err   error // the first one; nil: none failed
+	err   error // the first error; nil: no step failed
 }
 
 type schedulerEdges struct {
@@ -87,7 +87,7 @@ func (s *scheduler) Receive(c actor.Context) {
 		if s.streams && s.out.step.Held() > 0 {
 			s.out.look.Send(&look{})
 		}
-	case *wake: // pump collects the credit
+	case *wake: // it only has to wake the scheduler: pump collects the credit
 	case *kvRequest:
 		if h := m.seq.Owner.(*sequence); m.gen == s.gen && m == h.kv {
 			s.kvAnswer(h, m)
@@ -153,7 +153,7 @@ func (s *scheduler) restart(c actor.Context) {
 	}
 }
 
-// pump sends what the state wants sent now: requests to the KV owner, and steps while the device takes more.
+// pump sends what the state asks for: requests to the KV owner, and steps while the device takes more.
 func (s *scheduler) pump(c actor.Context) {
 	if s.unflushed != 0 {
 		return
@@ -180,7 +180,7 @@ func (s *scheduler) pump(c actor.Context) {
 	s.publishStats()
 }
 
-// idle is what there is to do when there is no step to form.
+// idle is called when there is no step to form: it notes why, and tells the device if that waits for one.
 func (s *scheduler) idle(c actor.Context) {
 	s.requestKV(c) // planning may have preempted a sequence
 	s.markStarved()
@@ -226,7 +226,7 @@ func (s *scheduler) admitted(m *step) {
 	}
 }
 
-// draws says how the step's tokens are drawn, by a device that draws.
+// draws sets how the step's tokens are drawn, if the device can draw.
 func (s *scheduler) draws(m *step) {
 	m.compute.Draws = m.compute.Draws[:0]
 	if !s.spec.limits.Draws {
@@ -275,15 +275,15 @@ func (s *scheduler) kvAnswer(h *sequence, m *kvRequest) {
 	s.state.KVDone(q, m.want, m.tables, m.cached)
 }
 
-// hold has masks look at a sequence's constraint before it goes on: a token that was chosen may be lost, or whoever
-// chose it has died.
+// hold keeps a sequence out of steps until masks has looked at its constraint: a token that was chosen may be lost, or
+// the actor that chose it has failed.
 func (s *scheduler) hold(q *batch.Seq) {
 	if q.Owner.(*sequence).bound != nil {
 		s.state.Hold(q)
 	}
 }
 
-// requestMasks asks for masks that are due, as many at a time as masks takes.
+// requestMasks asks for the masks that are due, at most masksAhead at a time.
 func (s *scheduler) requestMasks() {
 	for s.out.mask.Held() < masksAhead {
 		q := s.state.NextMask()
@@ -304,7 +304,7 @@ func (s *scheduler) maskFound(c actor.Context, m *mask) {
 	}
 }
 
-// tore blames the sequence that masks died of.
+// tore blames the sequence on whose mask masks failed, and ends it the second time.
 func (s *scheduler) tore(c actor.Context, during *mask) {
 	if during == nil || during.gen != s.gen || !s.state.Live(during.seq) {
 		return
@@ -315,15 +315,16 @@ func (s *scheduler) tore(c actor.Context, during *mask) {
 	}
 }
 
-// collectCredit learns what clients have read. Those who wait for it are not woken while others keep steps going.
+// collectCredit learns how much clients have read. While other sequences keep steps going, this is how sequences get
+// credit again, without a wake.
 func (s *scheduler) collectCredit() {
 	for _, q := range s.state.Seqs() {
 		s.state.Consumed(q, q.Owner.(*sequence).consumed.Load())
 	}
 }
 
-// markStarved arms the wake-up of sequences that wait only for their clients. A client that read in the meantime
-// is noticed here.
+// markStarved arms the wake-up of sequences that wait only for their clients to read. A client that has read in the
+// meantime is noticed here.
 func (s *scheduler) markStarved() {
 	for _, q := range s.state.Seqs() {
 		if !s.state.Starved(q) {
@@ -338,7 +339,7 @@ func (s *scheduler) markStarved() {
 	}
 }
 
-// finish takes a step back and gives each sequence its token.
+// finish takes a step back and gives each sequence its tokens.
 func (s *scheduler) finish(c actor.Context, m *step) {
 	s.out.step.Give()
 	s.contended = m.contended
@@ -373,8 +374,8 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 	}
 }
 
-// slowest is the longest segment of a step, after which it can be given up. Nothing is known of a device's that works
-// beside the program: to enqueue one takes no time, or that of recording what was not needed before.
+// slowest is the time of the step's longest segment, after which it can be given up; 0: not known. It is known only of
+// devices that compute within the program: on others, a segment's time here is that of enqueuing it.
 func (s *scheduler) slowest(m *step) time.Duration {
 	if s.spec.layout.Flight > 1 {
 		return 0
@@ -408,7 +409,7 @@ func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, of *step)
 	}
 }
 
-// scored gives a score the rows of its part.
+// scored hands the logits of a part's rows to the session that asked for a score.
 func (s *scheduler) scored(p batch.Part, of *step) {
 	h := p.Seq.Owner.(*sequence)
 	m := h.message(of)
@@ -423,7 +424,8 @@ func (s *scheduler) send(h *sequence, m *tokenMessage, first bool) {
 	s.out.token.At(h.session).Send(m)
 }
 
-// failed takes back a step that failed, or was in flight when another one did. When all are back, they are struck.
+// failed takes back a step that failed, or was in flight when another one did. When all are back, their sequences get
+// a strike.
 func (s *scheduler) failed(c actor.Context, m *step) {
 	if s.failing.err == nil {
 		s.stats.stepFailed()
@@ -440,7 +442,7 @@ func (s *scheduler) failed(c actor.Context, m *step) {
 	}
 }
 
-// strike blames the sequences of a step during which a neighbour died.
+// strike gives a strike to the sequences that were in flight when an actor failed during a step.
 func (s *scheduler) strike(c actor.Context, during *step) {
 	if during == nil || during.gen != s.gen {
 		return
@@ -471,7 +473,7 @@ func (s *scheduler) publishStats() {
 	s.stats.waiting.Store(int64(s.state.Waiting()))
 }
 
-// lack is why the state has no step to plan though none is in flight.
+// lack is the cause for which the state has no step to plan although none is in flight.
 func (s *scheduler) lack() trace.Cause {
 	cause := trace.NoWork
 	for _, q := range s.state.Seqs() {
@@ -490,7 +492,7 @@ func (s *scheduler) lack() trace.Cause {
 	return cause
 }
 
-// lacks notes why there is no step to plan from now on.
+// lacks notes the cause for which there is no step to plan from now on.
 func (s *scheduler) lacks(cause trace.Cause) {
 	if s.delays.last() != cause {
 		s.delays.add(cause, now())

@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/speculate"
 )
 
-// sequence is the scheduler's handle of one submission of a request. It is used once: a request that starts
-// again submits a new one.
+// sequence is the scheduler's record of one submission of a request. It is used once: a request that starts again
+// submits a new one.
 // Wide: its messages are part of it, so that none is allocated for a token.
 type sequence struct {
 	batch.Seq
@@ -22,13 +22,13 @@ type sequence struct {
 	bound   *constrain.Constraint // nil: its tokens are free
 	salt    uint64                // Request.Salt
 	mask    *mask                 // under way, or the next one
-	tore    int                   // how often masks died of it
+	tore    int                   // how often masks failed on it
 	state   sample.State          // after the last token
-	source  speculate.Source      // of guesses; nil: none are made
-	guesses *speculate.Adaptive   // from it
+	source  speculate.Source      // proposes its tokens; nil: nothing is guessed
+	guesses *speculate.Adaptive   // chooses how many tokens of source are tried
 	rows    []float32             // Score: logits of the rows of the last step
 
-	opened    time.Time  // its request; zero once it had rows in a step
+	opened    time.Time  // when its request was opened; zero once it had rows in a step
 	kv        *kvRequest // the request under way or the next one
 	cached    int        // positions that the first KV open found in the cache
 	cancelled atomic.Bool
@@ -41,11 +41,12 @@ type sequence struct {
 }
 
 type ( // what the scheduler hears of it
-	// submit, from a session: work on this sequence.
+	// submit, from a session, asks for this sequence to be computed.
 	submit struct{ seq *sequence }
-	// cancel, from a session: forget it. May repeat, may name a sequence already gone.
+	// cancel, from a session, asks for this sequence to be dropped. It may be repeated, and may name a sequence that
+	// is gone.
 	cancel struct{ seq *sequence }
-	// wake, from a stream: a starved sequence has credit again.
+	// wake, from a stream, says that a starved sequence has credit again.
 	wake struct{ seq *sequence }
 )
 
@@ -58,23 +59,23 @@ func newKVRequest(q *sequence) *kvRequest { return &kvRequest{seq: &q.Seq, salt:
 
 func newMask(q *sequence) *mask { return &mask{seq: &q.Seq, bound: q.bound, gone: &q.cancelled} }
 
-// tokenMessage brings a session its next token, or the rows of a score. Its slot is free again when the
-// session's side has consumed it.
+// tokenMessage brings a session its next token, or the rows of a score. Its place in sequence.out is used again when
+// the reader has consumed it.
 type tokenMessage struct {
 	seq    *sequence
 	result sample.Result
 	end    batch.End
 	pos    int // Score: position of the first row of seq.rows
 	cached int
-	tried  int       // tokens that were guessed for the step, of which so many were right; with its first token
-	right  int       //
-	step   uint64    // its number
+	tried  int       // tokens that were guessed for the step and tried; with the step's first token only
+	right  int       // how many of them were accepted; likewise
+	step   uint64    // number of the step
 	at     time.Time // when it was sampled
 }
 
 func (*tokenMessage) Late() {}
 
-// message is the sequence's next one, with what a step tells.
+// message returns the sequence's next message, with what it takes from the step.
 func (h *sequence) message(of *step) *tokenMessage {
 	m := &h.out[h.Sent()%batch.Window]
 	*m = tokenMessage{seq: h, cached: max(h.cached, 0), at: of.times.sampled, step: of.number}

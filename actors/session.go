@@ -17,24 +17,24 @@ import (
 	"github.com/sluice-ai/sluice/stages/tools"
 )
 
-// All that a session accepts: *tokenMessage and *seqFailed (scheduler), *restarted (sessions, when the scheduler has
-// lost its state), and
+// A session accepts *tokenMessage and *seqFailed (scheduler), *restarted (sessions, when the scheduler has lost its
+// state) and *hangUp.
 //
-// hangUp, from the stream or at shutdown: the request is given up.
+// hangUp, from the stream or at shutdown, cancels the request.
 type hangUp struct{ err error }
 
 func (*hangUp) Urgent() {}
 func (*hangUp) Late()   {}
 
-// session is the life of one request: it encodes the prompt, submits it, reads the parts of the answer out of its
-// tokens, and feeds the stream.
+// session is the actor of one request: it encodes the prompt, submits it, reads text, thoughts and calls out of the
+// answer's tokens, and feeds the stream.
 type session struct {
 	system *run.System
 	turns  *run.Turns
 	spec   *spec
 	record *record // outlives the session
 	stats  *stats
-	ids    *atomic.Uint64 // of sequences
+	ids    *atomic.Uint64 // the last sequence's number, shared by all sessions
 	out    sessionEdges
 	seq    *sequence
 	read   reply.Reader
@@ -43,7 +43,7 @@ type session struct {
 type sessionEdges struct {
 	submit run.Edge[submit]
 	cancel run.Edge[cancel]
-	wake   run.Edge[wake] // its stream's
+	wake   run.Edge[wake] // sent by its stream
 }
 
 func (s *session) Receive(c actor.Context) {
@@ -79,7 +79,7 @@ func (s *session) Receive(c actor.Context) {
 
 // start encodes the prompt, or takes up what an earlier incarnation left.
 func (s *session) start(c actor.Context) {
-	if s.record.stream.finished() { // sessions restarted between this request's end and its session's
+	if s.record.stream.finished() { // sessions restarted after the request's end and before its session's
 		c.Stop(c.Self())
 		return
 	}
@@ -108,7 +108,7 @@ func (s *session) prepare() error {
 		s.read.Forced = r.request.Tools != nil && r.request.Tools.Must
 		s.read.Parser = s.spec.parser(r.request.Thoughts, r.opening.Tail, r.opening.Tools)
 	}
-	for _, id := range r.tokens[r.prompt:] { // these parts are with the stream already
+	for _, id := range r.tokens[r.prompt:] { // the stream has these already
 		s.read.Push(id, batch.NotEnded)
 	}
 	return nil
@@ -124,7 +124,7 @@ func (s *session) encode() error {
 	if r.limit, err = s.spec.limit(&r.request, p.Tokens); err != nil {
 		return err
 	}
-	r.prompt, r.tokens = len(p.Tokens), p.Tokens[:len(p.Tokens):len(p.Tokens)] // others share the array
+	r.prompt, r.tokens = len(p.Tokens), p.Tokens[:len(p.Tokens):len(p.Tokens)] // appending copies: others share it
 	if text := r.request.Prediction; text != "" && s.spec.guesses {
 		most := token.Options{Most: s.spec.room.Context, Stop: r.gone.Load}
 		if r.predicted, err = s.spec.vocab.Encode(nil, text, most); err != nil {
@@ -137,8 +137,8 @@ func (s *session) encode() error {
 	return nil
 }
 
-// decoder begins the answer's text: a new one after a template or a control token, else a continuation of the
-// prompt's, to which a leading space belongs.
+// decoder returns the decoder of the answer's text: a new one after a template or a control token, else one that goes
+// on with the prompt's text, so that a leading space is kept.
 func (s *session) decoder() *token.Stream {
 	r := s.record
 	if r.rendered || s.spec.vocab.IsControl(r.tokens[r.prompt-1]) {
@@ -147,7 +147,7 @@ func (s *session) decoder() *token.Stream {
 	return s.spec.vocab.Resume(false)
 }
 
-// submit hands the work that is left to the scheduler, as a new sequence.
+// submit hands the rest of the work to the scheduler, as a new sequence.
 func (s *session) submit(c actor.Context) {
 	r := s.record
 	s.abandon(c)
@@ -177,7 +177,7 @@ func (s *session) submit(c actor.Context) {
 	s.out.submit.Send(&q.submit)
 }
 
-// source guesses how a text goes on that may have so many tokens.
+// source returns what proposes tokens after a text, which may grow to so many tokens.
 func (s *session) source(text []int32, tokens int) speculate.Source {
 	repeats := speculate.NewNGram(text, tokens)
 	if len(s.record.predicted) == 0 {
@@ -186,7 +186,7 @@ func (s *session) source(text []int32, tokens int) speculate.Source {
 	return speculate.NewPredicted(s.record.predicted, s.record.prompt, repeats)
 }
 
-// bind makes the constraint of a sequence whose request has a grammar, or whose thoughts have an end.
+// bind returns the constraint of a sequence whose request has a grammar, or a limit on thoughts; nil: none.
 func (s *session) bind() (c *constrain.Constraint, err error) {
 	r := s.record
 	if r.opening.Bound.Of != nil || r.request.MostThoughts > 0 {
@@ -211,7 +211,8 @@ func (s *session) bind() (c *constrain.Constraint, err error) {
 	return c, err
 }
 
-// compile makes what the answer is bound to be, where nobody has: the next sequence of the session has it, too.
+// compile compiles the grammar of the answer, if that was not done yet. The record keeps it for the session's next
+// sequence.
 func (s *session) compile() error {
 	r := s.record
 	if r.opening.Bound.Of == nil {
@@ -228,7 +229,7 @@ func (s *session) compile() error {
 	return nil
 }
 
-// tokenSlack is room for generated tokens that is allocated at once.
+// tokenSlack is the number of generated tokens for which room is allocated at once.
 const tokenSlack = 1024
 
 func (s *session) ends() func(int32) bool {
@@ -246,7 +247,7 @@ func (s *session) abandon(c actor.Context) {
 	s.seq = nil
 }
 
-// end finishes the stream and the session. Without an error the sequence has ended by itself.
+// end finishes the stream and stops the session. If err is nil, the sequence has ended by itself.
 func (s *session) end(c actor.Context, err error) {
 	if err != nil {
 		s.abandon(c)
@@ -290,7 +291,7 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 	s.end(c, nil)
 }
 
-// timed keeps account of how long a client waits for tokens.
+// timed adds to the statistics how long the client waited for a token.
 func (s *session) timed(at time.Time) {
 	r := s.record
 	if r.last.IsZero() {
@@ -311,7 +312,7 @@ func finishOf(end batch.End, stopped bool) Finish {
 	return Running
 }
 
-// rows hands a chunk of a score on, less what an earlier incarnation handed on already.
+// rows hands the logits of a score's rows to the stream, without those that an earlier incarnation handed over.
 func (s *session) rows(c actor.Context, m *tokenMessage) {
 	r := s.record
 	width := s.spec.bound.OutputWidth()

@@ -8,25 +8,25 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 )
 
-// All that sessions accepts: *restarted (scheduler), and
+// Messages that sessions accepts, beside *restarted (scheduler).
 type (
-	// open, from the engine's facade by way of the model: begin a session for the record.
+	// open, from the engine's facade by way of the model, asks for a session for the record.
 	open struct{ record *record }
-	// hangUpAll, from the house by way of the model: give every request up.
+	// hangUpAll, from the house by way of the model, cancels every request.
 	hangUpAll struct{ err error }
 )
 
 func (*hangUpAll) Late() {}
 
-// Refused ends the request: there are no sessions, unless they only stopped to be started again.
+// Refused ends the request: sessions has stopped, and not only to be started again.
 func (m *open) Refused() {
 	if !m.record.stays() {
 		m.record.refuse(ErrClosed)
 	}
 }
 
-// sessions supervises one session for each request. Its incarnations share the records, from which the sessions
-// begin again when it restarts.
+// sessions supervises one session for each request. Its incarnations share the records: after a restart, new sessions
+// go on from those.
 type sessions struct {
 	system     *run.System
 	graph      *run.Graph
@@ -38,7 +38,7 @@ type sessions struct {
 	live       map[string]bool // sessions of this incarnation, by id
 }
 
-type sessionsEdges struct { // at a session
+type sessionsEdges struct { // to a session
 	restarted run.Edge[restarted]
 	hangUp    run.Edge[hangUp]
 }

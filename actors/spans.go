@@ -4,7 +4,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/trace"
 )
 
-// What the spans of messages are called, by what they are about.
+// The methods Trace implement run.Traced: the kind of a message's span, and its step.
 
 func (*open) Trace() (trace.Kind, trace.Of)           { return trace.Request, trace.Nothing() }
 func (*submit) Trace() (trace.Kind, trace.Of)         { return trace.Request, trace.Nothing() }

@@ -23,7 +23,7 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// spec is all that is known of a model before anything of it runs. Nobody changes it.
+// spec is what a model's file and its plan say of it, known before any of its actors runs. Nobody changes it.
 // Wide: all that is known of a model is found here, and nothing changes it.
 type spec struct {
 	info     Info
@@ -33,42 +33,42 @@ type spec struct {
 	writer   prompt.Writer
 	room     prompt.Room
 	settings modelfile.Settings
-	plain    *tools.Syntax  // the writer's, without thoughts
-	marks    map[int32]bool // control tokens that are a part of how it writes calls
+	plain    *tools.Syntax  // the writer's syntax, without thoughts
+	marks    map[int32]bool // control tokens with which the model writes calls
 	plan     place.Model
-	silent   []bool         // by segment: its device does not say when it ran; nil: one device computes all
+	silent   []bool         // by segment: its device does not report when it ran; nil: one device computes all
 	layout   backend.Config // what the device compiles
 	limits   batch.Limits
-	guesses  bool                 // answers are guessed from what they and their prompts say
-	among    int                  // how many tokens a draw of the device may choose among
+	guesses  bool                 // tokens of answers are guessed; see Model.Speculate
+	among    int                  // most tokens (top-k) that a draw on the device may choose among
 	trie     func() *grammar.Trie // of vocab; made when the first request with a grammar comes
 	calls    func() *grammar.Trie // the same, with marks
 }
 
 // Info describes a model.
 type Info struct {
-	Name         string // by which it is known: as asked for, else general.name, or the file's
+	Name         string // as configured, else general.name, or the file's
 	Architecture string
 	Parameters   int64
 	WeightBytes  int64 // of all weights
 	Vocab        int
 	Trained      int // positions the model was trained for
 	Context      int // positions one request may hold here
-	Sequences    int // computed at once; more wait
+	Sequences    int // how many are computed at once; more wait
 	KV           KVInfo
 	Program      *ir.Bound     // what is computed; not to be changed
-	TemplateNote string        // how the chat template was found, if not in the file; for the user
+	TemplateNote string        // where the chat template comes from, if not from the file; for the user
 	Sampling     sample.Params // the model's own defaults, or the usual ones
 }
 
-// KVInfo is how a model's K and V are kept, once their blocks are full.
+// KVInfo says how the KV cache stores K and V of full blocks.
 type KVInfo struct {
-	Type         string  // of the cache: --kv
-	Bytes        int64   // of a position, in all layers
-	BitsK, BitsV float64 // of a value, scales and all
+	Type         string  // the cache's type, as --kv names it
+	Bytes        int64   // bytes of one position, in all layers
+	BitsK, BitsV float64 // bits of one value, scales included
 }
 
-// specOf finds out about a model all that its file says.
+// specOf reads all that a model's file says of it.
 func specOf(m *Model) (*spec, error) {
 	s := &spec{file: m.File}
 	var err error
@@ -92,7 +92,7 @@ func specOf(m *Model) (*spec, error) {
 	return s, s.describe(m.Name)
 }
 
-// bind records the model's program and finds its weights in the file.
+// bind builds the model's program and finds its weights in the file.
 func bind(m *Model) (*ir.Bound, error) {
 	f := m.File
 	has := func(name string) bool { _, ok := f.Tensor(name); return ok }
@@ -150,7 +150,7 @@ func (s *spec) describe(name string) (err error) {
 	return nil
 }
 
-// learn finds out how the model thinks and calls.
+// learn finds out how the model marks thoughts and calls in its answers, by rendering the template.
 func (s *spec) learn(source string) {
 	s.writer.Syntax = tools.Shown(source, s.writer.Template.RenderConversation)
 	s.plain = s.writer.Syntax.Thoughtless()
@@ -167,7 +167,7 @@ func (s *spec) learn(source string) {
 	}
 }
 
-// parser reads an answer; without thoughts, they are text.
+// parser returns a parser of answers. Without thoughts, those are parsed as text.
 func (s *spec) parser(thoughts bool, tail string, set *tools.Set) *tools.Parser {
 	syntax := s.writer.Syntax
 	if !thoughts {
@@ -176,17 +176,17 @@ func (s *spec) parser(thoughts bool, tail string, set *tools.Set) *tools.Parser 
 	return syntax.Parser(tail, set)
 }
 
-// mostProposed is how many tokens are proposed of a sequence in a step.
+// mostProposed is how many tokens of a sequence are proposed in a step at most.
 const mostProposed = speculate.MostGuesses
 
-// settle takes over what was planned for the model.
+// settle sets what follows from the model's plan.
 func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 	s.plan, s.layout, s.bound.Piece = *p, p.Layout, p.Piece
 	s.layout.Flight = traits.Flight
 	switch {
 	case m.NoRepack:
 		s.layout.Weights = s.inPlace()
-	case s.layout.Slots != nil: // of what is streamed or stays in the file, rows are looked up there
+	case s.layout.Slots != nil: // tables whose groups are streamed or stay in the file are looked up there
 		s.layout.Weights = backend.Uploaded{Tables: s.tables()}
 	}
 	s.limits = batch.Limits{Seqs: p.Sequences, Rows: p.Rows, Wanted: p.Wanted, Beside: p.Beside,
@@ -210,8 +210,9 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 		BitsK: k.Bits(), BitsV: v.Bits()}
 }
 
-// rowCosts is what rows of a step cost, in bytes, as far as it is known before any step: a row of weights that are in
-// memory takes a tenth of what reading them does, and a byte that is streamed as long as twenty that are not.
+// rowCosts estimates, in bytes read, what rows of a step cost before any step was measured: computing a row costs a
+// tenth of reading the weights that it uses from memory, and a byte that is streamed takes as long as twenty that are
+// not.
 func (s *spec) rowCosts() (c speculate.Shape) {
 	for ref, w := range s.bound.Weights {
 		bytes := float64(s.bound.Size(ir.Ref(ref)))
@@ -234,14 +235,14 @@ func (s *spec) rowCosts() (c speculate.Shape) {
 	if s.streams() {
 		const slower = 20
 		c.Row /= slower
-		if c.Count > 0 { // they are what is streamed
+		if c.Count > 0 { // the experts are what is streamed
 			c.Fixed /= slower
 		}
 	}
 	return c
 }
 
-// text is how many tokens a text may have that is scored or embedded.
+// text is how many tokens a text that is scored or embedded may have.
 func (s *spec) text() int {
 	most := s.plan.Context
 	if s.bound.Whole {
@@ -253,13 +254,13 @@ func (s *spec) text() int {
 	return most
 }
 
-// untold says whether a device computes a segment that does not say when, beside one that does.
+// untold says whether a segment is computed by a device that does not report when, beside one that does.
 func (s *spec) untold(segment int) bool { return s.silent != nil && s.silent[segment] }
 
 // streams says whether groups of weights share slots.
 func (s *spec) streams() bool { return s.plan.Streams() }
 
-// sharedSlots is how many slots they share.
+// sharedSlots is how many slots groups of weights share.
 func (s *spec) sharedSlots() int {
 	p := &s.plan
 	n := len(p.Ring.Slots)
@@ -269,7 +270,7 @@ func (s *spec) sharedSlots() int {
 	return n
 }
 
-// inPlace are the weights where the file is mapped, by Ref.
+// inPlace returns the weights in the mapped file, by Ref.
 func (s *spec) inPlace() (all backend.InPlace) {
 	for _, i := range s.bound.Tensors {
 		all = append(all, s.file.Bytes(&s.file.Tensors[i]))
@@ -277,7 +278,7 @@ func (s *spec) inPlace() (all backend.InPlace) {
 	return all
 }
 
-// tables are those weights that rows are looked up in.
+// tables returns the weights in which rows are looked up (embeddings), by Ref; nil for others.
 func (s *spec) tables() [][]byte {
 	all := make([][]byte, len(s.bound.Weights))
 	for r, i := range s.bound.Tensors {
@@ -288,7 +289,7 @@ func (s *spec) tables() [][]byte {
 	return all
 }
 
-// classes are the sizes of the KV cache's classes.
+// classes returns the sizes of the KV cache's classes.
 func (s *spec) classes() (all []kv.Class) {
 	for i, class := range s.bound.Classes {
 		x := kv.Class{Blocks: s.layout.Blocks[i], Window: backend.Window(class), Chunked: class.Chunked}
@@ -300,7 +301,7 @@ func (s *spec) classes() (all []kv.Class) {
 	return all
 }
 
-// bytes is what the homes of the model's weights hold. What is streamed has none.
+// bytes is how many bytes of weights are brought once. Streamed groups do not count.
 func (s *spec) bytes() (total int64) {
 	for _, h := range s.plan.Homes {
 		if h.Brought() {
@@ -310,7 +311,7 @@ func (s *spec) bytes() (total int64) {
 	return total
 }
 
-// draw says how the token at a position is drawn, here.
+// draw says how the token at a position is drawn: by the device, or, if that cannot, by the host.
 func (s *spec) draw(p *sample.Params, position int) backend.Draw {
 	d := p.Draw(position)
 	if d.Temp > 0 && (d.TopK == 0 || int(d.TopK) > s.among || s.among < 2) {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 )
 
-// Start opens a house of one model. To close its engine closes the house.
+// Start opens a house of one model. Closing its engine closes the house.
 func Start(ctx context.Context, c Config) (*Engine, error) {
 	h, err := Open(ctx, HouseConfig{
 		Models: []Model{c.Model}, Device: c.Device, Log: c.Log, Trace: c.Trace, hooks: c.hooks,
@@ -48,8 +48,8 @@ func Open(ctx context.Context, c HouseConfig) (*House, error) {
 	return h, nil
 }
 
-// Close stops everything: no new requests, those that are open may finish until ctx ends and are cut then; after
-// them the actors in order, and the memory. It returns ctx's error if requests were cut.
+// Close stops everything: no new requests are taken, open ones may finish until ctx ends and are cut off then; after
+// them the actors stop in order, and memory is freed. It returns ctx's error if requests were cut off.
 func (h *House) Close(ctx context.Context) error {
 	var err error
 	h.closed.Do(func() { err = h.close(ctx) })
@@ -80,7 +80,7 @@ func (h *House) close(ctx context.Context) error {
 	return errors.Join(append(errs, h.free())...)
 }
 
-// free gives back what the tree stood on. No actor is left.
+// free closes the device, the slabs and the sums. No actor may be left.
 func (h *House) free() error { return errors.Join(h.device.Close(), h.slabs.Close(), h.sums.Close()) }
 
 // Close closes the house, with all its models.

@@ -12,7 +12,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/kv"
 )
 
-// stats are the counts behind /metrics, bench and health. Writers are single actors; readers are anybody.
+// stats are the counts behind /metrics, bench and health. Each counter has one actor that writes it; any goroutine may
+// read.
 // Wide: each is a counter.
 type stats struct {
 	running, waiting         atomic.Int64
@@ -23,12 +24,12 @@ type stats struct {
 	lacking                  atomic.Uint32 // a trace.Cause: why there is no step to plan; 0: there is one or more
 	wall, computing, sampled atomic.Int64  // nanoseconds, of steps that followed one another without idling
 	prefill, decode          account
-	spans                    *trace.Track // of segments and of steps
-	firstToken, between      histogram    // from the request; from one token to the next
+	spans                    *trace.Track // gets the spans of segments and of steps
+	firstToken, between      histogram    // from the request to the first token; from one token to the next
 	queue                    histogram    // from the request to its first rows in a step
 	streamed                 tiers.Traffic
 
-	last struct { // scheduler only
+	last struct { // of the step planned last; only the scheduler uses it
 		number  uint64
 		planned time.Time
 		work    time.Duration
@@ -40,7 +41,8 @@ type stats struct {
 }
 
 // Steps says where the time of steps went. Wall is the time from one step's plan to the next one's, where the next
-// followed at once; Compute and Sample are what the device and the sampler needed of it. The rest is the actors'.
+// followed at once; Compute and Sample are the parts of Wall in which the device and the sampler worked. The rest is
+// the actors' overhead.
 type Steps struct {
 	Count, Rows           uint64
 	Wall, Compute, Sample time.Duration
@@ -51,14 +53,14 @@ type Steps struct {
 type Work struct {
 	Steps, Rows, Wanted uint64
 	Sequences           uint64                         // summed over steps
-	Positions           uint64                         // of their caches, read by a step
-	Seen                uint64                         // by rows: the positions that each attended to
+	Positions           uint64                         // positions in the sequences' caches that steps read, summed
+	Seen                uint64                         // positions that rows attended to, summed over rows
 	Time                [ir.SegmentKinds]time.Duration // by kind of segment
-	Gaps                [trace.Causes]time.Duration    // of a device that says when segments ran: what it waited for
+	Gaps                [trace.Causes]time.Duration    // the device's waits by cause, if it reports segments
 }
 
-// ActorsShare is the part of the wall time that was neither computing nor sampling: of a device that says when segments
-// ran, in which it waited for the host.
+// ActorsShare is the part of the wall time that was neither computing nor sampling, from 0 to 1. For a device that
+// says when segments ran, it is the part in which the device waited for the host.
 func (s Steps) ActorsShare() float64 {
 	var computed, waited, forActors time.Duration
 	for _, w := range []*Work{&s.Prefill, &s.Decode} {
@@ -107,14 +109,14 @@ func (w Work) sub(earlier *Work) Work {
 	return w
 }
 
-// account is a Work that is being added to.
+// account is the counters that a Work is read from.
 type account struct {
 	steps, rows, wanted, sequences, positions, seen atomic.Uint64
 	time                                            [ir.SegmentKinds]atomic.Int64
 	gaps                                            [trace.Causes]atomic.Int64
 }
 
-// of is the account of steps like m.
+// of returns the account that counts a step: decode or prefill.
 func (s *stats) of(m *step) *account {
 	if m.decodes() {
 		return &s.decode
@@ -157,8 +159,8 @@ func (a *account) load() Work {
 	return w
 }
 
-// stepPlanned notes that a step leaves the scheduler; if the one before it has just come back, its wall time is
-// complete.
+// stepPlanned notes that a step leaves the scheduler. If the step before it has just come back, the wall time of that
+// one is complete.
 func (s *stats) stepPlanned(m *step) {
 	if s.last.chained {
 		s.wall.Add(int64(m.times.planned.Sub(s.last.planned)))
@@ -179,7 +181,7 @@ func (s *stats) stepDone(m *step) {
 	s.of(m).add(m)
 }
 
-// idle breaks the chain: what follows is not the actors' delay.
+// idle notes that there is no step to plan: the time until the next one is not the actors' overhead.
 func (s *stats) idle() { s.last.chained = false }
 
 func (s *stats) stepFailed() {
@@ -217,7 +219,7 @@ func (s *stats) snapshot() Steps {
 		s.prefill.load(), s.decode.load()}
 }
 
-// segmentKinds is what the span of a segment is called.
+// segmentKinds is the kind of a segment's span, by kind of segment.
 var segmentKinds = [ir.SegmentKinds]trace.Kind{
 	ir.SegEmbed: trace.Embed, ir.SegMix: trace.Mix, ir.SegFFN: trace.FFN, ir.SegRoute: trace.Route,
 	ir.SegExperts: trace.Experts, ir.SegHead: trace.Head, ir.SegPool: trace.Pool,

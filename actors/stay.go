@@ -13,10 +13,11 @@ import (
 )
 
 type (
-	// enter, from the facade: a model is to run. It is passed on to the device. Whether it can is told by the guest.
+	// enter, from the facade, asks for a model to be run. The root passes it on to the device. The guest's tell.ready
+	// or tell.fail answers.
 	enter struct{ *lodger }
-	// leave, from the facade: nobody asks for the model any more. Its actors are stopped, then it is passed on. That
-	// nothing of the model is left is told by the guest.
+	// leave, from the facade, says that nobody asks for the model any more. The root stops its actors, then passes it
+	// on. The guest's tell.gone answers when nothing of the model is left.
 	leave struct{ *lodger }
 )
 
@@ -29,13 +30,13 @@ func (m *enter) Refused() {
 	m.guest.tell.gone()
 }
 
-// lodger is what the root knows of a model.
+// lodger is what the root knows of a model that runs or is about to.
 type lodger struct {
 	guest  *guest
 	child  run.Child // its actor
 	to     stayEdges
-	hangUp func(error) // all of the model's requests
-	here   func()      // its actor has started
+	hangUp func(error) // cancels all of the model's requests
+	here   func()      // called when its actor has started
 }
 
 type stayEdges struct { // at the device
@@ -43,16 +44,16 @@ type stayEdges struct { // at the device
 	leave run.Edge[leave]
 }
 
-// deviceMemory is what outlives a device's incarnations.
+// deviceMemory is the state that outlives the incarnations of the device's actor.
 type deviceMemory struct {
 	guests      []*guest             // by index; nil where none has it
-	generations atomic.Uint64        // of the uploader
-	working     atomic.Pointer[step] // what the device died of, if it died of a step
-	lost        []time.Time          // when its backend was, in lostWindow
+	generations atomic.Uint64        // the uploader's latest generation
+	working     atomic.Pointer[step] // the step during which the device's actor failed, if it was at one
+	lost        []time.Time          // times, within lostWindow, at which the backend was lost
 }
 
-// A device that is lost more often than mostLost in lostWindow is given up: what is lost without an end is of no use,
-// and each time may take as long as a hang does to be seen.
+// A device that is lost more often than mostLost in lostWindow is given up: it is of no use if that goes on, and each
+// time may take as long as a hang takes to be noticed.
 const (
 	mostLost   = 5
 	lostWindow = 10 * time.Minute
@@ -75,11 +76,11 @@ func (m *deviceMemory) blame(g *guest, at time.Time, err error) {
 		"long: run it alone, or on another device: %w", len(g.hung), lostWindow, err))
 }
 
-// lose notes that the device was lost. The step that it was at, if any, is to blame if the device hung, and no other.
-// An error gives the device up.
+// lose notes that the device was lost. If it hung, the step that it was at is blamed; else none is. An error means
+// that the device is given up.
 func (m *deviceMemory) lose(at time.Time, err error, during *step) error {
 	if during != nil && errors.Is(err, backend.ErrHung) {
-		during = m.oldest(during) // those after it ended with it
+		during = m.oldest(during) // later steps ended with the oldest one
 		m.blame(m.guests[during.guest], at, err)
 	} else {
 		during = nil
@@ -92,7 +93,8 @@ func (m *deviceMemory) lose(at time.Time, err error, during *step) error {
 	return fmt.Errorf("given up, for the %dth time within %s: %w", len(m.lost), lostWindow, err)
 }
 
-// oldest is the step that the device began first, of those that run there and the one that has just failed.
+// oldest returns the step that the device began first, among first, which has just failed, and all that still run
+// there.
 func (m *deviceMemory) oldest(first *step) *step {
 	for g := range m.all() {
 		for _, other := range g.flying {
@@ -104,7 +106,7 @@ func (m *deviceMemory) oldest(first *step) *step {
 	return first
 }
 
-// all are the guests that are there.
+// all yields the guests that are there.
 func (m *deviceMemory) all() iter.Seq[*guest] {
 	return func(yield func(*guest) bool) {
 		for _, g := range m.guests {
@@ -115,7 +117,7 @@ func (m *deviceMemory) all() iter.Seq[*guest] {
 	}
 }
 
-// put gives a guest its place.
+// put stores a guest at its index.
 func (m *deviceMemory) put(g *guest) {
 	for len(m.guests) <= g.index {
 		m.guests = append(m.guests, nil)

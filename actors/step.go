@@ -17,27 +17,27 @@ import (
 // the device's model. It is refilled each time: whoever received it last owns it.
 // Wide: it is what four actors hand on, refilled, so that a step allocates nothing.
 type step struct {
-	guest   int // of the device, whose model's it is
+	guest   int // index of the guest on the device whose model computes the step
 	gen     uint64
-	number  uint64        // of all steps that were planned
+	number  uint64        // counts all steps that were planned for the model, from 1
 	compute *backend.Step // its logits are nil once the model is closed
 	parts   []batch.Part
 	budget  batch.Budget // by which it was planned
 	results []outcome    // by part
 	drawn   []sample.Result
 	err     error
-	delays  delays // until it was planned
+	delays  delays // what delayed it until it was planned
 
 	over      bool // the device's actor knows that it has ended
 	contended bool // other models had work for the device when it ended
 
-	meet  atomic.Uint32 // where the device's actor and whoever calls ended find out which of them comes second
-	ended func(error)   // told by the device that nothing of the step runs any more; bound once
+	meet  atomic.Uint32 // left and ended swap it: the second one sees that the first was there
+	ended func(error)   // called by the device when nothing of the step runs any more; bound once
 
-	ran []backend.Ran // what a timed device did for it; written by its thread until it tells that the step ended
+	ran []backend.Ran // when a timed device ran its segments; written by the device's thread until it calls ended
 
-	experts []int32       // that its rows chose last; written by tell
-	told    atomic.Uint32 // as meet, of the device's actor and whoever calls tell
+	experts []int32       // those that its rows chose in the last route; written by tell
+	told    atomic.Uint32 // like meet, for the device's actor and tell
 	tell    func([]int32) // bound once
 
 	times struct {
@@ -50,16 +50,16 @@ type step struct {
 }
 
 type ( // what a device's own threads tell its actor
-	// computed: a step that they worked on beside the actors has ended.
+	// computed says that a step on which they worked beside the actors has ended.
 	computed struct{ step *step }
-	// told: they know which experts the rows of a step go to.
+	// told says that they know which experts the rows of a step chose.
 	told struct{ step *step }
 )
 
 func (*computed) Late() {}
 func (*told) Late()     {}
 
-// restarted may say which step its sender died of.
+// restarted says that its sender has restarted, and which step it failed on, if any.
 type restarted = run.Restarted[step]
 
 // lateEdges are from the device's own threads to its actor.
@@ -68,8 +68,8 @@ type lateEdges struct {
 	told     run.Edge[told]
 }
 
-// newStep makes a step of a guest's model, with room for what it may give. What the device ends only after left was
-// called, and what it tells late, comes to its actor by a message.
+// newStep makes a step of a guest's model, with room for its results. If the device ends the step only after left was
+// called, or tells the experts only after the actor looked, its actor hears of it by a message.
 func newStep(guest int, room batch.Limits, compute *backend.Step, out lateEdges) *step {
 	m := &step{guest: guest, compute: compute, results: make([]outcome, room.Seqs)}
 	m.drawn = make([]sample.Result, 0, room.Wanted)
@@ -92,13 +92,15 @@ func newStep(guest int, room batch.Limits, compute *backend.Step, out lateEdges)
 	return m
 }
 
-// left is called once the step is enqueued and its end was asked for; it says whether the device ended it already.
+// left says whether the device has ended the step already. It is called once the step is enqueued and its end was
+// asked for.
 func (m *step) left() bool { return m.meet.Swap(1) == 1 }
 
 func (*step) Late()      {}
 func (*step) Poisonous() {}
 
-// decodes says whether every sequence of the step has one row, and those of tokens that are proposed, or were.
+// decodes says whether every sequence of the step has one row, besides rows of proposed tokens and rows that are
+// computed again.
 func (m *step) decodes() bool {
 	rows := 0
 	for i := range m.parts {
@@ -107,7 +109,7 @@ func (m *step) decodes() bool {
 	return rows == len(m.parts)
 }
 
-// answers says whether it has a row of an answer.
+// answers says whether the step has a row that continues an answer.
 func (m *step) answers() bool {
 	return slices.ContainsFunc(m.parts, func(p batch.Part) bool { return p.Rows-p.Proposed-p.Again == 1 && p.Wanted > 0 })
 }
@@ -119,7 +121,7 @@ func (m *step) proposals(part int) []int32 {
 	return m.compute.Tokens[end-span.Proposed : end]
 }
 
-// slowest is the longest segment of a step, by the mean of its kind.
+// slowest is the longest time that a segment of the step took, by the mean of each kind.
 func (m *step) slowest(segments []ir.Segment) time.Duration {
 	var count [ir.SegmentKinds]time.Duration
 	for i := range segments {
@@ -134,10 +136,10 @@ func (m *step) slowest(segments []ir.Segment) time.Duration {
 	return longest
 }
 
-// outcome is the tokens that sampling gave a part: those that are the proposed ones, and the one after them.
+// outcome is the tokens that sampling gave a part: the proposed tokens that were accepted, and the one after them.
 type outcome struct {
 	tokens   []sample.Result // part of the step's drawn
-	unmasked bool            // which tokens may follow the last one is to be found yet
-	cut      bool            // so that proposed tokens behind that were not looked at
-	err      error           // of the token after these
+	unmasked bool            // the mask of what may follow the last token has yet to be found
+	cut      bool            // for want of that mask the proposed tokens that follow were not looked at
+	err      error           // why there is no token after these
 }

@@ -23,16 +23,17 @@ const (
 	Length  Finish = "length" // the limit asked for, or the context, is used up
 )
 
-// Event is a piece of an answer: one token and what it completed, which may be nothing while a character, a possible
-// stop string or a tag is incomplete. The last event has a Finish and may bring the last text without a token.
+// Event is a piece of an answer: one token and the text that it completed, which is empty while a character, a
+// possible stop string or a tag is incomplete. The last event has a Finish and may bring the last text without a
+// token.
 type Event struct {
 	Text     []byte       // of all parts, one after the other; Each tells them apart
-	Parts    []reply.Part // Request.Thoughts or Tools; none: Text is what the answer says
+	Parts    []reply.Part // what Text consists of, with Request.Thoughts or Tools; none: all is answer
 	HasToken bool
 	Token    int32
 	LogProb  float32
 	Top      []sample.TokenProb
-	At       time.Time // when there was the token: some milliseconds before it is read, where others came soon after
+	At       time.Time // when the token was drawn; tokens drawn soon after may be delivered with it
 	Finish   Finish
 	Stop     string // the stop string that ended the answer; "" if none did
 
@@ -69,20 +70,20 @@ type Usage struct {
 	Decode    time.Duration // from the first token to the last
 }
 
-// Stream is the client's side of a request. One goroutine reads it. Reading returns credit: a client that does not
-// read is left out of further steps, and costs the others nothing.
+// Stream is the client's side of a request. One goroutine reads it. Each read returns a credit: the sequence of a
+// client that does not read is left out of further steps, and does not slow the others down.
 type Stream struct {
 	cancel func() // tells the session that nobody reads any more
 
 	mu     sync.Mutex
-	queue  []unseen // ring of events that were not read
+	queue  []unseen // ring buffer of events that were not read
 	first  int
 	size   int
 	done   bool
 	err    error
 	usage  Usage
-	notify chan struct{} // has an item when there is something to look at
-	owed   *credit       // what the event read last returns
+	notify chan struct{} // has an item when an event or the end has come
+	owed   *credit       // the credit of the event that was read last, if its rows are still the reader's
 }
 
 // unseen is an event that was not read.
@@ -91,8 +92,8 @@ type unseen struct {
 	credit *credit // that the event holds; nil if none
 }
 
-// credit is how a reader lets a sequence be computed further: the scheduler plans no more tokens than a window beyond
-// what was read.
+// credit is how a reader limits how far its sequence is computed ahead: the scheduler plans at most batch.Window
+// tokens beyond what was read.
 type credit struct {
 	consumed atomic.Uint64 // tokens taken by the client's side
 	starved  atomic.Bool   // the scheduler leaves the sequence out until a wake
@@ -107,7 +108,7 @@ func (c *credit) giveBack() {
 	}
 }
 
-// streamCapacity holds a window, the last text and an end.
+// streamCapacity is how many events a stream holds: a window of tokens, the last text and an end.
 const streamCapacity = batch.Window + 2
 
 func newStream(capacity int) *Stream {
@@ -151,7 +152,7 @@ func (s *Stream) take(e *Event) (bool, error) {
 	*e = from.event
 	e.Text, e.Parts = text, parts
 	if e.Logits != nil {
-		s.owed = from.credit // the rows stay the reader's until it comes back
+		s.owed = from.credit // the logits stay the reader's until it calls again
 	} else if from.credit != nil {
 		from.credit.giveBack()
 	}
@@ -161,7 +162,7 @@ func (s *Stream) take(e *Event) (bool, error) {
 	return true, nil
 }
 
-// push adds an event; fill sets its fields. The credits bound how many there are.
+// push adds an event, whose fields fill sets. Credits bound how many events wait.
 func (s *Stream) push(c *credit, fill func(*Event)) {
 	s.mu.Lock()
 	if s.size == len(s.queue) {
@@ -207,12 +208,13 @@ func (s *Stream) signal() {
 	}
 }
 
-// Usage returns the counts. Those of the prompt are there with the first event, all are once Next has returned io.EOF.
+// Usage returns the counts so far. Those of the prompt are there with the first event, all of them once Next has
+// returned io.EOF.
 func (s *Stream) Usage() Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.usage
 }
 
-// Close gives the request up, wherever it is. It may be called at any time, also twice.
+// Close cancels the request, whatever its state. It may be called at any time, also twice.
 func (s *Stream) Close() { s.cancel() }

@@ -15,29 +15,28 @@ import (
 	"github.com/sluice-ai/sluice/stages/swap"
 )
 
-// Source is where models come from. Its methods are called by several goroutines.
+// Source is what a Swapper gets models from. Its methods are called by several goroutines.
 type Source interface {
 	// Names lists the models that can be asked for, the first one first. They may change.
 	Names() []string
-	// House is where models run: another one, if the last cannot serve any more.
+	// House is the house in which models run: another one, if the last cannot serve any more.
 	House() (*House, error)
-	// Model opens a model's file and says how it is run there. The file is the caller's.
+	// Model opens a model's file and returns the model's configuration. The caller closes the file.
 	Model(name string) (Model, error)
-	// Enter has that model enter a house, after edit has bounded what it may take.
+	// Enter loads that model into a house, after edit has limited what it may take.
 	Enter(ctx context.Context, h *House, name string, edit func(*Model)) (*Engine, error)
 }
 
-// Swapper loads models into a house when they are asked for, within one budget; others leave for them. What is loaded
-// and who leaves is decided by package swap. A model that cannot go on leaves, and is loaded again for the next who
-// asks.
+// Swapper loads models into a house when they are asked for, within one budget; others are unloaded to make room.
+// Package swap decides which. A model that cannot serve any more is unloaded, and loaded again for the next request.
 type Swapper = swapper[*Engine]
 
-// NewSwapper makes one of which nothing is loaded.
+// NewSwapper returns a swapper that has loaded nothing yet.
 func NewSwapper(source Source, limits swap.Limits, log zerolog.Logger) *Swapper {
 	return newSwapper(&housed{source, limits.Room}, limits, log)
 }
 
-// Errors of those who ask for a model.
+// Errors of requests for a model.
 var (
 	ErrUnknown = errors.New("no such model")
 	ErrFull    = swap.ErrFull
@@ -45,29 +44,31 @@ var (
 	errCrowded = errors.New("there is no room")
 )
 
-// runs is a model that runs.
+// runs is a model that is loaded: an Engine, or a fake in tests.
 type runs interface {
 	comparable
 	Health() error                   // why it cannot go on; nil: it can
-	Leave(ctx context.Context) error // lets what is open finish until ctx ends
+	Leave(ctx context.Context) error // lets open requests finish until ctx ends
 }
 
-// lends is what a swapper has carried out. Its methods are called by several goroutines.
+// lends is what carries out a swapper's decisions. Its methods are called by several goroutines.
 type lends[E runs] interface {
 	Names() []string
-	// Measure finds out what a model takes, without loading it: never more than there is at all.
+	// Measure returns what a model would take, without loading it: never more than the whole budget.
 	Measure(ctx context.Context, name string) (swap.Room, error)
-	// Load runs a model, within room: what was measured. What is there of it, of how much, is told from time to time.
+	// Load loads a model within room, which is what was measured. It reports from time to time how many bytes have
+	// come, and how many there are.
 	Load(ctx context.Context, name string, room swap.Room, progress func(done, total int64)) (E, error)
 }
 
-// housed has models enter a house.
+// housed carries out a swapper's decisions in a house.
 type housed struct {
 	Source
-	room swap.Room // of all models
+	room swap.Room // the budget of all models
 }
 
-// Measure plans a model for an empty machine. A file that cannot run is found out before anybody left for it.
+// Measure plans a model for an empty machine. So a file that cannot run is refused before any other model is unloaded
+// for it.
 func (s *housed) Measure(_ context.Context, name string) (room swap.Room, err error) {
 	h, err := s.House()
 	if err != nil {
@@ -86,14 +87,14 @@ func (s *housed) Measure(_ context.Context, name string) (room swap.Room, err er
 	return s.need(&m, p), nil
 }
 
-// need is what a model takes of the budget.
+// need is what a planned model takes of the budget, in bytes.
 func (s *housed) need(m *Model, p *Plan) (r swap.Room) {
 	switch {
 	case p.Apart:
 		r = swap.Room{Host: p.Model.Host().Weights + p.Slabs}
 		for i, own := range ownOf(&p.Memory, p.Traits)[1:] {
 			takes := p.Model.Takes[i+1].Weights
-			if m.VRAM == 0 && own != nil { // of what is free, all has to come
+			if m.VRAM == 0 && own != nil { // without a budget of its own the model needs all its memory there
 				takes += own.KV + own.Scratch
 			}
 			r.Devices = append(r.Devices, takes)
@@ -105,8 +106,8 @@ func (s *housed) need(m *Model, p *Plan) (r swap.Room) {
 	return r.Within(s.room)
 }
 
-// bounded is the budget for weights of a model for which there is so much room, with blocks that its caches have no
-// room for; 0: it has none.
+// bounded is the budget for a model's weights, in bytes, that leaves it within room together with its KVHost; 0: its
+// weights are not limited.
 func bounded(m *Model, t backend.Traits, room int64) int64 {
 	if m.Weights > 0 || t.Shares && t.Memory == backend.HostMemory && !m.NoRepack {
 		return max(room-m.KVHost, 1)
@@ -114,7 +115,7 @@ func bounded(m *Model, t backend.Traits, room int64) int64 {
 	return 0
 }
 
-// Load has a model enter.
+// Load loads a model into the house.
 func (s *housed) Load(ctx context.Context, name string, room swap.Room, progress func(done, total int64)) (
 	*Engine, error) {
 	h, err := s.House()
@@ -135,29 +136,29 @@ func (s *housed) Load(ctx context.Context, name string, room swap.Room, progress
 	})
 }
 
-// patience is how long a model that leaves may take to close. Nobody uses it, so there is nothing to finish.
+// patience is how long a model that is unloaded may take to close. It has no open requests that would have to finish.
 const patience = 10 * time.Second
 
-// swapper is models that are loaded when they are asked for. Its methods may be called from any goroutine.
+// swapper loads and unloads models as swap.State decides. Its methods may be called from any goroutine.
 type swapper[E runs] struct {
 	source lends[E]
 	log    zerolog.Logger
-	base   context.Context // of all that is loaded
+	base   context.Context // the context of all measuring and loading
 	cut    context.CancelFunc
-	work   sync.WaitGroup // what is measured, loaded and unloaded
-	one    sync.Mutex     // measures: it takes memory of its own
+	work   sync.WaitGroup // goroutines that measure, load and unload
+	one    sync.Mutex     // held to measure, which takes memory of its own
 
 	mu      sync.Mutex
 	state   *swap.State
 	closed  bool
 	running map[string]E
 	loads   map[string]*load
-	asked   map[swap.Ticket]chan error // by who waits; has room for the answer
+	asked   map[swap.Ticket]chan error // by request that waits; each channel has room for the answer
 	last    swap.Ticket
 	timer   *time.Timer
 }
 
-// load is a model on its way.
+// load is the progress of a model that is being loaded, in bytes.
 type load struct{ done, total atomic.Int64 }
 
 func newSwapper[E runs](source lends[E], limits swap.Limits, log zerolog.Logger) *swapper[E] {
@@ -179,14 +180,14 @@ func (s *swapper[E]) Engine(name string) (e E) {
 	return s.running[name]
 }
 
-// ModelStatus is where a model is.
+// ModelStatus says whether a model is loaded, and how many requests use it.
 type ModelStatus struct {
 	Phase          swap.Phase
 	Using, Waiting int   // requests
 	Done, Total    int64 // bytes of weights, while it is loaded
 }
 
-// Status says where a model is.
+// Status returns the status of a model.
 func (s *swapper[E]) Status(name string) (is ModelStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +199,8 @@ func (s *swapper[E]) Status(name string) (is ModelStatus) {
 	return is
 }
 
-// Use waits until a model is loaded. It stays until done is called, which may be repeated.
+// Use waits until a model is loaded, and loads it if need be. The model stays until done is called, which may be
+// repeated.
 func (s *swapper[E]) Use(ctx context.Context, name string) (e E, done func(), err error) {
 	return s.use(ctx, name, false)
 }
@@ -242,7 +244,7 @@ func (s *swapper[E]) use(ctx context.Context, name string, meek bool) (e E, done
 	return e, sync.OnceFunc(func() { s.done(name) }), nil
 }
 
-// check has a model that cannot go on loaded again.
+// check unloads a model that cannot serve any more, so that it is loaded again.
 func (s *swapper[E]) check(name string) {
 	var none E
 	e := s.Engine(name)
@@ -261,8 +263,8 @@ func (s *swapper[E]) check(name string) {
 	}
 }
 
-// Changed says that a model's file is another one now, or gone. Requests that use it go on; the next one waits for the
-// new one.
+// Changed says that a model's file was replaced or removed. Requests that use the model go on; the next one waits for
+// the new file.
 func (s *swapper[E]) Changed(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,7 +273,7 @@ func (s *swapper[E]) Changed(name string) {
 	}
 }
 
-// Unload has a model leave once no request uses it or waits for it. One that is asked for again meanwhile stays.
+// Unload unloads a model once no request uses it or waits for it. If it is asked for again meanwhile, it stays.
 func (s *swapper[E]) Unload(name string) error {
 	if !slices.Contains(s.source.Names(), name) {
 		return ErrUnknown
@@ -303,7 +305,7 @@ func (s *swapper[E]) want(name string, meek bool) (swap.Ticket, chan error, erro
 	return ticket, answer, nil
 }
 
-// cancel takes a request back, and says whether it was admitted meanwhile.
+// cancel takes a waiting request back, and says whether it was admitted meanwhile.
 func (s *swapper[E]) cancel(t swap.Ticket, answer chan error) (admitted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -328,7 +330,7 @@ func (s *swapper[E]) done(name string) {
 	}
 }
 
-// answer tells who waits.
+// answer ends the wait of a request.
 func (s *swapper[E]) answer(t swap.Ticket, err error) {
 	if answer, ok := s.asked[t]; ok {
 		delete(s.asked, t)
@@ -336,7 +338,7 @@ func (s *swapper[E]) answer(t swap.Ticket, err error) {
 	}
 }
 
-// carry does what was decided, and sets the clock for what is to be decided next.
+// carry carries out decisions, and sets the timer for the next one that depends on time.
 func (s *swapper[E]) carry(effects []swap.Effect) {
 	for _, e := range effects {
 		switch e.Action {
@@ -405,7 +407,7 @@ func (s *swapper[E]) load(name string, room swap.Room, l *load) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.loads, name)
-	if err == nil { // Close finds it, if it came too late for others
+	if err == nil { // Close finds it here, if it was loaded too late for requests
 		s.running[name] = engine
 	}
 	switch {
@@ -430,7 +432,7 @@ func (s *swapper[E]) unload(name string, engine E) {
 	}
 }
 
-// failed tells those who asked for a model why there is none. Others do not notice.
+// failed refuses the requests that wait for a model that cannot be loaded. Others go on.
 func (s *swapper[E]) failed(name string, err error) {
 	s.log.Error().Err(err).Str("model", name).Msg("the model cannot be loaded")
 	effects := s.state.Failed(now(), name)
@@ -442,7 +444,8 @@ func (s *swapper[E]) failed(name string, err error) {
 	s.carry(effects)
 }
 
-// Close unloads all: who waits is refused, what is being loaded is given up, what is open may finish until ctx ends.
+// Close unloads all models: waiting requests are refused, loading is given up, open requests may finish until ctx
+// ends.
 func (s *swapper[E]) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true

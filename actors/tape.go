@@ -10,21 +10,21 @@ import (
 	"github.com/sluice-ai/sluice/stages/place"
 )
 
-// tape writes a model's token trace. Scheduler and device tell it what happens; a nil one costs them a look. What
-// cannot be written ends the trace, and nothing else.
+// tape writes a model's token trace; scheduler and device call it. A nil tape writes nothing. An error of the writer
+// ends the trace, and nothing else.
 type tape struct {
 	idsOnly bool
 	decode  func(ids []int32) string
-	layer   []int // by segment that routes: which of the layers with experts; -1: none
+	layer   []int // by segment: index of its layer among those with experts, if it routes; -1: it does not
 	began   time.Time
-	clients map[string]uint64 // numbers in place of their names; the scheduler's
+	clients map[string]uint64 // numbers that stand for their names; only the scheduler uses it
 
 	mu  sync.Mutex
 	out *tokentrace.Writer
 	err error
 }
 
-// newTape begins the trace of a model, or returns nil if there is none.
+// newTape begins the trace of a model; it returns nil if the model is not recorded.
 func newTape(m *Model, s *spec) (*tape, error) {
 	if m.Record == nil {
 		return nil, nil
@@ -60,7 +60,7 @@ func (r *tape) write(e tokentrace.Event) {
 	}
 }
 
-// client is the number of a client.
+// client returns the number of a client; new clients get the next one.
 func (r *tape) client(name string) uint64 {
 	n, known := r.clients[name]
 	if !known {
@@ -70,7 +70,7 @@ func (r *tape) client(name string) uint64 {
 	return n
 }
 
-// opened: a sequence wants steps.
+// opened notes that a sequence was submitted.
 func (r *tape) opened(h *sequence) {
 	if r == nil {
 		return
@@ -83,7 +83,7 @@ func (r *tape) opened(h *sequence) {
 	r.write(e)
 }
 
-// step: the device begins one.
+// step notes that the device begins a step.
 func (r *tape) step(m *step) {
 	if r == nil {
 		return
@@ -100,17 +100,17 @@ func (r *tape) step(m *step) {
 	r.write(e)
 }
 
-// foreseen: what the device makes of a route before it is its turn.
+// foreseen notes the margins of a route as the device foresees them, before the route is computed.
 func (r *tape) foreseen(route int, late bool, margins []int8) {
 	if r != nil {
 		r.write(&tokentrace.Foreseen{Layer: r.layer[route], Late: late, Margins: margins})
 	}
 }
 
-// records says whether the trace holds what a segment chooses.
+// records says whether the trace holds which experts a segment chooses.
 func (r *tape) records(segment int) bool { return r != nil && r.layer[segment] >= 0 }
 
-// chosen returns what hears which experts a route chose, and tells them, if anybody else is to hear.
+// chosen returns a function that notes which experts a route chose, and passes them on to tell, unless that is nil.
 func (r *tape) chosen(segment int, tell func([]int32)) func([]int32) {
 	return func(experts []int32) {
 		r.write(&tokentrace.Chosen{Layer: r.layer[segment], Experts: experts})
@@ -120,14 +120,14 @@ func (r *tape) chosen(segment int, tell func([]int32)) func([]int32) {
 	}
 }
 
-// settled: of the tokens that were proposed of a sequence so many were accepted.
+// settled notes how many of a sequence's proposed tokens were accepted.
 func (r *tape) settled(h *sequence, accepted int) {
 	if r != nil {
 		r.write(&tokentrace.Settled{Sequence: uint64(h.ID), Accepted: accepted})
 	}
 }
 
-// drawn: a sequence got a token, and maybe its last.
+// drawn notes the next token of a sequence.
 func (r *tape) drawn(h *sequence, token int32) {
 	if r != nil {
 		r.write(&tokentrace.Drawn{Sequence: uint64(h.ID), Token: token})
@@ -140,7 +140,7 @@ func (r *tape) ended(h *sequence) {
 	}
 }
 
-// close passes on what was written last. No actor runs any more.
+// close flushes the trace and returns its first error. It is called when no actor runs any more.
 func (r *tape) close() error {
 	if r == nil {
 		return nil

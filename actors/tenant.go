@@ -13,41 +13,42 @@ import (
 	"github.com/sluice-ai/sluice/actors/tiers"
 )
 
-// tenant is a model of the house: what its facade and the makers of its actors know of it. An actor is given the parts
-// that it uses.
+// tenant is one model of the house: what its facade knows of it, and what its actors are made from. Each actor is
+// given the parts that it uses.
 type tenant struct {
 	spec   *spec
-	tape   *tape // of its token trace; nil: none
+	tape   *tape // writes its token trace; nil: it has none
 	wiring *modelWiring
 	log    zerolog.Logger
-	health *health // why this model alone cannot serve; it is ready when the weights are there
+	health *health // why this model alone cannot serve; ready is closed when the weights are there
 	stats  stats
 	loaded tiers.Progress
 	caches cacheMemory
 	opened atomic.Uint64 // requests so far
 	stay   stay
-	lodger *lodger // as the root knows it
+	lodger *lodger // what the root knows of it
 
-	// What outlives incarnations of actors.
-	generations atomic.Uint64        // of the scheduler
-	sequences   atomic.Uint64        // so far
+	// State that outlives incarnations of the actors.
+	generations atomic.Uint64        // the scheduler's latest generation
+	sequences   atomic.Uint64        // number of the last sequence
 	sampling    atomic.Pointer[step] // what the sampler works on
 	masking     atomic.Pointer[mask] // what masks works on
 }
 
-// stay is a tenant's time in the house.
+// stay is the part of a tenant that is about entering and leaving: which requests are open, and how far it has come in
+// or out.
 type stay struct {
 	index int           // among the device's guests
 	here  chan struct{} // closed when its actors have started
 	gone  chan struct{} // closed when the device has nothing of it
-	over  chan struct{} // closed when it has left
-	takes []int64       // of the house's budget; the house's mutex guards it
+	over  chan struct{} // closed when it has left, and err is set
+	takes []int64       // bytes of the house's budget, by device; guarded by the house's mutex
 
 	mu     sync.Mutex
 	ending bool
 	open   int           // requests
 	empty  chan struct{} // closed when ending and no request is open
-	err    error         // of leaving
+	err    error         // the error of leaving
 }
 
 func newStay() stay {
@@ -55,7 +56,7 @@ func newStay() stay {
 		empty: make(chan struct{})}
 }
 
-// begin takes a place for a request, unless the tenant is about to leave.
+// begin counts a request as open, unless the tenant is about to leave.
 func (s *stay) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +75,7 @@ func (s *stay) end() {
 	}
 }
 
-// close lets no more requests begin. It returns false if that was so already.
+// close lets no more requests begin. It returns false if it was called before.
 func (s *stay) close() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +89,7 @@ func (s *stay) close() bool {
 	return true
 }
 
-// check says whether the model's file, if it is still read, is as it was opened.
+// check returns an error if the model's file, as long as it is read again and again, has changed since it was opened.
 func (t *tenant) check() error {
 	if t.spec.layout.InPlace() == nil && t.spec.sharedSlots() == 0 {
 		return nil
@@ -101,7 +102,7 @@ func (t *tenant) check() error {
 	return t.spec.file.Check()
 }
 
-// finish waits until the requests that are open have ended. When ctx ends they are cut, and its error is returned.
+// finish waits until the open requests have ended. When ctx ends they are cut off, and its error is returned.
 func (t *tenant) finish(ctx context.Context) error {
 	select {
 	case <-t.stay.empty:
@@ -113,7 +114,7 @@ func (t *tenant) finish(ctx context.Context) error {
 	}
 }
 
-// fail makes the model unhealthy, and no other, and ends what it was asked for.
+// fail makes this model unhealthy, and no other, and fails its requests.
 func (t *tenant) fail(err error) {
 	if t.health.get() != nil {
 		return // it has been said
@@ -128,7 +129,7 @@ func (t *tenant) gaveUp(child *actor.PID, reason any) {
 	t.fail(fmt.Errorf("actor %s keeps failing: %v", child.Id, reason))
 }
 
-// weights are the bytes of weights that have arrived, of how many.
+// weights returns how many bytes of weights have arrived, and how many there are.
 func (t *tenant) weights() (done, total int64) {
 	total = t.spec.bytes()
 	if t.spec.layout.InPlace() != nil {

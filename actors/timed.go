@@ -8,24 +8,24 @@ import (
 	"github.com/sluice-ai/sluice/internal/trace"
 )
 
-// timed keeps account of a device that says itself when segments ran: of these, and of the gaps between them. What the
-// host sees of such a device is when it gave it something to do, and when it heard of the end.
+// timed keeps account of a device that reports when segments ran: of the segments, and of the gaps between them. The
+// host alone sees only when it gave such a device something to do, and when it heard of the end.
 type timed struct {
 	idle *trace.Wait
-	held *trace.Wait                 // what steps waited for here, while the device may have computed what it had
-	done time.Time                   // up to when the device's time is known
-	last [trace.Causes]time.Duration // waits of all steps so far
+	held *trace.Wait                 // waits of steps here, while the device may have computed what it had
+	done time.Time                   // the device's time is accounted for up to here
+	last [trace.Causes]time.Duration // waits by cause, summed over all steps so far
 }
 
-// begin says that the device's wait for a step is over: it has one from here on.
+// begin notes that the device has a step from here on.
 func (t *timed) begin(at time.Time) { t.done = latest(t.done, at) }
 
-// step writes down what the device did for a step that has ended: its segments, and before each what it waited for. It
-// returns from when to when it was at the step, and how long it computed.
+// step records what the device did for a step that has ended: its segments, and before each what it waited for. It
+// returns when the device began and ended the step, and how long it computed in between.
 func (t *timed) step(g *guest, m *step) (from, to time.Time, took time.Duration) {
 	from = t.done
 	segments := g.spec.bound.Segments
-	slices.SortStableFunc(m.ran, func(a, b backend.Ran) int { return a.Began.Compare(b.Began) }) // some were computed here
+	slices.SortStableFunc(m.ran, func(a, b backend.Ran) int { return a.Began.Compare(b.Began) }) // some are the host's
 	for i := range m.ran {
 		r := &m.ran[i]
 		s := &segments[r.Segment]
@@ -47,8 +47,8 @@ func (t *timed) step(g *guest, m *step) (from, to time.Time, took time.Duration)
 	return from, t.done, took
 }
 
-// gap writes down what the device waited for before it began something: until that was submitted, for what the step
-// waited for here, if for anything; from then on for copies, and at last for the device itself.
+// gap accounts for the device's wait before it began r. Until r was submitted, the causes are those for which the step
+// waited on the host, or Host; then Uploader, until copies had landed; and at last Launch, for the device itself.
 func (t *timed) gap(r *backend.Ran, of trace.Of) {
 	until := func(at time.Time, cause trace.Cause) {
 		if at = soonest(at, r.Began); at.After(t.done) {

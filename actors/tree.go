@@ -19,7 +19,7 @@ import (
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
-// Here a house is put together: who is whose child, and what each of them is given.
+// This file puts a house together: which actor is whose child, and what each of them is given.
 
 func newHouse(c *HouseConfig) *House {
 	h := &House{
@@ -49,7 +49,8 @@ func newHouse(c *HouseConfig) *House {
 	return h
 }
 
-// crowded says whether steps take every core on a device that computes some segments of models.
+// crowded says whether, for any of the models, the device computes some segments with as many threads as there are
+// cores.
 func crowded(t backend.Traits, all []*tenant) bool {
 	cores := runtime.GOMAXPROCS(0)
 	return slices.ContainsFunc(all, func(x *tenant) bool {
@@ -60,7 +61,8 @@ func crowded(t backend.Traits, all []*tenant) bool {
 	})
 }
 
-// newTenant takes a model in. The spans of its segments go where the device's are. The caller holds the house's mutex.
+// newTenant adds a model to the house. The spans of its segments go to the device's track. The caller holds the
+// house's mutex.
 func (h *House) newTenant(s *spec, tape *tape) *tenant {
 	path := h.wiring.house.Address.Id + "/model/" + pathOf(s.info.Name)
 	t := &tenant{spec: s, tape: tape, log: h.log, health: newHealth(), stay: newStay(),
@@ -77,7 +79,7 @@ func (h *House) newTenant(s *spec, tape *tape) *tenant {
 	return t
 }
 
-// pathOf is a name as a part of an actor's path: another one for each name.
+// pathOf is a model's name as a part of an actor's path. Different names give different parts.
 func pathOf(name string) string { return url.PathEscape(name) }
 
 func (h *House) newGuest(t *tenant) *guest {
@@ -99,7 +101,7 @@ func (h *House) newGuest(t *tenant) *guest {
 	return g
 }
 
-// tree is the house's root actor, with all that it will start.
+// tree returns the house's root actor, which starts all others.
 func (h *House) tree(supervisor *run.Supervisor) *root {
 	w := h.wiring
 	return &root{
@@ -131,7 +133,7 @@ func (h *House) newDevice(incarnation int) *device {
 	return d
 }
 
-// modelChild is what belongs to one model alone.
+// modelChild is the actor of one model, with its children.
 func (h *House) modelChild(t *tenant) run.Child {
 	w := t.wiring
 	m := &modelActor{

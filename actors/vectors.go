@@ -13,13 +13,14 @@ import (
 	"github.com/sluice-ai/sluice/stages/embed"
 )
 
-// Ranks says whether the vector of a text is one number: how well it answers the query before it.
+// Ranks says whether the model is a reranker: its vector of a text is one number, how well the text answers the query
+// before it.
 func (e *Engine) Ranks() bool {
 	return e.Embeds() && e.spec.bound.Pooling == ir.PoolRank && e.spec.bound.OutputWidth() == 1
 }
 
-// Read puts the text of a request that is to be embedded into tokens, and refuses one that does not fit. Before it
-// stand the tokens of a query, or none. stop is asked from time to time whether to give up.
+// Read encodes the text of a request that is to be embedded, and refuses one that does not fit. query is the tokens
+// that stand before it, if any. stop is asked from time to time whether to give up.
 func (e *Engine) Read(r Request, query []int32, stop func() bool) ([]int32, error) {
 	r.score = true
 	p, err := e.spec.promptOf(&r, stop)
@@ -34,8 +35,8 @@ func (e *Engine) Read(r Request, query []int32, stop func() bool) ([]int32, erro
 	return tokens, err
 }
 
-// Embed opens a client's request for the vectors of every position of tokens, as Score does for logits. Rows come
-// in the order of positions; Vector makes one of them.
+// Embed opens a client's request for the output vectors of every position of tokens, as Score does for logits. They
+// come in the order of positions; Vector pools them.
 func (e *Engine) Embed(client string, tokens []int32) (*Stream, error) {
 	if !e.Embeds() {
 		return nil, refusal.Of("%s generates text and has no embeddings: use a file of an embedding model", e.Info.Name)
@@ -43,7 +44,7 @@ func (e *Engine) Embed(client string, tokens []int32) (*Stream, error) {
 	return e.begin(Request{Client: client, Tokens: tokens, score: true})
 }
 
-// Vector reads what Embed opened to its end, and makes the text's vector of it as kind says.
+// Vector reads to its end a stream that Embed opened, and pools its rows to the text's vector as kind says.
 func (e *Engine) Vector(ctx context.Context, s *Stream, kind ir.Pooling) ([]float32, error) {
 	width := e.spec.bound.OutputWidth()
 	p := embed.Pooler{Kind: kind}

@@ -8,25 +8,25 @@ import (
 	"github.com/sluice-ai/sluice/actors/tiers"
 )
 
-// overdue, from the device to itself after a time in which what a step waits for may have come.
+// overdue, from the device to itself by a timer, says that the watchdog is to look.
 type overdue struct{}
 
 func (*overdue) Late() {}
 
-// usuallyLate is how long a step waits for a drive that gives nothing of what it lacks.
+// usuallyLate is how long a step waits for weights while the drive gives nothing.
 const usuallyLate = 30 * time.Second
 
-// watchdog looks whether steps wait for too long. It belongs to the device's actor.
+// watchdog ends steps that wait for weights for too long. It belongs to the device's actor.
 type watchdog struct {
-	most  time.Duration
-	debt  *tiers.Debt // the drive's
+	most  time.Duration // how long a step waits; see patience
+	debt  *tiers.Debt   // of the drive
 	wake  run.Edge[overdue]
-	timer *time.Timer // nil: nobody looks
-	soon  bool        // it looks soon
+	timer *time.Timer // nil: no look is due
+	soon  bool        // the timer was set for a model that is overdue
 }
 
-// patience is how long a step waits. Where one of its model has waited in vain, and nothing has come since, the others
-// hear of it sooner.
+// patience is how long a step of a guest waits. If one has waited in vain, and nothing has come since, the next ones
+// are ended sooner.
 func (w *watchdog) patience(g *guest) time.Duration {
 	if g.weights.Overdue() {
 		return w.most / 16
@@ -34,10 +34,11 @@ func (w *watchdog) patience(g *guest) time.Duration {
 	return w.most
 }
 
-// waited is for how long a step has waited for the drive. While the drive owes nothing it waits for the device.
+// waited is for how long a step has waited for the drive. While no read is under way, it waits for the device instead,
+// which does not count.
 func (w *watchdog) waited(at *cursor) time.Duration { return min(now().Sub(at.waits), w.debt.Lasts()) }
 
-// keep looks later, if a step waits now.
+// keep sets the timer for the next look, if a step waits now.
 func (w *watchdog) keep(at *cursor) {
 	if at.step == nil || at.waits.IsZero() {
 		return
@@ -55,7 +56,7 @@ func (w *watchdog) keep(at *cursor) {
 	w.soon = soon
 }
 
-// end stops looking.
+// end stops the timer.
 func (w *watchdog) end() {
 	if w.timer != nil {
 		w.timer.Stop()
@@ -63,8 +64,8 @@ func (w *watchdog) end() {
 	}
 }
 
-// look ends the wait of a step that has lasted too long. What it waits for may still come, and is taken then, but
-// nobody is to wait for ever.
+// look ends the wait of a step that has lasted too long. Weights that come later are taken all the same, but nobody is
+// to wait for them for ever.
 func (w *watchdog) look(at *cursor) error {
 	w.end()
 	if at.step == nil || at.waits.IsZero() || !at.began || w.waited(at) < w.patience(at.guest) {

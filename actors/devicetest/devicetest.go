@@ -22,7 +22,7 @@ func OnGPU() bool { return onCUDA() || os.Getenv("SLUICE_TEST_DEVICE") == "vulka
 
 func onCUDA() bool { return os.Getenv("SLUICE_TEST_DEVICE") == "cuda" }
 
-// OnProcessor skips a test of what no GPU does: computing with weights where they lie in a file, for one.
+// OnProcessor skips a test on GPUs if it needs what none does, such as computing with weights in a mapped file.
 func OnProcessor(t testing.TB, what string) {
 	t.Helper()
 	if OnGPU() {
@@ -30,8 +30,9 @@ func OnProcessor(t testing.TB, what string) {
 	}
 }
 
-// New is the first GPU, if OnGPU, else the processor, with two threads. What a driver has compiled it keeps from test
-// to test. The test's end closes the device if nothing has: a test may end before an engine owns it.
+// New opens the first GPU, if OnGPU, else the processor, with two threads. Kernels that a driver has compiled are kept
+// from test to test. The device is closed at the test's end, if nothing has closed it: a test may end before an engine
+// owns it.
 func New(t testing.TB) backend.Device {
 	t.Helper()
 	if !OnGPU() {
@@ -47,14 +48,14 @@ func New(t testing.TB) backend.Device {
 	return closing(t, d, err)
 }
 
-// Processor is the processor, with two threads that use some kernels, closed as New's device is.
+// Processor opens the processor, with two threads that use some kernels; it is closed as New's device is.
 func Processor(t testing.TB, kernels string) backend.Device {
 	t.Helper()
 	d, err := cpu.New(2, kernels)
 	return closing(t, d, err)
 }
 
-// Played is a GPU whose driver computes in plain Go, closed as New's device is.
+// Played opens a GPU whose driver computes in plain Go; it is closed as New's device is.
 func Played(t testing.TB) backend.Device {
 	t.Helper()
 	o := null.Options{Fused: true, Integers: true, Free: 4 << 30}
