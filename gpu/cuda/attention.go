@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// attendKernel is one of the kernels of attend.cu, which multiply 16 × 16 squares of half precision: for heads of one
-// number of features.
+// attendKernel is a kernel of attend.cu, which multiplies on the card's matrix units, for heads of one number of
+// features.
 type attendKernel struct {
 	module string
 	teams  int // warps that share the same pairs of a row and a query head

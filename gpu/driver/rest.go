@@ -13,7 +13,7 @@ type Rest struct {
 	held  bool
 	later []func()
 	once  sync.Once
-	over  chan error // of Close: the device was closed
+	over  chan error // what end returned
 }
 
 // Hold makes Release wait, from now on, until the device has come to rest.
@@ -34,15 +34,15 @@ func (r *Rest) Release(free func()) {
 	free()
 }
 
-// Free frees what was released while the device was held, and has come to rest.
+// Free frees what was released while the device was held. The device has come to rest.
 func (r *Rest) Free() {
 	for _, free := range r.later {
 		free()
 	}
 }
 
-// Close runs end once, on a goroutine of its own, since a driver may wait for ever for a device that hangs. An error
-// says that it has not ended within a device's patience: it goes on.
+// Close runs end once, on a goroutine of its own, since a driver may wait for ever for a device that hangs. If end has
+// not returned within the patience, Close returns an error, and end goes on.
 func (r *Rest) Close(name string, patience time.Duration, end func() error) error {
 	r.once.Do(func() {
 		r.over = make(chan error, 1)

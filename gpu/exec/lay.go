@@ -289,7 +289,7 @@ func (m *weights) layPieces(p *ir.Bound, r ir.Ref) error {
 	return nil
 }
 
-// layTable takes memory of the host for a weight in which kernels look up rows.
+// layTable takes memory of the host for a weight whose rows kernels look up there.
 func (m *weights) layTable(w *weight) (err error) {
 	if w.table, err = m.memory.raw(driver.Staging, w.matrix.Bytes(), w.name); err != nil {
 		return err

@@ -14,7 +14,7 @@ func (p *Plan) BestBytes() uint64 {
 	return max(kernel.ArgMaxScratch(wanted), kernel.SampleScratch(min(wanted, sampledRows)))
 }
 
-// end adds what follows a shape's last segment: a look for NaN in the values that it hands on, or in the output, the
+// end adds what follows a shape's last segment: a check for NaN in the values that it hands on, or in the output, the
 // copy of logits, and the drawing of tokens.
 func (x *stream) end() {
 	x.seg = x.shape.To
@@ -23,7 +23,7 @@ func (x *stream) end() {
 		if x.rowsOf(true); x.n > 0 {
 			x.output()
 		}
-	case x.seg == len(x.program.Segments)-1 || !x.target.computes(x.seg+1): // else a look for NaN follows later
+	case x.seg == len(x.program.Segments)-1 || !x.target.computes(x.seg+1): // else a check for NaN follows later
 		x.rowsOf(false)
 		for _, v := range x.program.Handed(x.seg) {
 			if p := x.Place(v); p.Row > 0 { // else it is part of the kernels that read it
@@ -33,7 +33,7 @@ func (x *stream) end() {
 	}
 }
 
-// output adds what is done with the program's output: the look for NaN, the copy of logits, the drawing of tokens.
+// output adds what is done with the program's output: the check for NaN, the copy of logits, the drawing of tokens.
 func (x *stream) output() {
 	out, width := x.Place(x.program.End()), x.program.OutputWidth()
 	at := x.at.Scratch + uint64(out.At)

@@ -123,8 +123,8 @@ type gather struct {
 	width int
 }
 
-// gather plans an ir.Rows, and before it a look for NaN in all rows, of which most end here. A NaN that an earlier node
-// made is still in its row.
+// gather plans an ir.Rows, and before it a check for NaN in all rows, of which most end here. A NaN that an earlier
+// node made is still in its row.
 func (l *planner) gather(n *ir.Node) {
 	a, width := l.place(n.In[0]), l.program.Widths[n.Out]
 	l.wanted = false

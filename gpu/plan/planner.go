@@ -80,7 +80,7 @@ const (
 	asBlob
 )
 
-// place is where a value lies: from the float32 numbered from on, in each row of a buffer.
+// place is where a value lies in each row of a buffer: from is the number of its first float32.
 type place struct {
 	b    *live.Buffer
 	from int
@@ -291,7 +291,7 @@ func (l *planner) free(v ir.Value, n *ir.Node) bool {
 	return !slices.ContainsFunc(l.readers[v], func(r *ir.Node) bool { return r != n && !l.over(r) })
 }
 
-// over says whether a node needs its inputs no more. A norm that products compute is over when all of them are.
+// over says whether a node has been computed. A norm that products compute is over when all of these are.
 func (l *planner) over(n *ir.Node) bool {
 	if l.norms[n.Out] == n {
 		return !slices.ContainsFunc(l.readers[n.Out], func(r *ir.Node) bool { return !l.done[r] })

@@ -149,7 +149,7 @@ func (s *scan) emit(x *stream) {
 	x.launch(&k)
 }
 
-// recurrent sets which spans of rows a kernel has that continues states, and the block tables by which it finds these.
+// recurrent sets the spans of rows that continue states, and the block tables by which a kernel finds these.
 func (x *stream) recurrent(r *kernel.Recurrent, class int) {
 	r.Spans, r.N, r.Tables = x.entry(x.Entry.Spans[class]), x.shape.Spans, x.at.Tables
 }
