@@ -27,7 +27,7 @@ func decodeCompletion(body answer.Body, find decode.Finder) (request, *wire.Faul
 			prompt.Tokens = f.around(m, t, suffix)
 		}
 		prompt.Sampling, prompt.MaxTokens, prompt.Stop, prompt.IgnoreEOG = r.Sampling, r.MaxTokens, r.Stop, r.IgnoreEOG
-		prompt.Form = r.Form
+		prompt.Form, prompt.Unguessed = r.Form, r.Unguessed
 		o.Prompts = append(o.Prompts, prompt)
 	}
 	if all := len(o.Prompts) * o.N; all > answer.MaxChoices && f.Fault == nil {

@@ -83,6 +83,9 @@ func TestPrediction(t *testing.T) {
 		o, fault := decodeChat(given(`{`+user+`,`+body+`}`), testModel)
 		require.Nil(t, fault, body)
 		require.Equal(t, want, o.Prompts[0].Unguessed, body)
+		o, fault = decodeCompletion(given(`{"prompt":"a",`+body+`}`), testModel)
+		require.Nil(t, fault, body)
+		require.Equal(t, want, o.Prompts[0].Unguessed, body)
 	}
 }
 
