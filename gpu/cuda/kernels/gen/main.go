@@ -1,6 +1,6 @@
 // Gen compiles the kernels beside this folder to PTX, packed, one file a module. The first lines of each say which
-// module it is and what it was made of: one whose sources have not changed is not compiled again. So clang is needed
-// only by whoever changes a kernel.
+// module it is and what it was made of: one beside the sources, which have not changed since, is written as it is. So
+// clang is needed only by whoever changes a kernel.
 package main
 
 import (
@@ -39,16 +39,17 @@ func generate(out string) error {
 	}
 	wanted := map[string]bool{}
 	for _, u := range units {
-		file := filepath.Join(out, u.Name+".ptx.gz")
+		name := u.Name + ".ptx.gz"
+		file := filepath.Join(out, name)
 		wanted[file] = true
-		if old, err := unpack(file); err == nil && strings.HasPrefix(old, header(u)) {
-			continue
+		text, err := unpack(filepath.Join(sources, name))
+		if err != nil || !strings.HasPrefix(text, header(u)) {
+			if text, err = compile(u); err != nil {
+				return err
+			}
+			text = header(u) + text
 		}
-		code, err := compile(u)
-		if err != nil {
-			return err
-		}
-		if err := pack(file, header(u)+code); err != nil {
+		if err := pack(file, text); err != nil {
 			return err
 		}
 	}
