@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gpuBytes is what the program may grow by with Vulkan, shaders and all.
+// gpuBytes is what the program may grow by with Vulkan and CUDA, shaders and kernels and all.
 const gpuBytes = 4_000_000
 
 // TestWithoutGPU: for those who have no GPU the program is a little larger, and nothing else: no loader of Vulkan is

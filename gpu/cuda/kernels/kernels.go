@@ -8,20 +8,20 @@ package kernels
 //go:generate go run -C gen . -o ..
 
 import (
-	"compress/gzip"
 	"embed"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/klauspost/compress/zstd"
 )
 
-//go:embed *.ptx.gz
+//go:embed *.ptx.zst
 var code embed.FS
 
-const packed = ".ptx.gz"
+const packed = ".ptx.zst"
 
 // Module is a compiled source.
 type Module struct {
@@ -47,17 +47,16 @@ var entry = regexp.MustCompile(`\.visible \.entry (\w+)\(\s*\.param \.align \d+ 
 
 // Load unpacks a module.
 func Load(name string) (*Module, error) {
-	f, err := code.Open(name + packed)
+	b, err := code.ReadFile(name + packed)
 	if err != nil {
 		return nil, fmt.Errorf("there is no module of kernels called %s", name)
 	}
-	defer f.Close()
-	r, err := gzip.NewReader(f)
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, err
 	}
-	b, err := io.ReadAll(r)
-	if err != nil {
+	defer d.Close()
+	if b, err = d.DecodeAll(b, nil); err != nil {
 		return nil, err
 	}
 	m := &Module{PTX: string(b), Args: map[string]int{}}

@@ -5,15 +5,15 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/sluice-ai/sluice/gpu/cuda/kernels/source"
 )
@@ -39,7 +39,7 @@ func generate(out string) error {
 	}
 	wanted := map[string]bool{}
 	for _, u := range units {
-		name := u.Name + ".ptx.gz"
+		name := u.Name + ".ptx.zst"
 		file := filepath.Join(out, name)
 		wanted[file] = true
 		text, err := unpack(filepath.Join(sources, name))
@@ -53,7 +53,7 @@ func generate(out string) error {
 			return err
 		}
 	}
-	all, err := filepath.Glob(filepath.Join(out, "*.ptx.gz"))
+	all, err := filepath.Glob(filepath.Join(out, "*.ptx.zst"))
 	if err != nil {
 		return err
 	}
@@ -103,31 +103,25 @@ func pack(file, text string) error {
 	if old, err := unpack(file); err == nil && old == text {
 		return nil
 	}
-	var packed bytes.Buffer
-	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return err
 	}
-	if _, err := io.WriteString(w, text); err != nil {
-		return err
-	}
-	if err := w.Close(); err != nil {
-		return err
-	}
-	return os.WriteFile(file, packed.Bytes(), 0o644)
+	defer e.Close()
+	return os.WriteFile(file, e.EncodeAll([]byte(text), nil), 0o644)
 }
 
 // unpack reads it.
 func unpack(file string) (string, error) {
-	f, err := os.Open(file)
+	b, err := os.ReadFile(file)
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
-	r, err := gzip.NewReader(f)
+	d, err := zstd.NewReader(nil)
 	if err != nil {
 		return "", err
 	}
-	b, err := io.ReadAll(r)
+	defer d.Close()
+	b, err = d.DecodeAll(b, nil)
 	return string(b), err
 }
