@@ -1,9 +1,7 @@
 package actors
 
 import (
-	"fmt"
 	"path/filepath"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -16,29 +14,15 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/internal/testref"
-	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
-
-// drafted proposes what another model went on with.
-type drafted []int32 // with the prompt
-
-func (drafted) Ready([]int32) bool { return true }
-
-func (d drafted) Propose(tokens []int32, n int, out []int32) []int32 {
-	if at := len(tokens); at < len(d) && slices.Equal(d[:at], tokens) {
-		out = append(out, d[at:min(at+n, len(d))]...)
-	}
-	return out
-}
 
 // drafting is a target and its draft on one device.
 type drafting struct {
 	target, draft *Engine
 	on            *counted
-	mu            sync.Mutex
-	drafts        map[string]drafted // by prompt
+	drafts        texts // what the draft said: the target is told
 }
 
 // modelIn is a file as a house of few places takes it in.
@@ -50,16 +34,9 @@ func modelIn(t *testing.T, name string, open func() (*gguf.File, error)) Model {
 
 // enterPair has both enter one house. The target is told what the draft said of a prompt, once that is known.
 func enterPair(t *testing.T, d backend.Device, target, draft func() (*gguf.File, error)) *drafting {
-	p := &drafting{on: &counted{Device: d}, drafts: map[string]drafted{}}
+	p := &drafting{on: &counted{Device: d}, drafts: texts{}}
 	c := HouseConfig{Device: p.on, Log: zerolog.New(zerolog.NewTestWriter(t))}
-	c.hooks.propose = func(prompt []int32) batch.Proposer {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if d := p.drafts[fmt.Sprint(prompt)]; d != nil {
-			return d
-		}
-		return nil
-	}
+	c.hooks.propose = p.drafts.proposer(10)
 	h := opened(t, c)
 	for _, m := range []Model{modelIn(t, "target", target), modelIn(t, "draft", draft)} {
 		_, err := h.Enter(t.Context(), m)
@@ -67,23 +44,6 @@ func enterPair(t *testing.T, d backend.Device, target, draft func() (*gguf.File,
 	}
 	p.target, p.draft = h.Engines()[0], h.Engines()[1]
 	return p
-}
-
-// learn has the draft say how it goes on from prompts, and the target hear of that.
-func (p *drafting) learn(t *testing.T, all [][]int32, most int) {
-	for _, prompt := range all {
-		text := slices.Concat(prompt, collect(t, begin(t, p.draft, plain(prompt, most))).tokens)
-		p.mu.Lock()
-		p.drafts[fmt.Sprint(prompt)] = text
-		p.mu.Unlock()
-	}
-}
-
-// forget has the target guess nothing.
-func (p *drafting) forget() {
-	p.mu.Lock()
-	clear(p.drafts)
-	p.mu.Unlock()
 }
 
 // code is beginnings of programs.
@@ -141,7 +101,11 @@ func TestDraftSharesTheHouse(t *testing.T) {
 			want := map[string][]string{"target": alone("target", c.target), "draft": alone("draft", c.draft)}
 			p := enterPair(t, c.device(t), c.target, c.draft)
 			require.EqualValues(t, 2, p.on.models.Load(), "of one device")
-			p.learn(t, all, c.most)
+			var asked []Request
+			for _, prompt := range all {
+				asked = append(asked, plain(prompt, c.most))
+			}
+			p.drafts.learn(t, p.draft, asked)
 			p.both(t, all, want, c.most, "nobody")
 			require.Positive(t, p.target.Snapshot().Accepted)
 			for _, victim := range ofModel {
@@ -152,7 +116,7 @@ func TestDraftSharesTheHouse(t *testing.T) {
 				p.draft.crash(victim)
 				p.both(t, all, want, c.most, victim)
 			}
-			p.forget()
+			clear(p.drafts)
 			require.NoError(t, p.draft.Leave(t.Context()))
 			require.EqualValues(t, 1, p.on.models.Load())
 			require.Equal(t, want["target"], likeliest(t, p.target, all, c.most), "when the draft has left")

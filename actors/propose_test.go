@@ -43,14 +43,16 @@ type texts map[string][]int32
 
 // proposed has tokens of these answers proposed, and none of others.
 func (a texts) proposed(right int) func(*Config) {
-	return func(c *Config) {
-		c.hooks.propose = func(prompt []int32) batch.Proposer {
-			text := a[fmt.Sprint(prompt)]
-			if text == nil {
-				return nil
-			}
-			return &guesser{text, right, rand.New(rand.NewPCG(3, uint64(len(prompt))))}
+	return func(c *Config) { c.hooks.propose = a.proposer(right) }
+}
+
+func (a texts) proposer(right int) func(prompt []int32) batch.Proposer {
+	return func(prompt []int32) batch.Proposer {
+		text := a[fmt.Sprint(prompt)]
+		if text == nil {
+			return nil
 		}
+		return &guesser{text, right, rand.New(rand.NewPCG(3, uint64(len(prompt))))}
 	}
 }
 
