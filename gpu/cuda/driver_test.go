@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluice-ai/sluice/gpu/driver"
 	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
 // TestFacts shows what the card says of itself.
@@ -199,11 +200,14 @@ func TestCache(t *testing.T) {
 		kept, err := cubins(path)
 		require.NoError(t, err)
 		require.Len(t, kept, 1)
-		cubin := readSummed(kept[0])
+		cubin, err := safefile.ReadSummed(kept[0])
+		require.NoError(t, err)
 		require.NotEmpty(t, cubin)
 		if i == 1 {
 			require.NoError(t, tear(kept[0]))
-			require.Nil(t, readSummed(kept[0]))
+			cubin, err = safefile.ReadSummed(kept[0])
+			require.NoError(t, err)
+			require.Nil(t, cubin)
 		}
 	}
 }

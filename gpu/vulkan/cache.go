@@ -3,12 +3,7 @@
 package vulkan
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
@@ -24,15 +19,9 @@ func cachePath(dir string, f *vk.Facts) string {
 // OpenCache makes the device use the kernels compiled before, from a file in dir. A missing or damaged file is an
 // empty cache. It is called once, before kernels are recorded.
 func OpenCache(d *vk.Device, dir string) error {
-	data, err := os.ReadFile(cachePath(dir, &d.Facts))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	data, err := safefile.ReadSummed(cachePath(dir, &d.Facts)) // drivers check little of it
+	if err != nil {
 		return err
-	}
-	// Drivers check little of the data: the hash at its end keeps a torn file from them.
-	if n := len(data) - sha256.Size; n < 0 || sha256.Sum256(data[:n]) != [sha256.Size]byte(data[n:]) {
-		data = nil
-	} else {
-		data = data[:n]
 	}
 	return d.UseCache(data)
 }
@@ -43,17 +32,5 @@ func SaveCache(d *vk.Device, dir string) error {
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256(data)
-	data = append(data, sum[:]...)
-	path := cachePath(dir, &d.Facts)
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
-		return nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	if err := safefile.Write(path, data, 0o644, true); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
+	return safefile.WriteSummed(cachePath(dir, &d.Facts), data)
 }
