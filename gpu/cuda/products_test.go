@@ -100,14 +100,7 @@ func testMatVecTwin(c *card, typ quant.Type, rows, cols int) {
 	c.run(&kernel.MatVec{W: &m, Columns: 1, X: x.Address, Y: y.Address})
 	got, want := view[float32](y), tiletest.MatVec(&m, file, row, tiletest.FMA32)
 	require.True(c.t, sameBits(want, got), "%v, want %v", got[:4], want[:4])
-	for o, rounded := 0, tiletest.RoundTrip(typ, row); o < rows; o++ {
-		sum, size := 0.0, 0.0
-		for i, v := range rounded {
-			p := float64(values[o*cols+i]) * float64(v)
-			sum, size = sum+p, size+math.Abs(p)
-		}
-		require.InDelta(c.t, sum, got[o], size*2e-7*float64(cols/32+1), "row %d", o)
-	}
+	tiletest.Near(c.t, got, values, tiletest.RoundTrip(typ, row), 2e-7*float64(cols/32+1))
 }
 
 // TestRowAlone compares a column alone with the same column among others, by bits: whatever the number of columns, of
@@ -181,18 +174,7 @@ func TestHeadLinear(t *testing.T) {
 			single.X, single.Y, single.Rows, single.Count = in.Address+4*heads*cols*9, one.Address, 1, 0
 			c.run(&l, &single)
 			y := view[float32](many)
-			for i, got := range y {
-				r, o := i/out, i%out
-				sum, size := 0.0, 0.0
-				for k, w := range values[o*cols:][:cols] {
-					p := float64(w) * float64(x[(r*heads+o/each)*cols+k])
-					sum, size = sum+p, size+math.Abs(p)
-				}
-				if r >= there {
-					sum, size = 0, 0
-				}
-				require.InDelta(t, sum, got, 1e-6*size, "row %d, output %d", r, o)
-			}
+			tiletest.NearHeads(t, y, values, x, heads, each, cols, there)
 			require.True(t, sameBits(y[9*out:10*out], view[float32](one)), "a row alone")
 		})
 	}

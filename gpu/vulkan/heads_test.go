@@ -4,12 +4,12 @@ package vulkan
 
 import (
 	"fmt"
-	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/gpu/tile/tiletest"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 )
 
@@ -32,18 +32,7 @@ func TestHeadLinear(t *testing.T) {
 				require.NoError(t, g.k.HeadLinear(r, &h))
 			})
 			y := floats(many.Bytes)
-			for i, got := range y {
-				r, o := i/(heads*each), i%(heads*each)
-				sum, size := 0.0, 0.0
-				for k, w := range values[o*cols:][:cols] {
-					p := float64(w) * float64(x[(r*heads+o/each)*cols+k])
-					sum, size = sum+p, size+math.Abs(p)
-				}
-				if r >= there {
-					sum, size = 0, 0
-				}
-				require.InDelta(t, sum, got, 1e-6*size, "row %d, output %d", r, o)
-			}
+			tiletest.NearHeads(t, y, values, x, heads, each, cols, there)
 			require.True(t, g.sameBits(y[9*heads*each:10*heads*each], floats(one.Bytes)), "a row alone")
 		})
 	}

@@ -90,15 +90,7 @@ func testMatVecTwin(g *gpu, typ quant.Type, rows, cols int) {
 		}
 		g.t.Errorf("not the bits of the twin: %v and %v, got %v", fused[:4], apart[:4], got[:4])
 	}
-	rounded := roundTrip(typ, x)
-	for o := range rows {
-		sum, size := 0.0, 0.0
-		for i, v := range rounded {
-			p := float64(values[o*cols+i]) * float64(v)
-			sum, size = sum+p, size+math.Abs(p)
-		}
-		require.InDelta(g.t, sum, got[o], size*2e-7*float64(cols/32+1), "row %d", o)
-	}
+	tiletest.Near(g.t, got, values, tiletest.RoundTrip(typ, x), 2e-7*float64(cols/32+1))
 }
 
 // TestRowAlone compares a column alone with the same column among others, by bits.
@@ -172,9 +164,6 @@ func TestFewThreads(t *testing.T) {
 		}
 	}
 }
-
-// roundTrip is activations as the kernel sees them.
-func roundTrip(t quant.Type, x []float32) []float32 { return tiletest.RoundTrip(t, x) }
 
 // activations puts rows on the device as a type's mat-vec takes them: quantised there, or padded.
 func (g *gpu) activations(t quant.Type, xs [][]float32) *vk.Buffer {

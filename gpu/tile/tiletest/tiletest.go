@@ -208,3 +208,32 @@ func HalfDot(w, x []float32) (sum, size float64) {
 	}
 	return sum, size
 }
+
+// Near holds products of rows of weights and x to those of float64, within a part of the sum of their magnitudes.
+func Near(t testing.TB, products, weights, x []float32, part float64) {
+	t.Helper()
+	for o, got := range products {
+		sum, size := 0.0, 0.0
+		for i, v := range x {
+			p := float64(weights[o*len(x)+i]) * float64(v)
+			sum, size = sum+p, size+math.Abs(p)
+		}
+		require.InDelta(t, sum, got, part*size, "row %d", o)
+	}
+}
+
+// NearHeads is Near for a matrix of each rows for each of some heads, whose rows of x have cols values a head. Only
+// some rows of x are there; products of the others are zero.
+func NearHeads(t testing.TB, products, weights, x []float32, heads, each, cols, there int) {
+	t.Helper()
+	for r := range len(products) / (heads * each) {
+		row := products[r*heads*each:][:heads*each]
+		if r >= there {
+			require.Equal(t, make([]float32, len(row)), row, "row %d is not there", r)
+			continue
+		}
+		for h := range heads {
+			Near(t, row[h*each:][:each], weights[h*each*cols:], x[(r*heads+h)*cols:][:cols], 1e-6)
+		}
+	}
+}
