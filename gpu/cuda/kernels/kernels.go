@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -22,6 +23,9 @@ import (
 var code embed.FS
 
 const packed = ".ptx.zst"
+
+// decoder unpacks modules, several at once.
+var decoder = sync.OnceValues(func() (*zstd.Decoder, error) { return zstd.NewReader(nil) })
 
 // Module is a compiled source.
 type Module struct {
@@ -51,11 +55,10 @@ func Load(name string) (*Module, error) {
 	if err != nil {
 		return nil, fmt.Errorf("there is no module of kernels called %s", name)
 	}
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	d, err := decoder()
 	if err != nil {
 		return nil, err
 	}
-	defer d.Close()
 	if b, err = d.DecodeAll(b, nil); err != nil {
 		return nil, err
 	}
