@@ -32,10 +32,10 @@ func TestChunkFreeBySquares(t *testing.T) {
 		data, _ := randomWeights(t, p.Types[r], p.Weights[r].Rows, p.Weights[r].Cols, uint64(r))
 		m.Weights = append(m.Weights, data)
 	}
-	x := run(t, d, m, len(tokens))
-	want := x.logits(tokens, len(tokens))
-	require.Equal(t, want, x.logits(tokens, 70, 3, 66, 11), "in parts")
-	require.Equal(t, want, x.logits(tokens, 1), "row by row")
+	x := backendtest.Run(t, d, m, len(tokens))
+	want := x.Logits(tokens, len(tokens))
+	require.Equal(t, want, x.Logits(tokens, 70, 3, 66, 11), "in parts")
+	require.Equal(t, want, x.Logits(tokens, 1), "row by row")
 	for v := range g.k.compiled {
 		others := []shaders.Module{shaders.Attend, shaders.AttendAny, shaders.AttendRows}
 		require.False(t, slices.Contains(others, v.module), "%s", v.module)

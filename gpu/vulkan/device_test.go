@@ -19,7 +19,6 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/model/arch"
@@ -87,23 +86,12 @@ func TestErrors(t *testing.T) {
 	backendtest.Errors(t, open(t).device(), []quant.Type{quant.Q8_0})
 }
 
-// every is a device that every program must run on: where others may refuse, a test of it fails.
-type every struct{ *exec.Device }
-
-func (d every) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
-	m, err := d.Device.Compile(p, c)
-	if errors.Is(err, errors.ErrUnsupported) {
-		err = errors.New(err.Error())
-	}
-	return m, err
-}
-
 // TestFixtures: fast kernels may be ten times as far from the reference as its tolerance.
 func TestFixtures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
 	}
-	backendtest.Fixtures(t, every{open(t).device()}, archtest.Open, 10)
+	backendtest.Fixtures(t, backendtest.Every{Device: open(t).device()}, archtest.Open, 10)
 }
 
 // TestSpecimens: as TestFixtures, of the other architectures, by the oracle.
@@ -111,13 +99,7 @@ func TestSpecimens(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	f, err := gguf.Open(filepath.Join(testref.Dir(t), "fixtures", "qwen3.gguf"))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, f.Close()) }()
-	backendtest.LikeOracle(t, every{open(t).device()}, ref.New(), &f.Meta, 1,
-		func(m *meta.Map, has func(string) bool) (*ir.Program, error) {
-			return arch.Record(m, has, arch.Options{})
-		})
+	archtest.Specimens(t, open(t).device(), ref.New())
 }
 
 // TestArchitectures: TestFixtures, TestEmbeddings and TestSpecimens have all that there are.
@@ -138,81 +120,18 @@ func TestArchitectures(t *testing.T) {
 	require.Subset(t, names, arch.Names())
 }
 
-// running is the embedded model on a device.
-type running struct {
-	backend.Model
-	t *testing.T
-	m *backendtest.Model
-}
-
-func run(t *testing.T, d backend.Device, m *backendtest.Model, rows int) *running {
-	t.Helper()
-	c := backend.Config{Limits: backend.Limits{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3),
-		MaxRows: rows, MaxWanted: rows, Flight: d.Traits().Flight}}
-	x, err := d.Compile(m.Bound, c)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, x.Close()) })
-	for r := range m.Weights {
-		require.NoError(t, x.Upload(ir.Ref(r), 0, m.Weights[r]))
-	}
-	return &running{x, t, m}
-}
-
-// begin enqueues tokens of one sequence. All rows are wanted; draw has the device draw them.
-func (x *running) begin(step int, tokens []int32, pos int, draw bool) (*backend.Step, chan error) {
-	x.t.Helper()
-	s := x.Steps()[step%len(x.Steps())]
-	s.Tokens, s.Wanted, s.Draws = tokens, s.Wanted[:0], s.Draws[:0]
-	s.Spans = []backend.Span{{Rows: len(tokens), Pos: pos, Tables: backendtest.Tables(x.m.Program, []int32{2, 0, 1})}}
-	for r := range tokens {
-		s.Wanted = append(s.Wanted, int32(r))
-		if draw {
-			s.Draws = append(s.Draws, backend.Draw{TopP: 1})
-		}
-	}
-	for i := range x.m.Segments {
-		require.NoError(x.t, backend.Enqueue(x, i, s))
-	}
-	done := make(chan error, 1)
-	x.Finish(s, func(err error) { done <- err })
-	return s, done
-}
-
-func (x *running) logits(tokens []int32, chunks ...int) (all []float32) {
-	x.t.Helper()
-	for pos, i := 0, 0; pos < len(tokens); i++ {
-		n := min(chunks[min(i, len(chunks)-1)], len(tokens)-pos)
-		s, done := x.begin(i, tokens[pos:pos+n], pos, false)
-		require.NoError(x.t, <-done)
-		all = append(all, s.Logits[:n*x.m.OutputWidth()]...)
-		pos += n
-	}
-	return all
-}
-
 func mini(t *testing.T) *backendtest.Model {
 	return archtest.Open(t, "../../internal/mini/mini-Q4_K_M.gguf", nil)
 }
 
-// TestMini compares the embedded model, whose weights are Q4_K and Q6_K, with the processor's logits, in chunks of any
-// size.
 func TestMini(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	m := mini(t)
 	c, err := cpu.New(2, "")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	var tokens []int32
-	for i := range 40 {
-		tokens = append(tokens, int32(i*97%8000))
-	}
-	x := run(t, open(t).device(), m, 40)
-	got, want := x.logits(tokens, 40), run(t, c, m, 40).logits(tokens, 40)
-	require.Less(t, backendtest.Relative(got, want), 0.1)
-	require.Equal(t, got, x.logits(tokens, 5, 1, 7))
-	require.Equal(t, got, x.logits(tokens, 1))
+	archtest.Mini(t, open(t).device(), c, 40)
 }
 
 // TestGolden: trained models answer as recorded wherever the recorder and exact arithmetic are sure: K-quants, experts,
@@ -228,17 +147,17 @@ func TestGolden(t *testing.T) {
 // of steps that wait for each other.
 func TestTwoInFlight(t *testing.T) {
 	m := small(t)
-	x := run(t, open(t).device(), m, 4)
+	x := backendtest.Run(t, open(t).device(), m, 4)
 	alone := []int32{100}
 	for pos := range 6 {
-		s, done := x.begin(0, alone[pos:pos+1], pos, true)
+		s, done := x.Begin(0, alone[pos:pos+1], pos, true)
 		require.NoError(t, <-done)
 		alone = append(alone, s.Drawn[0])
 	}
 	together := []int32{100}
-	first, ended := x.begin(0, []int32{100}, 0, true)
+	first, ended := x.Begin(0, []int32{100}, 0, true)
 	for pos := 1; pos < 6; pos++ {
-		next, nextEnded := x.begin(pos, []int32{backend.DrawOf(0)}, pos, true)
+		next, nextEnded := x.Begin(pos, []int32{backend.DrawOf(0)}, pos, true)
 		require.NoError(t, <-ended)
 		together = append(together, first.Drawn[0])
 		first, ended = next, nextEnded
@@ -267,7 +186,7 @@ func TestLost(t *testing.T) {
 	}
 	defer func() { require.NoError(t, d.Close()) }()
 	m := small(t)
-	compile := func() *running {
+	compile := func() *backendtest.Running {
 		c := backend.Config{Limits: backend.Limits{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 3),
 			MaxRows: 1, MaxWanted: 1, Flight: 2}}
 		x, err := d.Compile(m.Bound, c)
@@ -275,10 +194,10 @@ func TestLost(t *testing.T) {
 		for r := range m.Weights {
 			require.NoError(t, x.Upload(ir.Ref(r), 0, m.Weights[r]))
 		}
-		return &running{x, t, m}
+		return &backendtest.Running{Model: x, T: t, Of: m}
 	}
 	x := compile()
-	want := x.logits([]int32{1, 2}, 1)
+	want := x.Logits([]int32{1, 2}, 1)
 	lost.Store(1)
 	s := x.Steps()[0]
 	for i := range m.Segments {
@@ -291,7 +210,7 @@ func TestLost(t *testing.T) {
 	require.EqualValues(t, 1, opened.Load())
 	x = compile()
 	require.EqualValues(t, 2, opened.Load())
-	require.Equal(t, want, x.logits([]int32{1, 2}, 1))
+	require.Equal(t, want, x.Logits([]int32{1, 2}, 1))
 	require.NoError(t, x.Close())
 	require.Regexp(t, "^vulkan .+", d.Name())
 }
@@ -344,7 +263,7 @@ func TestEmbeddings(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	d := every{open(t).device()}
+	d := backendtest.Every{Device: open(t).device()}
 	backendtest.Embeddings(t, d, archtest.Open, 10)
 	t.Run("BothWays", func(t *testing.T) { backendtest.BothWays(t, d, ref.New(), 2, 3, 64, 150) })
 }

@@ -56,7 +56,7 @@ func openHanging(t *testing.T, patience time.Duration) *hanging {
 }
 
 // load compiles a model, whose close is left to the caller. Its steps are timed.
-func (h *hanging) load(t *testing.T, m *backendtest.Model) *running {
+func (h *hanging) load(t *testing.T, m *backendtest.Model) *backendtest.Running {
 	t.Helper()
 	x, err := h.Compile(m.Bound, backend.Config{Limits: backend.Limits{KV: backend.KVF16,
 		Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 2, MaxWanted: 2, Flight: 2},
@@ -65,7 +65,7 @@ func (h *hanging) load(t *testing.T, m *backendtest.Model) *running {
 	for r := range m.Weights {
 		require.NoError(t, x.Upload(ir.Ref(r), 0, m.Weights[r]))
 	}
-	return &running{x, t, m}
+	return &backendtest.Running{Model: x, T: t, Of: m}
 }
 
 // TestHung: a step that does not end is an error that says so, as is what comes after it; the card is opened again
@@ -73,10 +73,10 @@ func (h *hanging) load(t *testing.T, m *backendtest.Model) *running {
 func TestHung(t *testing.T) {
 	h, m := openHanging(t, sick), small(t)
 	x := h.load(t, m)
-	want := x.logits([]int32{1, 2}, 1)
+	want := x.Logits([]int32{1, 2}, 1)
 	h.armed.Store(true)
-	_, first := x.begin(0, []int32{1}, 0, true)
-	_, second := x.begin(1, []int32{backend.DrawOf(0)}, 1, true)
+	_, first := x.Begin(0, []int32{1}, 0, true)
+	_, second := x.Begin(1, []int32{backend.DrawOf(0)}, 1, true)
 	err := <-first
 	require.ErrorIs(t, err, backend.ErrLost)
 	require.ErrorIs(t, err, backend.ErrHung)
@@ -88,7 +88,7 @@ func TestHung(t *testing.T) {
 	require.EqualValues(t, 1, h.opened.Load())
 	x = h.load(t, m)
 	require.EqualValues(t, 2, h.opened.Load())
-	require.Equal(t, want, x.logits([]int32{1, 2}, 1))
+	require.Equal(t, want, x.Logits([]int32{1, 2}, 1))
 	require.NoError(t, x.Close())
 }
 
@@ -97,10 +97,10 @@ func TestHung(t *testing.T) {
 func TestHungBehind(t *testing.T) {
 	h, m := openHanging(t, sick), small(t)
 	x := h.load(t, m)
-	want := x.logits([]int32{1}, 1)
-	s, first := x.begin(0, []int32{1}, 0, false)
+	want := x.Logits([]int32{1}, 1)
+	s, first := x.Begin(0, []int32{1}, 0, false)
 	h.armed.Store(true)
-	_, second := x.begin(1, []int32{2}, 1, true)
+	_, second := x.Begin(1, []int32{2}, 1, true)
 	require.NoError(t, <-first)
 	require.Equal(t, want, s.Logits[:len(want)])
 	require.ErrorIs(t, <-second, backend.ErrHung)
@@ -121,7 +121,7 @@ func TestHungAtTheEnd(t *testing.T) {
 	h := openHanging(t, sick)
 	x := h.load(t, small(t))
 	h.armed.Store(true)
-	_, done := x.begin(0, []int32{1}, 0, true)
+	_, done := x.Begin(0, []int32{1}, 0, true)
 	require.NoError(t, x.Close())
 	require.ErrorIs(t, <-done, backend.ErrHung)
 	require.ErrorContains(t, h.Close(), "has not come to rest within "+sick.String())
@@ -143,7 +143,7 @@ func TestAway(t *testing.T) {
 		missing(t, err)
 	}
 	h, m := &hanging{Device: d}, small(t)
-	lose := func(x *running) {
+	lose := func(x *backendtest.Running) {
 		lost.Store(true)
 		require.ErrorIs(t, x.Upload(0, 0, m.Weights[0]), backend.ErrLost)
 		lost.Store(false)
@@ -151,7 +151,7 @@ func TestAway(t *testing.T) {
 		away.Store(true)
 	}
 	x := h.load(t, m)
-	want := x.logits([]int32{1, 2}, 1)
+	want := x.Logits([]int32{1, 2}, 1)
 	lose(x)
 	for range 2 {
 		_, err := h.Compile(m.Bound, backend.Config{Limits: backend.Limits{KV: backend.KVF16,
@@ -162,7 +162,7 @@ func TestAway(t *testing.T) {
 	}
 	away.Store(false)
 	x = h.load(t, m)
-	require.Equal(t, want, x.logits([]int32{1, 2}, 1))
+	require.Equal(t, want, x.Logits([]int32{1, 2}, 1))
 	lose(x)
 	_, err = h.Compile(m.Bound, backend.Config{Limits: backend.Limits{KV: backend.KVF16,
 		Blocks: backendtest.Blocks(m.Program, 3), MaxRows: 1}})

@@ -36,7 +36,7 @@ func TestPromptsFixtures(t *testing.T) {
 	open := func(t testing.TB, path string, edit func(*meta.Map)) *backendtest.Model {
 		return asHalves(t, archtest.Open(t, path, edit))
 	}
-	backendtest.PromptFixtures(t, every{g.device()}, open, 10*2e-4)
+	backendtest.PromptFixtures(t, backendtest.Every{Device: g.device()}, open, 10*2e-4)
 }
 
 // asHalves rounds float32 matrices to F16, as files of F16 have them: routers stay.

@@ -66,5 +66,6 @@ func TestSlabs(t *testing.T) {
 		require.NoError(t, x.Upload(r, 0, m.Weights[r]))
 	}
 	tokens := []int32{1, 97, 3, 4}
-	require.Equal(t, run(t, g.device(), m, 4).logits(tokens, 4), (&running{x, t, m}).logits(tokens, 4))
+	imported := &backendtest.Running{Model: x, T: t, Of: m}
+	require.Equal(t, backendtest.Run(t, g.device(), m, 4).Logits(tokens, 4), imported.Logits(tokens, 4))
 }

@@ -82,12 +82,12 @@ func whatItSays(t *testing.T, g *gpu, m *backendtest.Model) said {
 	for r := range m.Weights {
 		require.NoError(t, x.Upload(ir.Ref(r), 0, m.Weights[r]))
 	}
-	it := &running{x, t, m}
+	it := &backendtest.Running{Model: x, T: t, Of: m}
 	tokens := []int32{1, 97, 3}
-	all := said{logits: it.logits(tokens, 1)}
+	all := said{logits: it.Logits(tokens, 1)}
 	require.Equal(t, d.Traits().Clock, told.Load() > 0, "who has timestamps tells of segments")
 	for pos := range tokens {
-		s, done := it.begin(pos, tokens[pos:pos+1], pos, true)
+		s, done := it.Begin(pos, tokens[pos:pos+1], pos, true)
 		require.NoError(t, <-done)
 		all.drawn = append(all.drawn, s.Drawn[0])
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/model/arch"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -38,6 +39,36 @@ func Golden(t *testing.T, d backend.Device) {
 		m := Open(t, filepath.Join(testref.Dir(t), "models", name+".gguf"), nil)
 		backendtest.Golden(t, d, m, name, (*testref.Answer).SureIfExact)
 	}
+}
+
+// Specimens holds a device to the oracle in the architectures that have no fixture.
+func Specimens(t *testing.T, d, oracle backend.Device) {
+	t.Helper()
+	f, err := gguf.Open(filepath.Join(testref.Dir(t), "fixtures", "qwen3.gguf"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	backendtest.LikeOracle(t, backendtest.Every{Device: d}, oracle, &f.Meta, 1,
+		func(m *meta.Map, has func(string) bool) (*ir.Program, error) {
+			return arch.Record(m, has, arch.Options{})
+		})
+}
+
+// Mini compares a device's logits of the embedded model, whose weights are Q4_K and Q6_K, with another one's, for so
+// many tokens, and with its own in chunks of other sizes, to the bit.
+func Mini(t *testing.T, d, other backend.Device, tokens int) {
+	t.Helper()
+	f, err := gguf.Parse(mini.Name, mini.GGUF)
+	require.NoError(t, err)
+	m := Model(t, f)
+	text := make([]int32, tokens)
+	for i := range text {
+		text[i] = int32(i * 97 % 8000)
+	}
+	x := backendtest.Run(t, d, m, tokens)
+	got, want := x.Logits(text, tokens), backendtest.Run(t, other, m, tokens).Logits(text, tokens)
+	require.Less(t, backendtest.Relative(got, want), 0.1)
+	require.Equal(t, got, x.Logits(text, 5, 1, 7))
+	require.Equal(t, got, x.Logits(text, 1))
 }
 
 // Model records and binds the model of a file.
