@@ -83,8 +83,12 @@ func (k *kvOwner) Receive(c actor.Context) {
 }
 
 // moved takes a move's answer. A move that failed leaves a block without its content: the owner panics, and its
-// restart begins anew.
+// restart begins anew. Where the model was closed meanwhile, the generation that the device's end begins forgets what
+// was on its way, and a restart would lose what lies in host memory, too.
 func (k *kvOwner) moved(m *move) {
+	if errors.Is(m.err, errNotCompiled) {
+		return
+	}
 	if m.err != nil {
 		panic(m.err)
 	}

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"io"
 	"slices"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/kv"
 )
 
 // pressed has room on the device for hardly more than one of longPrompts, and in the host's memory for what does not
@@ -205,6 +207,15 @@ func TestHostTierOutlivesTheDevice(t *testing.T) {
 			require.Equal(t, want, alone(t, e, all, 12))
 		})
 	}
+}
+
+// A move that a model's end cut short is no failure of the KV owner, whose restart would lose the host tier.
+func TestClosedModelIsNoFailureOfMoves(t *testing.T) {
+	owner := &kvOwner{}
+	short := &move{err: new(cacheMemory).move(&kv.Move{})}
+	require.Error(t, short.err)
+	require.NotPanics(t, func() { owner.moved(short) })
+	require.Panics(t, func() { owner.moved(&move{err: io.ErrUnexpectedEOF}) })
 }
 
 // Law Survive, with everything at once, while blocks go and come.

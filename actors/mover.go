@@ -71,8 +71,7 @@ type cacheMemory struct {
 	rooms  []kv.Class     // by class: how many blocks each tier has
 }
 
-// errNotCompiled is the error of a move for a model that was closed meanwhile. It does no harm: a new generation
-// begins anyway.
+// errNotCompiled is the error of a move for a model that was closed meanwhile: a new generation is about to begin.
 var errNotCompiled = errors.New("the model is closed")
 
 // open lets blocks of a compiled model be copied.
