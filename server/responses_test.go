@@ -156,6 +156,26 @@ func TestResponsesGoOn(t *testing.T) {
 	}
 }
 
+// TestResponsesCutAreNotStored: answers that are cut leave room to those that can be gone on with.
+func TestResponsesCutAreNotStored(t *testing.T) {
+	r := start(t, Options{}, nil)
+	status, text := r.post(t, "/v1/responses", `{"input":"12 + 30","max_output_tokens":4}`)
+	require.Equal(t, 200, status, text)
+	var one struct{ ID string }
+	require.NoError(t, json.Unmarshal([]byte(text), &one))
+	large := strings.Repeat("x", 1<<20-1000) // the server stores 8 MiB
+	for range 9 {
+		conn := r.dial(t, "/v1/responses",
+			`{"input":[{"role":"user","content":"Tell me a story.","id":"`+large+`"}],"stream":true}`)
+		readEvents(t, conn, 3)
+		require.NoError(t, conn.Close())
+		r.open(t, 0)
+	}
+	status, text = r.post(t, "/v1/responses",
+		`{"input":"and 1","max_output_tokens":4,"previous_response_id":"`+one.ID+`"}`)
+	require.Equal(t, 200, status, text)
+}
+
 // said is what items say.
 func said(t *testing.T, items []json.RawMessage) (all []string) {
 	for _, raw := range items {

@@ -68,11 +68,11 @@ func (c *conversations) end(id string, items []byte) {
 	c.shrink()
 }
 
-// drop removes the conversation of an answer that failed.
+// drop removes the conversation of an answer that ended without being complete.
 func (c *conversations) drop(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.byID[id]; e != nil {
+	if e := c.byID[id]; e != nil && !e.Value.(*conversation).complete {
 		c.remove(e)
 	}
 }

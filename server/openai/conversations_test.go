@@ -109,6 +109,9 @@ func TestConversationsOfOthers(t *testing.T) {
 		total += bytes
 	}
 	require.Equal(t, c.bytes, total)
-	c.drop("quiet")
+	c.drop("quiet") // as every answer's end does
+	_, ok = c.find("quiet", "a")
+	require.True(t, ok)
+	c.remove(c.byID["quiet"])
 	require.NotContains(t, c.owned, "a")
 }

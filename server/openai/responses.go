@@ -26,11 +26,9 @@ func (a *api) respond(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault
 	e := newResponse(&o, x.ID, time.Now().Unix())
 	if o.store {
 		e.keep = func(items []byte) { a.past.end(id, items) }
+		x.Keep(func() { a.past.drop(id) }) // a stream may fail, or lose its client, after Answer has returned
 	}
-	if fault = a.Answer(rc, x, &o.Order, e); fault != nil {
-		a.past.drop(id)
-	}
-	return fault
+	return a.Answer(rc, x, &o.Order, e)
 }
 
 // before returns a function that finds earlier conversations of the exchange's client.
