@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -95,6 +96,18 @@ func TestRunSaysWhatIsOdd(t *testing.T) {
 	o = sluice("", "run", "-m", path, "hello")
 	require.Equal(t, exitFailed, o.code)
 	require.Contains(t, o.stderr, path+": it has no weights")
+
+	file.Reset()
+	m.Set("general.type", "adapter")
+	a := []gguf.Tensor{{Name: "blk.0.attn_q.weight.lora_a", Type: quant.F32, Shape: []int{8}}}
+	require.NoError(t, gguf.Write(&file, m, a, func(_ *gguf.Tensor, w io.Writer) error {
+		_, err := w.Write(make([]byte, 32))
+		return err
+	}))
+	require.NoError(t, os.WriteFile(path, file.Bytes(), 0o600))
+	o = sluice("", "run", "-m", path, "hello")
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, path+": is an adapter (LoRA), not a model")
 }
 
 func TestLogitsFile(t *testing.T) {

@@ -26,6 +26,8 @@ var (
 	quantisation = regexp.MustCompile(`(?i)(?:^|[-._])((?:UD-)?(?:I?Q\d_[0-9A-Z_]+|TQ\d_\d|MXFP4(?:_MOE)?|NVFP4|BF16|F16|F32))$`)
 	// beside matches files that are no models by themselves: image projectors (mmproj) and importance matrices.
 	beside = regexp.MustCompile(`(?i)^mmproj|imatrix`)
+	// adapter matches files that by their names change another model (LoRA), such as lora-f16 or ggml-adapter-model.
+	adapter = regexp.MustCompile(`(?i)(^|[-._])(lora|adapter)([-._]|$)`)
 )
 
 // base returns a file's name without its folders.
@@ -61,10 +63,20 @@ func variants(files []published) []*variant {
 	return all
 }
 
+// withoutAdapters leaves out adapters, but where there is nothing else: the name of a model that an adapter was merged
+// into may say so too.
+func withoutAdapters(all []*variant) []*variant {
+	models := slices.DeleteFunc(slices.Clone(all), func(v *variant) bool { return adapter.MatchString(v.stem) })
+	if len(models) == 0 {
+		return all
+	}
+	return models
+}
+
 // choose returns the files of the model that a name means, in the order of its parts, and the tag of its full name.
 // It fails if no model fits, or several do.
 func choose(files []published, n store.Name) (tag string, chosen []published, err error) {
-	all := variants(files)
+	all := withoutAdapters(variants(files))
 	if folder := folderOf(files); folder != nil && (len(all) == 0 || strings.EqualFold(n.Tag, folderTag)) {
 		if n.Tag != "" && !strings.EqualFold(n.Tag, "latest") && !strings.EqualFold(n.Tag, folderTag) {
 			return "", nil, fmt.Errorf("there is no %s: there is no GGUF file, only a folder of safetensors", n.Tag)

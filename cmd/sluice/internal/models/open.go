@@ -37,11 +37,20 @@ func OpenModel(e *env.Env, value string) (*gguf.File, error) {
 // OpenWeights opens a model that can be run.
 func OpenWeights(e *env.Env, value string) (*gguf.File, error) {
 	file, err := OpenModel(e, value)
-	if err == nil && len(file.Tensors) == 0 {
+	if err != nil {
+		return nil, err
+	}
+	kind, _ := file.Meta.String("general.type") // most files do not say
+	switch {
+	case len(file.Tensors) == 0:
 		err = fmt.Errorf("%s: it has no weights: sluice tokenize and detokenize can use its vocabulary", file.Name)
+	case kind == "adapter":
+		err = fmt.Errorf("%s: is an adapter (LoRA), not a model: merge it into its model first", file.Name)
+	}
+	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return file, err
+	return file, nil
 }
 
 // OpenPath opens a GGUF file, or a folder.
