@@ -50,9 +50,9 @@ func TestRecomputeMovedBlocksOfACard(t *testing.T) {
 	})
 }
 
-// caches sets the formats. Those without kernels are kept on a card without hardware, where tests use a GPU.
+// caches sets the formats. Those that seal blocks are kept on a card without hardware, where tests use a GPU.
 func caches(t *testing.T, c *Config, kv backend.KV) {
-	if c.KV = kv; kv.String() == backendtest.Toy().String() && devicetest.OnGPU() {
+	if c.KV = kv; kv.Seals() && devicetest.OnGPU() {
 		require.NoError(t, c.Device.Close())
 		c.Device = newCard(t)
 	}

@@ -206,3 +206,20 @@ func TestLawsSealed(t *testing.T) {
 	require.Equal(t, want[5:], alone(t, few, all[5:], 60))
 	require.Greater(t, few.Snapshot().KV.Hits, hits, "sealed blocks are found by prefix")
 }
+
+// Laws RowAlone and Recompute where each cache has a format of its own: of two caches of a class one seals its blocks.
+func TestLawsMixedLayers(t *testing.T) {
+	var types [][2]string
+	for i := range len(startFixture(t, "gemma3", wide).spec.bound.KV) {
+		types = append(types, [][2]string{{"q4", "tq2"}, {"f16", "q8"}, {"f16", "f16"}, {"tq3", "f16"}}[i%4])
+	}
+	kv, err := backend.LayersKV("mix", types)
+	require.NoError(t, err)
+	mixed := func(change func(*Config)) func(*Config) { return func(c *Config) { change(c); caches(t, c, kv) } }
+	all := longPrompts(6)
+	want := alone(t, startFixture(t, "gemma3", mixed(wide)), all, 60)
+	e := startFixture(t, "gemma3", mixed(tight))
+	together(t, e, all, want)
+	require.Positive(t, e.Snapshot().KV.Evictions)
+	require.Equal(t, "mix", e.Info.KV.Type)
+}

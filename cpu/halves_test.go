@@ -75,7 +75,7 @@ func halfCase(t *testing.T, d backend.Device, m *backendtest.Model, kv backend.K
 		r.step.Tokens[i] = 1
 	}
 	err := r.run()
-	if kv == backend.KVF16 && kept == 0 {
+	if kv.Format == backend.KVF16.Format && kept == 0 {
 		name := map[bool]string{true: "V", false: "K"}[v]
 		require.ErrorContains(t, err, fmt.Sprintf("a value of %s is as large as %v, a half holds at most 65504: keep the cache "+
 			"in f32 or q8", name, float32(math.Abs(float64(value)))))
@@ -85,7 +85,7 @@ func halfCase(t *testing.T, d backend.Device, m *backendtest.Model, kv backend.K
 	if !v {
 		return
 	}
-	if kv != backend.KVF16 {
+	if kv.Format != backend.KVF16.Format {
 		kept = value
 	}
 	require.InEpsilon(t, kept, r.step.Logits[15], 1e-6, "of a head, V's last feature")

@@ -226,14 +226,17 @@ func TestTwin(t *testing.T) {
 
 // TestNoAlloc: a step allocates nothing, be it a decode, whose attention is split, or a prefill.
 func TestNoAlloc(t *testing.T) {
-	for kv, m := range map[backend.KV]*backendtest.Model{
-		backend.KVF16: toy(t, quant.Q8_0, 600), backend.KVF32: toy(t, quant.F32, 1), backend.KVQ8: toy(t, quant.Q8_0, 1),
+	for _, c := range []struct {
+		kv    backend.KV
+		model *backendtest.Model
+	}{
+		{backend.KVF16, toy(t, quant.Q8_0, 600)}, {backend.KVF32, toy(t, quant.F32, 1)}, {backend.KVQ8, toy(t, quant.Q8_0, 1)},
 	} {
-		r := start(t, device(t, 2, ""), m, kv, positions, 100)
+		r := start(t, device(t, 2, ""), c.model, c.kv, positions, 100)
 		r.fill(t, positions-100)
 		for _, rows := range []int{1, 3, 100} {
 			r.at(positions-100, rows, 1)
-			require.Zero(t, allocated(t, r), "%d rows, %s", rows, kv)
+			require.Zero(t, allocated(t, r), "%d rows, %s", rows, c.kv)
 		}
 		require.NoError(t, r.Close())
 	}

@@ -115,7 +115,7 @@ func (m *model) layCaches(p *ir.Bound) error {
 		if !used[i] {
 			continue
 		}
-		m.caches[i] = newCache(kv, m.config.KV.Of(p.Classes[kv.Class]))
+		m.caches[i] = newCache(kv, m.config.KV.Of(i, p.Classes[kv.Class]))
 		for _, c := range m.caches[i].parts() {
 			elements, scales := c.size(m.config.Blocks[c.Class])
 			total += elements + scales

@@ -49,7 +49,7 @@ func (d device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	m.caches, m.Areas = make([]cache, len(p.KV)), make(backend.Areas, len(p.Classes))
 	for i, kv := range p.KV {
 		if caches[i] {
-			m.caches[i] = newCache(kv, c.KV.Of(p.Classes[kv.Class]), c)
+			m.caches[i] = newCache(kv, c.KV.Of(i, p.Classes[kv.Class]), c)
 			for c := &m.caches[i]; c != nil; c = c.open {
 				m.area(c.Class, c.k)
 				m.area(c.Class, c.v)

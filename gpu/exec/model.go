@@ -76,8 +76,8 @@ func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 // lay plans the program, and takes all memory that it needs.
 func (m *model) lay() error {
 	l, c, kernels := m.layout, &m.config, m.device.kernels
-	for _, x := range l.part.KV {
-		if err := kernels.Caches(c.KV.Of(l.part.Classes[x.Class])); err != nil {
+	for i, x := range l.part.KV {
+		if err := kernels.Caches(c.KV.Of(i, l.part.Classes[x.Class])); err != nil {
 			return err
 		}
 	}
@@ -121,7 +121,7 @@ func (m *model) layCaches() (caches []plan.Cache, states []uint64, err error) {
 	for i, x := range l.part.KV {
 		if cached[i] {
 			h := kernel.Heads{KV: x.KVHeads, Features: x.KDim, Values: x.VDim,
-				Cache: c.KV.Of(l.part.Classes[x.Class])}
+				Cache: c.KV.Of(i, l.part.Classes[x.Class])}
 			take(x.Class, &caches[i].Keys, h.KeyBytes(1), "KV cache")
 			take(x.Class, &caches[i].Values, h.ValueBytes(1), "KV cache")
 			if x.Recent > 0 {

@@ -13,7 +13,7 @@ const AttentionRows = 128
 // headsOf is the shape of an Attend without rotation.
 func headsOf(a *ir.AttendArgs, kv backend.KV) kernel.Heads {
 	return kernel.Heads{Query: a.Heads, KV: a.KVHeads, Features: a.KDim, Values: a.VDim,
-		Cache: kv.Of(a.Class())}
+		Cache: kv.Of(a.KV, a.Class())}
 }
 
 // HeadsOf lists the shapes of a program's Attends, without rotation.

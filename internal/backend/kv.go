@@ -83,31 +83,43 @@ func (f Format) RecentBytes(l ir.KVLayer) int {
 	return l.KVHeads * (f.K.Open.Bytes(l.KDim) + f.V.Open.Bytes(l.VDim))
 }
 
-// KV is the formats of a model's caches: one for all classes, or one of their own for those with a window.
+// KV is the formats of a model's caches: one for all, one of their own for those of classes with a window, or one for
+// each cache. Caches of a class may differ in format: they share its table of blocks, not its bytes.
 type KV struct {
 	Format
-	Windowed Format // zero: the same
+	Windowed Format   // zero: the same
+	Layers   []Format // by ir.Program.KV; nil: as the other fields say
 }
 
-// Of is the format of a class.
-func (kv KV) Of(c ir.Class) Format {
-	if c.Window > 0 && kv.Windowed != (Format{}) {
+// Of is the format of cache i of a program, which is of class c.
+func (kv KV) Of(i int, c ir.Class) Format {
+	switch {
+	case i < len(kv.Layers):
+		return kv.Layers[i]
+	case c.Window > 0 && kv.Windowed != (Format{}):
 		return kv.Windowed
 	}
 	return kv.Format
 }
 
-// Sealing is a program for caches of these formats: p with one more class for each class whose format seals blocks, or
-// p itself if none does. New rows are stored in blocks of the additional class. Their owner frees such a block as soon
-// as its contents are settled, as it frees blocks behind a window.
+// of is the format of cache i of p.
+func (kv KV) of(p *ir.Program, i int) Format { return kv.Of(i, p.Classes[p.KV[i].Class]) }
+
+// Seals says whether any cache seals its full blocks.
+func (kv KV) Seals() bool {
+	return kv.Format.Seals() || kv.Windowed.Seals() || slices.ContainsFunc(kv.Layers, Format.Seals)
+}
+
+// Sealing is a program for caches of these formats: p with one more class for each class of which a cache seals blocks,
+// or p itself if none does. New rows are stored in blocks of the additional class. Their owner frees such a block as
+// soon as its contents are settled, as it frees blocks behind a window.
 func (kv KV) Sealing(p *ir.Program) *ir.Program {
-	var recent []int // by class
+	recent := make([]int, len(p.Classes))
 	sealing := *p
 	sealing.Classes, sealing.KV = slices.Clone(p.Classes), slices.Clone(p.KV)
-	for _, c := range p.Classes {
-		recent = append(recent, 0)
-		if f := kv.Of(c); !c.State && f.Seals() {
-			recent[len(recent)-1] = len(sealing.Classes)
+	for c := range p.Classes {
+		if kv.sealsIn(p, c) {
+			recent[c] = len(sealing.Classes)
 			sealing.Classes = append(sealing.Classes, ir.Class{Window: BlockSize, Chunked: true})
 		}
 	}
@@ -115,9 +127,21 @@ func (kv KV) Sealing(p *ir.Program) *ir.Program {
 		return p
 	}
 	for i := range sealing.KV {
-		sealing.KV[i].Recent = recent[sealing.KV[i].Class]
+		if kv.of(p, i).Seals() {
+			sealing.KV[i].Recent = recent[sealing.KV[i].Class]
+		}
 	}
 	return &sealing
+}
+
+// sealsIn says whether a cache of a class seals blocks.
+func (kv KV) sealsIn(p *ir.Program, class int) bool {
+	for i, l := range p.KV {
+		if l.Class == class && kv.of(p, i).Seals() {
+			return true
+		}
+	}
+	return false
 }
 
 // checkFor checks the formats, and that the classes of p are those that Sealing makes for them.
@@ -125,8 +149,11 @@ func (kv KV) checkFor(p *ir.Program) error {
 	if err := kv.Check(); err != nil {
 		return err
 	}
+	if kv.Layers != nil && len(kv.Layers) != len(p.KV) {
+		return fmt.Errorf("formats of %d caches: the program has %d", len(kv.Layers), len(p.KV))
+	}
 	for i, l := range p.KV {
-		f := kv.Of(p.Classes[l.Class])
+		f := kv.of(p, i)
 		switch {
 		case f.Seals() && p.Whole:
 			return fmt.Errorf("cache %d: %s seals blocks, but rows of the model see those after them: want %s", i, f,
@@ -141,16 +168,16 @@ func (kv KV) checkFor(p *ir.Program) error {
 
 // BlockBytes is the size of a block of all layers of a program.
 func (kv KV) BlockBytes(p *ir.Program) (bytes int64) {
-	for _, l := range p.KV {
-		bytes += int64(kv.Of(p.Classes[l.Class]).BlockBytes(l))
+	for i, l := range p.KV {
+		bytes += int64(kv.of(p, i).BlockBytes(l))
 	}
 	return bytes
 }
 
 // Check is an error for a format without forms, in which nothing can be kept.
 func (kv KV) Check() error {
-	for _, f := range []Format{kv.Format, kv.Windowed} {
-		if f != (Format{}) && (f.K.Open == nil || f.V.Open == nil) || f == kv.Format && f.K.Open == nil {
+	for i, f := range append([]Format{kv.Format, kv.Windowed}, kv.Layers...) {
+		if unset := i == 1 && f == (Format{}); !unset && (f.K.Open == nil || f.V.Open == nil) {
 			return fmt.Errorf("cache format %q has no form for K or V: want %s", f.Name, KVList())
 		}
 	}

@@ -19,8 +19,8 @@ func (s KVShare) Bits() float64 {
 
 // Shares returns what is kept of K and of V of a program.
 func (kv KV) Shares(p *ir.Program) (k, v KVShare) {
-	for _, l := range p.KV {
-		f := kv.Of(p.Classes[l.Class])
+	for i, l := range p.KV {
+		f := kv.of(p, i)
 		k.add(l.KVHeads, f.K.Kept(), l.KDim)
 		v.add(l.KVHeads, f.V.Kept(), l.VDim)
 	}

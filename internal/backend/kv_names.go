@@ -106,3 +106,20 @@ func MixKV(k, v string) (KV, error) {
 	}
 	return KV{Format: Format{Name: of.name + "/" + values.name, K: of.k, V: values.v}}, nil
 }
+
+// LayersKV is formats by cache of a program, each a type for K and one for V, by their names. name is that of all.
+func LayersKV(name string, types [][2]string) (KV, error) {
+	if len(types) == 0 {
+		return KV{}, fmt.Errorf("%s: no caches", name)
+	}
+	var kv KV
+	for i, t := range types {
+		one, err := MixKV(t[0], t[1])
+		if err != nil {
+			return KV{}, fmt.Errorf("%s: cache %d: %w", name, i, err)
+		}
+		kv.Layers = append(kv.Layers, one.Format)
+	}
+	kv.Format = Format{Name: name, K: kv.Layers[0].K, V: kv.Layers[0].V}
+	return kv, nil
+}

@@ -96,9 +96,9 @@ func TestKVByClass(t *testing.T) {
 	require.EqualValues(t, 2*64*4*5, kv.BlockBytes(p))
 	kv.Windowed = KVF16.Format
 	require.EqualValues(t, 64*4*5+64*2*5, kv.BlockBytes(p))
-	require.Equal(t, "f16", kv.Of(p.Classes[0]).String())
-	require.Equal(t, "f32", kv.Of(p.Classes[1]).String())
-	require.Equal(t, "f32", kv.Of(ir.Class{State: true}).String())
+	require.Equal(t, "f16", kv.Of(0, p.Classes[0]).String())
+	require.Equal(t, "f32", kv.Of(1, p.Classes[1]).String())
+	require.Equal(t, "f32", kv.Of(2, ir.Class{State: true}).String())
 }
 
 // TestForms: rows are read back, alone and together, wherever in a block they are, and harm no other row.
@@ -163,4 +163,37 @@ func TestSealing(t *testing.T) {
 	require.Equal(t, 64*2*5, kv.Format.RecentBytes(p.KV[1]))
 	s.Whole = true
 	require.ErrorContains(t, kv.checkFor(s), "sealed seals blocks, but rows of the model see those after them")
+}
+
+// TestLayersKV: each cache of a program may have a format of its own, whatever its class, and counts by it. A class has
+// one of recent blocks if any of its caches seals.
+func TestLayersKV(t *testing.T) {
+	l := ir.KVLayer{KVHeads: 1, KDim: 128, VDim: 128}
+	windowed := l
+	windowed.Class = 1
+	p := &ir.Program{Classes: []ir.Class{{}, {Window: 70}}, KV: []ir.KVLayer{l, windowed, l}}
+	kv, err := LayersKV("mix", [][2]string{{"q4", "q4"}, {"q8", "f16"}, {"f16", "f16"}})
+	require.NoError(t, err)
+	require.Equal(t, "mix", kv.String())
+	require.True(t, kv.Seals())
+	for i, want := range []string{"q4", "q8/f16", "f16"} {
+		require.Equal(t, want, kv.Of(i, p.Classes[p.KV[i].Class]).String())
+	}
+	s := kv.Sealing(p)
+	require.Equal(t, append(p.Classes[:2:2], ir.Class{Window: 64, Chunked: true}), s.Classes, "the window's class seals none")
+	require.Equal(t, []int{2, 0, 0}, []int{s.KV[0].Recent, s.KV[1].Recent, s.KV[2].Recent})
+	require.NoError(t, kv.checkFor(s))
+	k, v := kv.Shares(s)
+	require.InDelta(t, (4.5+9+16)/3, k.Bits(), 1e-9)
+	require.InDelta(t, (4.5+16+16)/3, v.Bits(), 1e-9)
+	require.EqualValues(t, kv.BlockBytes(s), BlockSize*(k.Bytes+v.Bytes))
+
+	p.KV = p.KV[:2]
+	require.ErrorContains(t, kv.checkFor(p), "formats of 3 caches: the program has 2")
+	kv.Layers[2].V.Open = nil
+	require.ErrorContains(t, kv.Check(), `cache format "f16" has no form for K or V`)
+	_, err = LayersKV("mix", [][2]string{{"f16", "f16"}, {"tq2", "f16"}})
+	require.ErrorContains(t, err, `mix: cache 1: KV type "tq2" for K: want f32`)
+	_, err = LayersKV("mix", nil)
+	require.ErrorContains(t, err, "mix: no caches")
 }

@@ -52,7 +52,7 @@ func Attention(t *testing.T, d, oracle backend.Device) {
 			t.Run(fmt.Sprintf("%+v %s", h, kv), func(t *testing.T) {
 				got, want := both(t, d, oracle, m, kv, prompt(4, n, width))
 				tolerance := 2e-5
-				if kv == backend.KVF16 && d.Traits().Halves {
+				if kv.Format == backend.KVF16.Format && d.Traits().Halves {
 					tolerance = 1.0 / 512
 				}
 				for i := range got {

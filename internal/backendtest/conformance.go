@@ -223,7 +223,7 @@ func wholeModels(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Typ
 					if typ.Block() > 1 {
 						tolerance = 0.08
 					}
-					if kv != backend.KVF32 {
+					if kv.Format != backend.KVF32.Format {
 						tolerance += 2e-3
 					}
 					require.LessOrEqual(t, Relative(got, want), tolerance)

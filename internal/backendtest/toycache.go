@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"testing"
 
@@ -126,9 +127,15 @@ func (w *lawful) rejected(t *testing.T) {
 // Sealed tests cache formats that users can name and that seal blocks: results are the oracle's, and the laws hold.
 func Sealed(t *testing.T, d, oracle backend.Device) {
 	s := small{layers: 2, width: 32, ffn: 96, vocab: 51, heads: 4, kvHeads: 2, head: 16, window: 70}
-	for _, names := range [][2]string{{"q4", "q4"}, {"tq3", "q5"}, {"q5", "tq4"}, {"q8", "tq2"}} {
-		t.Run(names[0]+" "+names[1], func(t *testing.T) {
-			kv, err := backend.MixKV(names[0], names[1])
+	byLayer := [][2]string{{"q4", "q4"}, {"tq3", "q5"}, {"f16", "f16"}, {"q8", "q8"}, {"q8", "tq2"}}
+	for _, types := range [][][2]string{{{"q4", "q4"}}, {{"tq3", "q5"}}, {{"q5", "tq4"}}, {{"q8", "tq2"}}, byLayer} {
+		t.Run(fmt.Sprint(types), func(t *testing.T) {
+			s := s
+			kv, err := backend.MixKV(types[0][0], types[0][1])
+			if len(types) > 1 { // in either class some caches seal blocks, and others do not
+				s.layers = len(types)
+				kv, err = backend.LayersKV("mixed", types)
+			}
 			require.NoError(t, err)
 			p, err := gemmaLike(s)
 			require.NoError(t, err)

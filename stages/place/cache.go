@@ -95,8 +95,8 @@ func (c *cache) plan(a *Ask, m *Model, layout *backend.Config, free, share room)
 // itself, and the bytes that these take. Recent blocks of sealed formats are not spilled: no prefix needs them.
 func (c *cache) spill(blocks []int, bytes int64) (spilled []int, takes int64) {
 	each := make([]int64, len(c.program.Classes))
-	for _, l := range c.program.KV {
-		each[l.Class] += int64(c.kv.Of(c.program.Classes[l.Class]).BlockBytes(l))
+	for i, l := range c.program.KV {
+		each[l.Class] += int64(c.kv.Of(i, c.program.Classes[l.Class]).BlockBytes(l))
 	}
 	for _, l := range c.program.States {
 		each[l.Class] += int64(backend.StateBytes(l))
@@ -125,10 +125,10 @@ func (c *cache) bytes(all int) room {
 	bytes := make(room, c.devices)
 	for i, l := range c.program.KV {
 		class := c.program.Classes[l.Class]
-		bytes[c.layers[i]] += int64(c.blocks(class, all)) * int64(c.kv.Of(class).BlockBytes(l))
+		bytes[c.layers[i]] += int64(c.blocks(class, all)) * int64(c.kv.Of(i, class).BlockBytes(l))
 		if l.Recent > 0 {
 			recent := c.blocks(c.program.Classes[l.Recent], all)
-			bytes[c.layers[i]] += int64(recent) * int64(c.kv.Of(class).RecentBytes(l))
+			bytes[c.layers[i]] += int64(recent) * int64(c.kv.Of(i, class).RecentBytes(l))
 		}
 	}
 	return bytes

@@ -196,7 +196,7 @@ func (m *Model) cacheBytes(p *ir.Bound) []int64 {
 	bytes := make([]int64, len(m.Takes))
 	layers, _ := (&Ask{Program: p}).holders(m.Devices)
 	for i, l := range p.KV {
-		bytes[layers[i]] += int64(m.Layout.KV.Of(p.Classes[l.Class]).BlockBytes(l))
+		bytes[layers[i]] += int64(m.Layout.KV.Of(i, p.Classes[l.Class]).BlockBytes(l))
 	}
 	for d := range bytes {
 		bytes[d] /= backend.BlockSize

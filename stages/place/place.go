@@ -202,7 +202,7 @@ func (a *Ask) plan(free, share room, flight int) (*Model, error) {
 		m.own = append(m.own, a.traits(d).Memory == backend.OwnMemory)
 	}
 	layout := backend.Config{Limits: backend.Limits{KV: a.KV}}
-	if layout.KV == (backend.KV{}) {
+	if layout.KV.Format == (backend.Format{}) {
 		layout.KV = backend.KVF16
 	}
 	c := cache{program: a.Program.Program, kv: layout.KV, sequences: min(m.Sequences, spareContexts),
