@@ -26,6 +26,7 @@
 //	model, root                 supervision; who enters and leaves
 //	edges, spans, tenant        who may send what; what messages are about; a model of the house
 //	recorder, house, engine     the facades
+//	header                      what the header of a model's file says, loaded or not
 //	vectors                     requests to embedding models
 //	tree, enter, start          what actors are given; models enter and leave; a house is opened and closed
 //	swapper                     models are loaded when they are asked for, and unloaded for others

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/actors/tiers"
-	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/stages/chat"
@@ -76,10 +75,7 @@ func (e *Engine) Generate(r Request) (*Stream, error) {
 }
 
 // Embeds says whether the model computes embeddings; else it generates text.
-func (e *Engine) Embeds() bool {
-	s := e.spec.bound.Segments
-	return s[len(s)-1].Kind == ir.SegPool
-}
+func (e *Engine) Embeds() bool { return embeds(e.spec.bound) }
 
 // Score opens a request for the logits of every position of tokens: events with Pos and Logits.
 func (e *Engine) Score(tokens []int32) (*Stream, error) {

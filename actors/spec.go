@@ -89,7 +89,8 @@ func specOf(m *Model) (*spec, error) {
 		return nil, fmt.Errorf("%s: the vocabulary has %d tokens, but the model computes logits for %d: convert it again",
 			m.File.Name, have, want)
 	}
-	return s, s.describe(m.Name)
+	s.info = infoOf(m, s.bound)
+	return s, s.describe()
 }
 
 // bind builds the model's program and finds its weights in the file.
@@ -111,23 +112,33 @@ func bind(m *Model) (*ir.Bound, error) {
 	return bound, nil
 }
 
-// describe collects what users are told about the model, and finds its chat template.
-func (s *spec) describe(name string) (err error) {
+// infoOf collects what users are told about a model before it is planned.
+func infoOf(m *Model, bound *ir.Bound) Info {
+	i := Info{
+		Name: m.File.Name, Architecture: bound.Arch, Vocab: bound.Vocab, Trained: bound.Context,
+		Sampling: sample.Recommended(&m.File.Meta), Program: bound,
+	}
+	if own, err := m.File.Meta.String("general.name"); err == nil && own != "" {
+		i.Name = own
+	}
+	if m.Name != "" {
+		i.Name = m.Name
+	}
+	for ref, w := range bound.Weights {
+		i.Parameters += int64(w.Rows) * int64(w.Cols)
+		i.WeightBytes += bound.Size(ir.Ref(ref))
+	}
+	return i
+}
+
+// embeds says whether a program ends in vectors of texts; else it generates text.
+func embeds(bound *ir.Bound) bool {
+	return bound.Segments[len(bound.Segments)-1].Kind == ir.SegPool
+}
+
+// describe finds the model's chat template, and what stands beside it.
+func (s *spec) describe() (err error) {
 	m := &s.file.Meta
-	s.info = Info{
-		Name: s.file.Name, Architecture: s.bound.Arch, Vocab: s.bound.Vocab, Trained: s.bound.Context,
-		Sampling: sample.Recommended(m), Program: s.bound,
-	}
-	if own, err := m.String("general.name"); err == nil && own != "" {
-		s.info.Name = own
-	}
-	if name != "" {
-		s.info.Name = name
-	}
-	for ref, w := range s.bound.Weights {
-		s.info.Parameters += int64(w.Rows) * int64(w.Cols)
-		s.info.WeightBytes += s.bound.Size(ir.Ref(ref))
-	}
 	source, err := chat.Own(m)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.file.Name, err)

@@ -52,6 +52,14 @@ func (f fixed) Unload(name string) error {
 // Status implements answer.Models: every engine is ready.
 func (f fixed) Status(string) actors.ModelStatus { return actors.ModelStatus{Phase: swap.Ready} }
 
+// Header implements answer.Models.
+func (f fixed) Header(name string) *actors.Header {
+	if e := f.Engine(name); e != nil {
+		return e.Header()
+	}
+	return nil
+}
+
 // engines yields the engines that run now with their models' names; the name is empty if there is only one.
 func engines(m answer.Models) iter.Seq2[string, *actors.Engine] {
 	return func(yield func(string, *actors.Engine) bool) {

@@ -23,6 +23,7 @@ type several struct {
 	mu      sync.Mutex
 	names   []string
 	engines map[string]*actors.Engine
+	headers map[string]*actors.Header // of models that do not run
 }
 
 func (s *several) Names() []string {
@@ -56,6 +57,12 @@ func (s *several) Status(name string) actors.ModelStatus {
 		return actors.ModelStatus{Phase: swap.Loading, Waiting: 3, Done: 1, Total: 4}
 	}
 	return actors.ModelStatus{Phase: swap.Ready}
+}
+
+func (s *several) Header(name string) *actors.Header {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.headers[name]
 }
 
 // set replaces them; names may name one that is not there any more.

@@ -32,13 +32,16 @@ type Models interface {
 	Unload(name string) error
 	// Status reports whether a model is loaded, waiting, loading or unloading.
 	Status(name string) actors.ModelStatus
+	// Header returns what a model's file says, whether or not the model runs; nil if that is not known.
+	Header(name string) *actors.Header
 }
 
 // Entry is a model that requests may ask for, whether or not it runs.
 type Entry struct {
 	Name   string
 	Status actors.ModelStatus
-	Model  *Model // nil: it does not run
+	Header *actors.Header // nil: its file cannot be read
+	Model  *Model         // nil: it does not run
 }
 
 // Model is an entry whose model runs, with what decoding a request needs of it.
@@ -115,9 +118,13 @@ func (d *directory) Entries() (all []Entry) {
 }
 
 func (d *directory) entry(name string) Entry {
-	e := Entry{Name: name, Status: d.models.Status(name)}
+	e := Entry{Name: name, Status: d.models.Status(name), Header: d.models.Header(name)}
 	if engine := d.models.Engine(name); engine != nil {
 		e.Model = d.lookup(name, engine)
+		said := e.Header
+		if e.Header = engine.Header(); said != nil {
+			e.Header.Modified = said.Modified
+		}
 	}
 	return e
 }

@@ -43,6 +43,8 @@ func (r *renamed) Use(_ context.Context, name string) (*actors.Engine, func(), e
 
 func (r *renamed) Unload(string) error { return nil }
 
+func (r *renamed) Header(string) *actors.Header { return nil }
+
 func (r *renamed) Status(string) actors.ModelStatus { return actors.ModelStatus{} }
 
 // nowhere is a connection that nobody is at the other end of.

@@ -15,14 +15,14 @@ type modelObject struct {
 	Display   string `json:"display_name"`
 	Created   string `json:"created_at"`
 	Lifecycle string `json:"lifecycle"`
-	MaxInput  int    `json:"max_input_tokens"` // prompt and answer share the context; 0: not known before it is loaded
+	MaxInput  int    `json:"max_input_tokens"` // prompt and answer share the context; 0: not known, its file cannot be read
 	Max       int    `json:"max_tokens"`
 }
 
 func (a *api) object(e *answer.Entry) modelObject {
 	o := modelObject{Type: "model", ID: e.Name, Display: e.Name, Created: a.created, Lifecycle: "active"}
-	if e.Model != nil {
-		o.MaxInput, o.Max = e.Model.Context, e.Model.Context
+	if e.Header != nil {
+		o.MaxInput, o.Max = e.Header.Info.Context, e.Header.Info.Context
 	}
 	return o
 }

@@ -4,13 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/exchange"
@@ -21,15 +20,12 @@ import (
 type api struct {
 	*answer.Service
 	store Store     // nil: clients may change nothing
-	since time.Time // modified_at of every model: the server's start
-
-	mu      sync.Mutex
-	digests map[*actors.Engine]string
+	since time.Time // the server's start: modified_at of models whose files' time is not known
 }
 
 // Dialect is Ollama's API for the models of a service. Changes of models are refused if store is nil.
 func Dialect(s *answer.Service, store Store) answer.Dialect {
-	a := &api{Service: s, store: store, since: time.Now().UTC(), digests: map[*actors.Engine]string{}}
+	a := &api{Service: s, store: store, since: time.Now().UTC()}
 	const get, post = fasthttp.MethodGet, fasthttp.MethodPost
 	routes := []answer.Route{
 		{Method: post, Path: "/api/chat", Help: "an answer to a conversation", Handle: a.chat},
@@ -99,31 +95,18 @@ func (a *api) known(name string) (answer.Entry, *wire.Fault) {
 	return m, fault
 }
 
-// digest distinguishes models that have the same name at different times. It hashes the file's metadata, since
-// hashing weights takes too long, and only the name if the model is not loaded.
-func (a *api) digest(e *answer.Entry) string {
-	m := e.Model
-	if m == nil {
-		sum := sha256.Sum256([]byte(e.Name))
-		return hex.EncodeToString(sum[:])
+// digest distinguishes models that have the same name at different times. It hashes the file's single settings and
+// its size, since hashing weights takes too long, and only the name if the file cannot be read.
+func digest(e *answer.Entry) string {
+	h := sha256.New()
+	if e.Header == nil {
+		io.WriteString(h, e.Name)
+	} else {
+		for _, key := range e.Header.Settings.Keys() {
+			v, _ := e.Header.Settings.Get(key)
+			fmt.Fprintf(h, "%q=%#v\n", key, v)
+		}
+		fmt.Fprintf(h, "%d bytes\n", e.Header.Info.WeightBytes)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if d, ok := a.digests[m.Engine]; ok {
-		return d
-	}
-	if len(a.digests) > maxDigests {
-		clear(a.digests)
-	}
-	h, meta := sha256.New(), m.Engine.Metadata()
-	for _, key := range meta.Keys() {
-		v, _ := meta.Get(key)
-		fmt.Fprintf(h, "%q=%#v\n", key, v)
-	}
-	fmt.Fprintf(h, "%d bytes\n", m.Engine.Info.WeightBytes)
-	a.digests[m.Engine] = hex.EncodeToString(h.Sum(nil))
-	return a.digests[m.Engine]
+	return hex.EncodeToString(h.Sum(nil))
 }
-
-// maxDigests bounds the cached digests, which may be of models that are gone.
-const maxDigests = 64

@@ -9,8 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
@@ -38,30 +37,31 @@ type details struct {
 	Level      string   `json:"quantization_level"`
 }
 
-// detailsOf describes a model; it knows little of one that is not loaded.
-func detailsOf(m *answer.Model) details {
-	if m == nil {
+// detailsOf describes a model by its file's header; without one it knows little.
+func detailsOf(h *actors.Header) details {
+	if h == nil {
 		return details{Format: "gguf"}
 	}
-	i := &m.Engine.Info
-	return details{"", "gguf", i.Architecture, []string{i.Architecture}, scaled(i.Parameters), level(m)}
+	i := &h.Info
+	return details{"", "gguf", i.Architecture, []string{i.Architecture}, scaled(i.Parameters), level(h)}
 }
 
 // level names the type of a model's weights: as the file does, else the type with the most bytes.
-func level(m *answer.Model) string {
-	if n, err := m.Engine.Metadata().Int("general.file_type"); err == nil {
+func level(h *actors.Header) string {
+	if n, err := h.Settings.Int("general.file_type"); err == nil {
 		if name, ok := ftype.Name(n); ok {
 			return name
 		}
 	}
-	p, bytes, most := m.Engine.Info.Program, map[string]int64{}, ""
-	for ref, t := range p.Types {
-		name := t.String()
-		if bytes[name] += p.Size(ir.Ref(ref)); most == "" || bytes[name] > bytes[most] {
-			most = name
-		}
+	return h.Type.String()
+}
+
+// modified returns when a model's file was written; if that is not known, when the server started.
+func (a *api) modified(h *actors.Header) time.Time {
+	if h == nil || h.Modified.IsZero() {
+		return a.since
 	}
-	return most
+	return h.Modified.UTC()
 }
 
 // scaled formats a number of parameters as people write it: 7.6B.
@@ -81,9 +81,9 @@ func scaled(n int64) string {
 func (a *api) tags(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 	all := []tag{}
 	for _, e := range a.Entries() {
-		t := tag{e.Name, e.Name, a.since, 0, a.digest(&e), detailsOf(e.Model)}
-		if e.Model != nil {
-			t.Size = e.Model.Engine.Info.WeightBytes
+		t := tag{e.Name, e.Name, a.modified(e.Header), 0, digest(&e), detailsOf(e.Header)}
+		if e.Header != nil {
+			t.Size = e.Header.Info.WeightBytes
 		}
 		all = append(all, t)
 	}
@@ -118,7 +118,7 @@ func (a *api) running(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault
 		plan := m.Engine.Plan()
 		p := process{
 			Name: m.Name, Model: m.Name, Size: plan.Host().Bytes() + plan.Beyond().Bytes(),
-			Digest: a.digest(&e), Details: detailsOf(m), Expires: a.since.AddDate(never, 0, 0), Context: m.Context,
+			Digest: digest(&e), Details: detailsOf(e.Header), Expires: a.since.AddDate(never, 0, 0), Context: m.Context,
 		}
 		if plan.Apart() {
 			p.VRAM = plan.Beyond().Bytes()
@@ -153,20 +153,19 @@ func (a *api) show(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	if fault != nil {
 		return fault
 	}
-	m := e.Model
-	if m == nil { // more is known only of loaded models, and loading may unload others
+	h := e.Header
+	if h == nil { // its file is damaged, or gone
 		wire.WriteJSON(rc, model{Details: detailsOf(nil), Info: map[string]any{}, Capabilities: []string{"completion"},
 			Modified: a.since})
 		return nil
 	}
-	file := m.Engine.Metadata()
-	license, _ := file.String("general.license")
-	template, _ := chat.Own(file)
-	settings := modelfile.Of(file)
-	said := modelfile.Modelfile{From: m.Name, Manner: modelfile.Manner{Template: template, System: settings.System}}
+	license, _ := h.Settings.String("general.license")
+	template, _ := chat.Own(h.Settings)
+	settings := modelfile.Of(h.Settings)
+	said := modelfile.Modelfile{From: e.Name, Manner: modelfile.Manner{Template: template, System: settings.System}}
 	wire.WriteJSON(rc, model{
-		license, said.String(), parameters(m, settings.Stop), template, settings.System, jsonText(settings.Messages), detailsOf(m),
-		infoOf(m, file), capabilities(m, template), a.since,
+		license, said.String(), parameters(h, settings.Stop), template, settings.System, jsonText(settings.Messages), detailsOf(h),
+		infoOf(h), capabilities(h, template), a.modified(h),
 	})
 	return nil
 }
@@ -189,14 +188,14 @@ func decodeShow(body answer.Body, find func(name string) (answer.Entry, *wire.Fa
 }
 
 // parameters returns a model's parameters in the form of a Modelfile, one on each line.
-func parameters(m *answer.Model, stop []string) string {
+func parameters(h *actors.Header, stop []string) string {
 	var text strings.Builder
-	s := &m.Sampling
+	s := &h.Info.Sampling
 	for _, line := range []struct {
 		name  string
 		value any
 	}{
-		{"num_ctx", m.Context}, {"temperature", s.Temp}, {"top_k", s.TopK}, {"top_p", s.TopP}, {"min_p", s.MinP},
+		{"num_ctx", h.Info.Context}, {"temperature", s.Temp}, {"top_k", s.TopK}, {"top_p", s.TopP}, {"min_p", s.MinP},
 		{"repeat_penalty", s.RepeatPenalty},
 	} {
 		fmt.Fprintf(&text, "%-30s %v\n", line.name, line.value)
@@ -209,30 +208,24 @@ func parameters(m *answer.Model, stop []string) string {
 
 // infoOf returns the file's metadata. Lists, which may have as many entries as the vocabulary, are null, and so are
 // numbers that JSON lacks.
-func infoOf(m *answer.Model, file *meta.Map) map[string]any {
-	info := map[string]any{"general.parameter_count": m.Engine.Info.Parameters}
-	for _, key := range file.Keys() {
-		v, _ := file.Get(key)
-		info[key] = nil
-		switch x := v.(type) {
-		case float32:
-			if f := float64(x); !math.IsNaN(f) && !math.IsInf(f, 0) {
-				info[key] = x
-			}
-		case float64:
-			if !math.IsNaN(x) && !math.IsInf(x, 0) {
-				info[key] = x
-			}
-		case bool, string, int8, uint8, int16, uint16, int32, uint32, int64, uint64:
-			info[key] = x
+func infoOf(h *actors.Header) map[string]any {
+	info := map[string]any{"general.parameter_count": h.Info.Parameters}
+	for _, key := range h.Settings.Keys() {
+		v, _ := h.Settings.Get(key)
+		info[key] = v
+		if f, err := h.Settings.Float(key); err == nil && (math.IsNaN(f) || math.IsInf(f, 0)) {
+			info[key] = nil
+		}
+		if _, list := v.([]string); list {
+			info[key] = nil
 		}
 	}
 	return info
 }
 
 // capabilities lists the names by which clients enable features.
-func capabilities(m *answer.Model, template string) []string {
-	if m.Engine.Embeds() {
+func capabilities(h *actors.Header, template string) []string {
+	if h.Embeds {
 		return []string{"embedding"}
 	}
 	all := []string{"completion"}
@@ -241,7 +234,7 @@ func capabilities(m *answer.Model, template string) []string {
 			all = append(all, c.name)
 		}
 	}
-	if m.Engine.Vocab().FillsIn() {
+	if h.Fills {
 		all = append(all, "insert")
 	}
 	return all

@@ -15,7 +15,7 @@ type modelObject struct {
 	Created int64       `json:"created"`
 	OwnedBy string      `json:"owned_by"`
 	Status  modelStatus `json:"status"`
-	Meta    *modelMeta  `json:"meta,omitempty"` // nil if the model is not loaded
+	Meta    *modelMeta  `json:"meta,omitempty"` // nil if the model's file cannot be read
 }
 
 // modelStatus is the phase of a model: unloaded, measuring, waiting, loading, loaded or unloading.
@@ -32,10 +32,14 @@ type modelMeta struct {
 	Parameters   int64  `json:"n_params"`
 	Size         int64  `json:"size"`
 
-	KV      string  `json:"kv_type"` // type of the cached K and V
-	KVBytes int64   `json:"kv_bytes_per_token"`
-	BitsK   float64 `json:"kv_bits_k"` // bits of a cached value of K, scales included
-	BitsV   float64 `json:"kv_bits_v"`
+	*cacheMeta // nil if the model is not loaded
+}
+
+type cacheMeta struct {
+	Type  string  `json:"kv_type"` // type of the cached K and V
+	Bytes int64   `json:"kv_bytes_per_token"`
+	BitsK float64 `json:"kv_bits_k"` // bits of a cached value of K, scales included
+	BitsV float64 `json:"kv_bits_v"`
 }
 
 func (a *api) object(e *answer.Entry) modelObject {
@@ -45,10 +49,13 @@ func (a *api) object(e *answer.Entry) modelObject {
 		share := float64(e.Status.Done) / float64(e.Status.Total)
 		o.Status.Progress = &share
 	}
+	if e.Header != nil {
+		i := &e.Header.Info
+		o.Meta = &modelMeta{i.Architecture, i.Vocab, i.Trained, i.Context, i.Parameters, i.WeightBytes, nil}
+	}
 	if e.Model != nil {
-		i := &e.Model.Engine.Info
-		o.Meta = &modelMeta{i.Architecture, i.Vocab, i.Trained, i.Context, i.Parameters, i.WeightBytes,
-			i.KV.Type, i.KV.Bytes, i.KV.BitsK, i.KV.BitsV}
+		kv := cacheMeta(e.Model.Engine.Info.KV)
+		o.Meta.cacheMeta = &kv
 	}
 	return o
 }

@@ -14,11 +14,19 @@ func TestFill(t *testing.T) {
 	const prefix, suffix, middle, repo, file, bos = 250, 251, 252, 253, 254, 271
 	m := small()
 	mark := func(name string, id uint32) { m.Set("tokenizer.ggml.fim_"+name+"_token_id", id) }
+	marked := func() bool {
+		fills, err := token.MarksGaps(m)
+		require.NoError(t, err)
+		return fills
+	}
 	require.False(t, mustNew(t, m).FillsIn())
+	require.False(t, marked())
 	mark("pre", prefix)
 	mark("suf", suffix)
 	require.False(t, mustNew(t, m).FillsIn(), "two of three")
+	require.False(t, marked(), "two of three")
 	mark("mid", middle)
+	require.True(t, marked())
 	v := mustNew(t, m)
 	encode := func(text string) []token.ID {
 		ids, err := v.Encode(nil, text, token.Options{})

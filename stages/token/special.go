@@ -64,12 +64,7 @@ func (v *Vocab) findSpecials() {
 		{&s.eot, []string{"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>",
 			"<EOT>", "_<EOT>", "[EOT]", "<｜end▁of▁sentence｜>", "<end_of_utterance>"}},
 		{&s.eom, []string{"<|eom_id|>"}},
-		{&s.fimPrefix, []string{"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>",
-			"<|code_prefix|>", "<|prefix|>"}},
-		{&s.fimSuffix, []string{"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>",
-			"<|code_suffix|>", "<|suffix|>"}},
-		{&s.fimMiddle, []string{"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>",
-			"<|code_middle|>", "<|middle|>"}},
+		{&s.fimPrefix, gapTexts()[0]}, {&s.fimSuffix, gapTexts()[1]}, {&s.fimMiddle, gapTexts()[2]},
 		{&s.fimPad, []string{"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"}},
 		{&s.fimRepo, []string{"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"}},
 		{&s.fimFile, []string{"<|file_sep|>"}},
@@ -86,6 +81,34 @@ func (v *Vocab) findSpecials() {
 			v.attr[id] |= unused
 		}
 	}
+}
+
+// gapTexts are the texts of the tokens that mark a gap: before what precedes it, before what follows, and after both.
+func gapTexts() [3][]string {
+	return [3][]string{
+		{"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>", "<|code_prefix|>", "<|prefix|>"},
+		{"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>", "<|code_suffix|>", "<|suffix|>"},
+		{"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>", "<|code_middle|>", "<|middle|>"},
+	}
+}
+
+// MarksGaps reports what FillsIn would of the vocabulary in a model file's metadata, without reading all of it.
+func MarksGaps(m *meta.Map) (bool, error) {
+	tokens, err := m.Strings(prefix + "tokens")
+	if err != nil {
+		return false, err
+	}
+	for i, keys := range [][]string{{"fim_pre", "prefix"}, {"fim_suf", "suffix"}, {"fim_mid", "middle"}} {
+		named := slices.ContainsFunc(keys, func(key string) bool {
+			id, err := m.Int(prefix + key + "_token_id")
+			return err == nil && id >= 0 && id < int64(len(tokens))
+		})
+		texts := gapTexts()[i]
+		if !named && !slices.ContainsFunc(tokens, func(token string) bool { return slices.Contains(texts, token) }) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // findEOG collects the tokens that end generation: by role, and by text.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/stages/model/modelfile"
@@ -23,6 +24,20 @@ func Locate(e *env.Env, value string) (path string, err error) {
 
 // find is Locate; it also returns the model's settings, if the store has some.
 func find(e *env.Env, value string) (path string, manner *modelfile.Manner, err error) {
+	path, m, err := locate(e, value)
+	if err != nil || m == nil {
+		return path, nil, err
+	}
+	s, err := OpenStore(e)
+	if err != nil {
+		return "", nil, err
+	}
+	manner, err = MannerOf(s, m)
+	return path, manner, err
+}
+
+// locate is Locate; it also returns the model's manifest, if it is in the store.
+func locate(e *env.Env, value string) (path string, manifest *store.Manifest, err error) {
 	if value == "" || LooksLikePath(value) {
 		return value, nil, nil
 	}
@@ -47,8 +62,33 @@ func find(e *env.Env, value string) (path string, manner *modelfile.Manner, err 
 	if path, err = s.Path(m); err != nil {
 		return "", nil, err
 	}
-	manner, err = MannerOf(s, &m.Manifest)
-	return path, manner, err
+	return path, &m.Manifest, nil
+}
+
+// State tells files, or folders, of a model from what they were before.
+type State struct {
+	Path     string
+	Modified time.Time // when the model was pulled or made, if it is in the store
+	Size     int64
+}
+
+// StateOf returns the state of a model that -m could name: the zero value, if it is not there.
+func StateOf(e *env.Env, value string) (s State) {
+	path, manifest, err := locate(e, value)
+	if err != nil {
+		return s
+	}
+	at := path
+	if checkpoint.Has(path) {
+		at = filepath.Join(path, "config.json")
+	}
+	if info, err := os.Stat(at); err == nil {
+		s = State{path, info.ModTime(), info.Size()}
+	}
+	if manifest != nil {
+		s.Modified = manifest.Pulled
+	}
+	return s
 }
 
 // nameOnly matches names that no question looks like: OWNER/NAME, NAME:TAG, or a name with its version, such as

@@ -137,7 +137,19 @@ func (l *loader) file(name string) (models.NamedFile, error) {
 }
 
 // Model opens a model's file.
-func (l *loader) Model(name string) (m actors.Model, err error) {
+func (l *loader) Model(name string) (actors.Model, error) {
+	m, err := l.configured(name)
+	if err != nil {
+		return m, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m.Speeds = compute.SpeedsOf(l.e, m.File, l.device)
+	return m, nil
+}
+
+// configured opens a model's file, with the settings of the flags.
+func (l *loader) configured(name string) (m actors.Model, err error) {
 	at, err := l.file(name)
 	if err != nil {
 		return m, err
@@ -146,11 +158,7 @@ func (l *loader) Model(name string) (m actors.Model, err error) {
 	if err != nil {
 		return m, err
 	}
-	m = l.ModelOf(name, file)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	m.Speeds = compute.SpeedsOf(l.e, file, l.device)
-	return m, nil
+	return l.ModelOf(name, file), nil
 }
 
 // Enter loads a model into a house.

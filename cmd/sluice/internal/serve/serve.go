@@ -109,7 +109,7 @@ func (c *Serve) Run(e *env.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
-	s.Loaded(l.swapper)
+	s.Loaded(describe(l))
 	if err := c.announce(e, l, ln.Addr()); err != nil {
 		return err
 	}
