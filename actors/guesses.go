@@ -27,7 +27,7 @@ func (g *guesses) begin(q *sequence) {
 	case g.propose != nil:
 		q.Proposer = g.propose(q.Tokens[:q.Prompt])
 	case q.source != nil:
-		q.guesses = speculate.NewAdaptive(q.source, g.clock, 0)
+		q.guesses = speculate.NewAdaptive(q.source, g.clock, nil)
 		q.guesses.Again = g.again
 		q.Proposer = q.guesses
 	}

@@ -16,10 +16,11 @@ var lengths = [...]int{1, 2, 3, 5, 7, 11, MostGuesses}
 type Adaptive struct {
 	from   Source
 	clock  *Clock
-	each   float64          // cost of finding one guess, in steps of one row
+	drafts *Drafts          // of a draft model; nil: there is none
 	known  [trusts]estimate // by trust: how often guesses are right
 	trust  Trust            // of the newest guesses
-	length int              // guesses that Ready chose for the text of at tokens
+	length int              // guesses that were chosen for the text of at tokens
+	wanted int              // guesses that a draft model should make of it, in place of those of length
 	at     int              // tokens of the newest text; -1: none
 	Again  bool             // the rows of right guesses are computed once more, by the next step
 	mean   float64          // guesses of a step, of late
@@ -27,25 +28,58 @@ type Adaptive struct {
 	buffer []int32
 }
 
-// NewAdaptive begins with usual rates of right guesses. The clock is shared by all sequences of a model; each is
-// what finding one guess costs, in steps of one row.
-func NewAdaptive(from Source, clock *Clock, each float64) *Adaptive {
-	a := &Adaptive{from: from, clock: clock, each: each, at: -1, buffer: make([]int32, 0, MostGuesses)}
+// NewAdaptive begins with usual rates of right guesses. The clock, and what is known of a draft model, are shared by
+// all sequences of a model. There need not be a source, nor a draft model.
+func NewAdaptive(from Source, clock *Clock, drafts *Drafts) *Adaptive {
+	a := &Adaptive{from: from, clock: clock, drafts: drafts, at: -1, buffer: make([]int32, 0, MostGuesses)}
 	for i, right := range [trusts]float64{Scant: 0.4, Some: 0.6, Much: 0.8, Told: 0.8} {
 		a.known[i] = newEstimate(right)
+	}
+	if drafts != nil {
+		a.known[Drafted] = newEstimate(drafts.known.right())
 	}
 	return a
 }
 
-// Ready says whether there are guesses for a text that are worth a step of their own.
+// Ready says whether there are guesses for a text that are worth a step of their own, or a draft model should make
+// some.
 func (a *Adaptive) Ready(text []int32) bool {
 	if a.at != len(text) {
 		a.at = len(text)
-		a.buffer, a.trust = a.from.Guess(text, MostGuesses, a.buffer[:0])
-		a.length = a.choose(len(a.buffer))
-		a.mean += (float64(a.length) - a.mean) / lateGuess
+		a.look(text)
+		a.mean += (float64(max(a.length, a.wanted)) - a.mean) / lateGuess
 	}
-	return a.length > 0
+	return a.length > 0 || a.wanted > 0
+}
+
+// look chooses who guesses how a text goes on, and how many tokens.
+func (a *Adaptive) look(text []int32) {
+	a.buffer, a.trust, a.length, a.wanted = a.buffer[:0], Scant, 0, 0
+	gain := 1.0
+	if a.from != nil {
+		a.buffer, a.trust = a.from.Guess(text, MostGuesses, a.buffer)
+		a.length, gain = a.choose(&a.known[a.trust], len(a.buffer))
+	}
+	if a.drafts != nil && gain < math.Inf(1) {
+		if n, g := a.draft(); g > gain {
+			a.wanted = n
+		}
+	}
+}
+
+// Drafts is how many tokens after a text a draft model should guess, before the next step; 0: none.
+func (a *Adaptive) Drafts(text []int32) int {
+	a.Ready(text)
+	return a.wanted
+}
+
+// Drafted takes what a draft model has guessed of the text that Drafts was asked for. If that is nothing, the other
+// source's guesses are proposed.
+func (a *Adaptive) Drafted(guesses []int32) {
+	if n := min(len(guesses), a.wanted); n > 0 {
+		a.buffer, a.trust, a.length = append(a.buffer[:0], guesses[:n]...), Drafted, n
+	}
+	a.wanted = 0
 }
 
 // Propose appends the guesses, at most n.
@@ -59,6 +93,9 @@ func (a *Adaptive) Propose(text []int32, n int, out []int32) []int32 {
 // Settle tells how many guesses a step had, and how many were right: all those before the first that was not.
 func (a *Adaptive) Settle(guesses, right int) {
 	a.known[a.trust].add(guesses, right)
+	if a.trust == Drafted {
+		a.drafts.known.add(guesses, right)
+	}
 	if a.Again {
 		a.mean += float64(right) / lateGuess
 	}
@@ -68,26 +105,59 @@ func (a *Adaptive) Settle(guesses, right int) {
 // not measured more exactly.
 const least = 0.05
 
-// choose is how many of n guesses are worth their cost.
-func (a *Adaptive) choose(n int) (best int) {
+// choose is how many of n guesses, which cost nothing to find, are worth their rows, and what they gain: infinitely
+// much, if they are tried only to learn how often they are right.
+func (a *Adaptive) choose(e *estimate, n int) (best int, gain float64) {
 	if n == 0 || !a.clock.Known() {
-		return 0
+		return 0, 1
 	}
-	e := &a.known[a.trust]
-	gain, could := a.worth(), false
+	could := false
 	for _, k := range lengths {
-		could = could || a.gain(1, k) > a.worth()
+		could = could || a.gain(1, k, 0) > a.worth()
+	}
+	if best, gain = a.best(e, n, 0); best > 0 {
+		return a.beside(best, n), gain
+	}
+	if best = e.look(could); best > 0 {
+		return best, math.Inf(1)
+	}
+	return 0, 1
+}
+
+// best is the number of guesses, at most n, that gains most, and what it gains; 0 if none is worth it. each is what
+// finding one costs, in steps without guesses.
+func (a *Adaptive) best(e *estimate, n int, each float64) (best int, gain float64) {
+	gain = a.worth()
+	for _, k := range lengths {
 		if k > n {
 			break
 		}
-		if g := a.gain(e.right(), k); g > gain {
+		if g := a.gain(e.right(), k, each); g > gain {
 			best, gain = k, g
 		}
 	}
-	if best == 0 {
-		return e.look(could)
+	return best, gain
+}
+
+// draft is choose for a draft model's guesses. All sequences wait for the one that has most made, so that it is decided
+// for all together how many are worth it, and then for this one how many of these.
+func (a *Adaptive) draft() (best int, gain float64) {
+	if !a.clock.Known() {
+		return 0, 1
 	}
-	return a.beside(best, n)
+	d := a.drafts
+	e := &a.known[Drafted]
+	if most := d.most(a.clock, e); most > 0 {
+		d.pays()
+		if best, gain = a.best(e, most, d.cost(a.clock)/d.beside); best > 0 {
+			return a.beside(best, most), gain
+		}
+		return 0, 1
+	}
+	if best = d.look(a.clock); best > 0 {
+		return best, math.Inf(1)
+	}
+	return 0, 1
 }
 
 // betweenTries is the number of steps with guesses after which a neighbouring number of guesses is tried, if its
@@ -111,12 +181,12 @@ func (a *Adaptive) beside(best, n int) int {
 
 // gain is the throughput of a step with k guesses, each right with probability right, as a multiple of that without
 // guesses. The other sequences of the step wait for the guesses and get one token each.
-func (a *Adaptive) gain(right float64, k int) float64 {
+func (a *Adaptive) gain(right float64, k int, each float64) float64 {
 	rows, gives, more := float64(a.clock.Rows()), Expected(right, k), k
 	if a.Again {
 		more += int(gives - 0.5)
 	}
-	return (rows - 1 + gives) / rows / (float64(k)*a.each + a.clock.Cost(more, a.clock.Others(a.mean)))
+	return (rows - 1 + gives) / rows / (float64(k)*each + a.clock.Cost(more, a.clock.Others(a.mean)))
 }
 
 // worth is the gain from which on this sequence's guesses are worth it: least, divided among the rows of a step.
@@ -135,18 +205,19 @@ func Expected(right float64, k int) float64 {
 // do not pay.
 type estimate struct {
 	hits, misses float64
-	wait, pause  int // steps without a guess before one is made to learn: those that are left, and all
+	over         float64 // guesses that the rate is taken over, roughly
+	wait, pause  int     // steps without a guess before one is made to learn: those that are left, and all
 }
 
 const (
 	first      = 2.0 // how many guesses the usual rate counts as
-	newest     = 24  // guesses that the rate is taken over, roughly
+	newest     = 24  // guesses that a sequence's rate is taken over
 	leastPause = 16
 	mostPause  = 512
 )
 
 func newEstimate(right float64) estimate {
-	return estimate{hits: right * first, misses: (1 - right) * first, wait: leastPause, pause: leastPause}
+	return estimate{hits: right * first, misses: (1 - right) * first, over: newest, wait: leastPause, pause: leastPause}
 }
 
 func (e *estimate) right() float64 { return e.hits / (e.hits + e.misses) }
@@ -171,7 +242,7 @@ func (e *estimate) add(guesses, right int) {
 }
 
 func (e *estimate) weigh(hit, miss float64) {
-	const keep = 1 - 1.0/newest
+	keep := 1 - 1/e.over
 	e.hits, e.misses = e.hits*keep+hit, e.misses*keep+miss
 }
 

@@ -82,7 +82,7 @@ func TestLengthIsNearTheBest(t *testing.T) {
 							best = max(best, tokens/(d(1+others+k)/d(1+others)))
 						}
 						clock := NewClock(Shape{Fixed: 1, Row: 0.1})
-						a := NewAdaptive(&coin{right, rand.New(rand.NewPCG(3, 4))}, clock, 0)
+						a := NewAdaptive(&coin{right, rand.New(rand.NewPCG(3, 4))}, clock, nil)
 						got := play(a, clock, d, others, noise, 30)
 						require.Greater(t, got, 0.98)
 						require.Greater(t, got, (0.9-noise/2)*best, "best is %.2f", best)
@@ -97,7 +97,7 @@ func TestLengthIsNearTheBest(t *testing.T) {
 func TestLooksAgain(t *testing.T) {
 	clock := NewClock(Shape{Fixed: 1, Row: 0.1})
 	from := &coin{0, rand.New(rand.NewPCG(3, 4))}
-	a := NewAdaptive(from, clock, 0)
+	a := NewAdaptive(from, clock, nil)
 	require.Greater(t, play(a, clock, linear(0.2), 0, 0, 30), 0.98)
 	from.right = 0.9
 	play(a, clock, linear(0.2), 0, 0, 6)
@@ -110,7 +110,7 @@ func TestLooksAgain(t *testing.T) {
 func TestShapesBeforeAnyGuess(t *testing.T) {
 	text := []int32{0}
 	length := func(s Shape) int {
-		a := NewAdaptive(&coin{1, rand.New(rand.NewPCG(3, 4))}, measured(s), 0)
+		a := NewAdaptive(&coin{1, rand.New(rand.NewPCG(3, 4))}, measured(s), nil)
 		return len(a.Propose(text, MostGuesses, nil))
 	}
 	require.Zero(t, length(Shape{Fixed: 0.05, Experts: 1 / 0.0625, Count: 128, Used: 8}))
@@ -118,19 +118,10 @@ func TestShapesBeforeAnyGuess(t *testing.T) {
 	require.Equal(t, MostGuesses, length(Shape{}))
 }
 
-// What a guess costs is counted: a draft that takes as long as the model is right for nothing.
-func TestDearGuesses(t *testing.T) {
-	clock := measured(Shape{Fixed: 1})
-	a := NewAdaptive(&coin{0.6, rand.New(rand.NewPCG(3, 4))}, clock, 1)
-	require.Empty(t, a.Propose([]int32{0}, MostGuesses, nil))
-	a = NewAdaptive(&coin{0.6, rand.New(rand.NewPCG(3, 4))}, clock, 0.1)
-	require.NotEmpty(t, a.Propose([]int32{0}, MostGuesses, nil))
-}
-
 // Where rows of right guesses are computed again that is counted, too.
 func TestRowsAgain(t *testing.T) {
 	length := func(again bool, right, row float64) int {
-		a := NewAdaptive(&coin{1, rand.New(rand.NewPCG(3, 4))}, measured(Shape{Fixed: 1, Row: row}), 0)
+		a := NewAdaptive(&coin{1, rand.New(rand.NewPCG(3, 4))}, measured(Shape{Fixed: 1, Row: row}), nil)
 		a.Again = again
 		for range 9 {
 			a.known[Some].weigh(9*right, 9*(1-right))
@@ -145,7 +136,7 @@ func TestRowsAgain(t *testing.T) {
 
 // No more is proposed than there is room for, and the same however often it is asked.
 func TestProposesWhatItIsReadyFor(t *testing.T) {
-	a := NewAdaptive(NewNGram([]int32{1, 2, 3, 4, 1, 2}, 6), measured(Shape{}), 0)
+	a := NewAdaptive(NewNGram([]int32{1, 2, 3, 4, 1, 2}, 6), measured(Shape{}), nil)
 	text := []int32{1, 2, 3, 4, 1, 2}
 	require.True(t, a.Ready(text))
 	require.Equal(t, []int32{9, 3, 4}, a.Propose(text, 2, []int32{9}))
@@ -160,7 +151,7 @@ func TestGuessesDoNotAllocate(t *testing.T) {
 		text = append(text, int32(i%97))
 	}
 	clock := NewClock(Shape{Fixed: 1, Row: 0.1})
-	a := NewAdaptive(NewPredicted(text[500:600], 100, NewNGram(text[:100], 2000)), clock, 0)
+	a := NewAdaptive(NewPredicted(text[500:600], 100, NewNGram(text[:100], 2000)), clock, nil)
 	out, n := make([]int32, 0, 8), 100
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
 		out = a.Propose(text[:n], 8, out[:0])
@@ -197,7 +188,7 @@ func playTogether(n int, right, held float64, d device, until float64) float64 {
 	clock := NewClock(Shape{Fixed: 1, Row: 0.1})
 	all, texts := make([]*Adaptive, n), make([][]int32, n)
 	for i := range all {
-		all[i] = NewAdaptive(&coin{right, rand.New(rand.NewPCG(3, uint64(i)))}, clock, 0)
+		all[i] = NewAdaptive(&coin{right, rand.New(rand.NewPCG(3, uint64(i)))}, clock, nil)
 		texts[i] = []int32{0}
 	}
 	spent, tokens := 0.0, 0

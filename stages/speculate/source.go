@@ -11,11 +11,12 @@ type Source interface {
 type Trust uint8
 
 const (
-	Scant  Trust = iota // no more tokens match than may do so by chance
-	Some                // a few words
-	Much                // a line
-	Told                // by the client
-	trusts = iota
+	Scant   Trust = iota // no more tokens match than may do so by chance
+	Some                 // a few words
+	Much                 // a line
+	Told                 // by the client
+	Drafted              // by a draft model
+	trusts  = iota
 )
 
 // trust is the level of a guess for which so many tokens before it match.
