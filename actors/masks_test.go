@@ -114,6 +114,50 @@ func TestSamplerTakesNoLonger(t *testing.T) {
 	}
 }
 
+// TestShareOfProposed: however many steps of grammars there are, masks of proposed rows are found at once by their
+// share of them, all proposals of a step together, and the others by what is left.
+func TestShareOfProposed(t *testing.T) {
+	e := startMini(t)
+	a, err := e.spec.vocab.Encode(nil, "a", token.Options{})
+	require.NoError(t, err)
+	id := a[len(a)-1]
+	constrained := func() *constrain.Constraint {
+		made, err := formed(gbnf(t, dear()["two of itself"])).Make()
+		require.NoError(t, err)
+		c := constrain.New(constrain.Answer{Bound: constrain.Bound{Grammar: made}, Vocab: e.spec.vocab, Trie: e.spec.trie(),
+			Begins: func() *tools.Parser { return e.spec.parser(true, "", nil) }})
+		require.NoError(t, c.Ready(nil))
+		require.NoError(t, c.Follow(nil, constrain.Grant{Steps: 1e7}))
+		return c
+	}
+	for _, quick := range []int{1, 3, 300, 3001} {
+		s, m := &sampler{quick: quick}, &step{results: make([]outcome, 1)}
+		s.step(m)
+		var proposing []*constrain.Constraint
+		before := 0
+		for i := range 3 { // the first one is cut, and the next ones have nothing left
+			c := constrained()
+			before += c.Steps()
+			proposing = append(proposing, c)
+			r := &outcome{}
+			require.True(t, s.binds(0, &sequence{bound: c}, r, id, true), "quick %d, proposal %d", quick, i)
+			require.True(t, r.cut)
+			require.True(t, r.unmasked)
+		}
+		tried := 0
+		for _, c := range proposing {
+			tried += c.Steps()
+		}
+		tried -= before
+		const slack = 200 // a grammar looks at its grant from time to time
+		require.Equal(t, quick-tried, s.left, "quick %d", quick)
+		require.LessOrEqual(t, tried, quick/shareOfProposed+slack, "quick %d", quick)
+		if quick/shareOfProposed == 0 {
+			require.Zero(t, tried)
+		}
+	}
+}
+
 // gate blocks masks at the first one until it is opened, at the latest when the test ends.
 type gate struct {
 	entered, free chan struct{}

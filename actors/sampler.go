@@ -24,6 +24,7 @@ type sampler struct {
 	sample      *sample.Sampler
 	quick       int      // steps of grammars that a step of the model may take here
 	left        int      // how many of quick are left for this step
+	tries       int      // how many of left rows of proposed tokens may use
 	bound       []chosen // tokens of this step that a grammar binds
 	history     []int32  // scratch: tokens of a sequence, and the proposed tokens that are accepted so far
 }
@@ -86,11 +87,13 @@ func (s *sampler) ahead(m *step) {
 func (s *sampler) follow(by *constrain.Constraint, id int32, steps int) bool {
 	spent, found := by.Ahead(id, constrain.Grant{Steps: steps})
 	s.left -= spent
+	s.tries -= spent
 	return found
 }
 
 func (s *sampler) step(m *step) {
 	s.bound, m.drawn, s.left = s.bound[:0], m.drawn[:0], s.quick
+	s.tries = s.quick / shareOfProposed
 	row := 0
 	for i, p := range m.parts {
 		q := p.Seq.Owner.(*sequence)
@@ -158,11 +161,11 @@ const shareOfProposed = 2
 // binds notes a chosen token if a grammar applies. If the part goes on, the mask of what may follow is looked for at
 // once; binds returns true if it was not found.
 func (s *sampler) binds(part int, q *sequence, r *outcome, id int32, goes bool) (cut bool) {
-	switch left := s.left - s.quick/shareOfProposed; {
+	switch {
 	case q.bound == nil:
 		return false
-	case goes && left > 0:
-		r.cut = !s.follow(q.bound, id, left)
+	case goes && s.tries > 0:
+		r.cut = !s.follow(q.bound, id, s.tries)
 		r.unmasked = r.cut // masks goes on where this stopped
 		return r.cut
 	case goes:

@@ -28,16 +28,22 @@ type Flushed struct {
 // Restarted says that its sender has lost its state. During is the work W that it was at when it failed, if any.
 type Restarted[W any] struct{ During *W }
 
-// ControlCredits is how many messages about restarts may wait for a receiver: from each of five neighbours, one for
-// each restart that supervision allows, and one more.
+// ControlCredits is how many messages about restarts of five neighbours may wait for a receiver: one for each restart
+// of their own that supervision allows, and one more of each for a failure on a Poisonous message. Such a failure
+// needs work of the current generation, and a generation has work only once all partners hold nothing older: however
+// many are forgiven, the receiver has heard of all but the last.
 const ControlCredits = 5 * (MaxRestarts + 1)
 
-// Bounded says, in the printed table, why an edge with ControlCredits is never full.
+// tellCredits is how many restarts of one actor supervision allows within restartWindow. A receiver that is no partner,
+// such as a session whose scheduler fails on steps of others, may have heard of none of them.
+const tellCredits = MaxRestarts + maxPoisoned
+
+// Bounded says, in the printed table, why an edge that carries one message a restart is never full.
 const Bounded = "one a restart, and restarts are bounded"
 
 // Tell declares the edge on which an actor says that it has restarted.
 func Tell[W any](g *Graph, from, to Place) Edge[Restarted[W]] {
-	return Connect[Restarted[W]](g, from, to, Most(ControlCredits), Bounded)
+	return Connect[Restarted[W]](g, from, to, Most(tellCredits), Bounded)
 }
 
 // Failed says that its sender cannot work any more, and that no restart would help.

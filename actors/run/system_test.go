@@ -140,6 +140,76 @@ func TestSupervision(t *testing.T) {
 	})
 }
 
+// poison is work that its receiver fails on.
+type poison struct{}
+
+func (*poison) Poisonous() {}
+
+// poisoned fails on poison, and says so after its restart.
+type poisoned struct {
+	fragile
+	again bool
+	tell  Edge[Restarted[poison]]
+}
+
+func (p *poisoned) Receive(c actor.Context) {
+	switch c.Message().(type) {
+	case *actor.Started:
+		if p.again {
+			p.tell.Send(&Restarted[poison]{})
+		}
+	case *poison:
+		panic("poison")
+	default:
+		p.fragile.Receive(c)
+	}
+}
+
+// TestRestartsFit: a receiver that handles nothing has room for a message of each restart that supervision allows,
+// also of those on work of others, of which it allows many more.
+func TestRestartsFit(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	synctest.Test(t, func(t *testing.T) {
+		tr := NewSystem(zerolog.Nop())
+		refused, gaveUp := 0, false
+		s := &stuck{entered: make(chan struct{}), free: make(chan struct{})}
+		child, receiver := Place{Kind: "child", Address: tr.Address("parent/child")}, Place{Kind: "stuck", Address: tr.Address("stuck")}
+		g := NewGraph(tr)
+		tell := Tell[poison](g, child, receiver)
+		start(t, tr, g.Capacity(receiver)-1, s) // without the room for a crash
+		tr.proto.Root.Send(receiver.Address, &note{"block", &refused})
+		<-s.entered
+		parent := actor.ReceiveFunc(func(c actor.Context) {
+			if _, ok := c.Message().(*actor.Started); ok {
+				require.NoError(t, tr.Spawn(c, Spec{Name: "child", Capacity: 1, Produce: func(n int) actor.Actor {
+					return &poisoned{fragile{tr}, n > 0, tell}
+				}}))
+			}
+		})
+		require.NoError(t, tr.Start(Spec{Name: "parent", Capacity: 1, Produce: func(int) actor.Actor { return parent },
+			Children: tr.Supervisor(func(*actor.PID, any) { gaveUp = true })}))
+		synctest.Wait()
+		for i := range MaxRestarts + maxPoisoned {
+			if i < MaxRestarts {
+				tr.Crash(child.Address)
+				time.Sleep(2 * maxBackoff)
+			} else {
+				tr.proto.Root.Send(child.Address, &poison{})
+			}
+			synctest.Wait()
+		}
+		require.False(t, gaveUp)
+		require.EqualValues(t, MaxRestarts+maxPoisoned, tr.load("parent/child").restarts.Load())
+		require.Zero(t, tr.load("stuck").refused.Load())
+		tr.proto.Root.Send(child.Address, &poison{})
+		synctest.Wait()
+		require.True(t, gaveUp)
+		close(s.free)
+		require.NoError(t, tr.Stop(tr.Address("parent")))
+		require.NoError(t, tr.Stop(receiver.Address))
+	})
+}
+
 // clumsy is an actor with a mistake.
 type clumsy struct{ fragile }
 
