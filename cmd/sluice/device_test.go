@@ -25,7 +25,7 @@ func TestDeviceFlag(t *testing.T) {
 	for _, name := range []string{"gpu", "vulkan:x", "vulkan:-1", "vulkan:", "vulkan:0,", "vulkan:0,0", "vulkan:0,x", "cuda:0,-1", "cuda:x", "cuda:-1", "cpu:1", "auto:0"} {
 		o := sluice("", "run", "--device", name, "-n", "1", "hi")
 		require.Equal(t, exitUsage, o.code, name)
-		require.Contains(t, o.stderr, `--device is "`+name+`": want cpu, cuda, cuda:N, vulkan, vulkan:N, vulkan:N,M or auto`)
+		require.Contains(t, o.stderr, `--device is "`+name+`": want cpu, cuda, cuda:N, cuda:N,M, vulkan, vulkan:N, vulkan:N,M or auto`)
 	}
 	e := envtest.NewEnv("", "run", "-n", "1", "hi")
 	e.Lookup = func(name string) (string, bool) { return "tpu", name == "SLUICE_DEVICE" }
@@ -65,9 +65,11 @@ func TestCUDAFlag(t *testing.T) {
 	require.Contains(t, o.stderr, "--device cuda: CUDA needs NVIDIA's driver")
 
 	t.Setenv("SLUICE_CUDA_LIBRARY", fake.Library(t))
-	o = sluice("", "run", "--device", "cuda:1", "-n", "1", "hi")
-	require.Equal(t, exitFailed, o.code)
-	require.Contains(t, o.stderr, "there is no CUDA device 1: there are 1")
+	for _, asked := range []string{"cuda:1", "cuda:0,1"} {
+		o = sluice("", "run", "--device", asked, "-n", "1", "hi")
+		require.Equal(t, exitFailed, o.code)
+		require.Contains(t, o.stderr, "--device "+asked+": there is no CUDA device 1: there are 1")
+	}
 	o = sluice("", "run", "--device", "cuda", "--fast-prefill", "-n", "1", "hi")
 	require.Equal(t, exitUsage, o.code)
 	if testing.Short() {

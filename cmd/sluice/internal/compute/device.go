@@ -26,7 +26,7 @@ const (
 	vulkanDevice = "vulkan"
 	autoDevice   = "auto"
 
-	devices = "want cpu, cuda, cuda:N, vulkan, vulkan:N, vulkan:N,M or auto"
+	devices = "want cpu, cuda, cuda:N, cuda:N,M, vulkan, vulkan:N, vulkan:N,M or auto"
 )
 
 // layers is how many layers a GPU computes: a number, or one of these constants.
