@@ -40,6 +40,9 @@ func (s *State) NextKV(q *Seq) KVRequest {
 
 func (s *State) wantKV(q *Seq) KVRequest {
 	done := min(q.done, len(q.Tokens)) // a token that was drawn after the sequence's end has no place in Tokens
+	if q.Follows {
+		done = min(done, q.sure) // what is shared cannot be taken back
+	}
 	switch {
 	case q.phase == ended && !q.kv.open:
 	case q.kv.open && done/backend.BlockSize > q.kv.passed/backend.BlockSize:
@@ -144,7 +147,7 @@ func (q *Seq) begins() (sum int) {
 }
 
 // relieve breaks a deadlock, in which a sequence lacks only blocks or a place, and nothing else can run. It preempts
-// a sequence whose session does not read, or else the youngest one of the client that holds most places; that one is
+// a sequence that rests or whose session does not read, or else the youngest one of the client that holds most places; that one is
 // recomputed later. It returns a sequence that needs more blocks than there are even when it runs alone.
 func (s *State) relieve() (hopeless *Seq) {
 	var stuck, last, unread *Seq
@@ -159,7 +162,7 @@ func (s *State) relieve() (hopeless *Seq) {
 		if q.phase == running {
 			last = q
 			holders++
-			if !q.credit() && !q.Score { // a score is without credit after each chunk, for a moment
+			if q.rests || !q.credit() && !q.Score { // a score is without credit after each chunk, for a moment
 				unread = q
 			}
 		}

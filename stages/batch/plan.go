@@ -260,7 +260,11 @@ func (s *State) Append(q *Seq, token int32) End {
 	}
 	q.sent++
 	end := q.endOf(len(q.Tokens), token)
-	if end != NotEnded {
+	switch {
+	case end == NotEnded:
+	case q.Follows:
+		q.rests = true
+	default:
 		s.end(q)
 	}
 	return end

@@ -26,6 +26,11 @@ type Seq struct {
 	Score  bool // every position's logits are wanted, nothing is generated, the prefix cache is not used
 	Owner  any  // the scheduler's handle of it
 
+	// Follows says that Follow gives it another sequence's tokens from time to time. When it has drawn as many after
+	// them as it was asked for it rests, with its blocks. What it has drawn is shared with nobody: it may turn out
+	// wrong. There are no recurrent states, and no Ends.
+	Follows bool
+
 	// Proposer guesses the tokens that follow; nil: none are proposed. While it is ready, only one step in flight
 	// draws tokens for the sequence: how many are accepted, and so the next row's position, is known only when that
 	// step is back.
@@ -45,6 +50,8 @@ type Seq struct {
 	tables  []backend.Table // granted KV blocks, by cache class
 	kv      kvState
 	mask    mask
+	rests   bool   // Follows: until it is given more tokens
+	sure    int    // Follows: how many of Tokens are the other sequence's
 	turn    uint64 // when its newest mask was asked for
 	strikes int    // steps that failed with this sequence in them
 	failed  int    // position that it would have reached in them: passing it clears strikes
@@ -142,7 +149,7 @@ func (q *Seq) credit() bool {
 func (q *Seq) unread() int { return int(q.sent-q.got) + q.pending } //nolint:gosec // at most Window
 
 // able says that the sequence could go on, had it a place and blocks.
-func (q *Seq) able() bool { return q.credit() && q.mask == found }
+func (q *Seq) able() bool { return q.credit() && q.mask == found && !q.rests }
 
 // left is the number of positions that can be planned now. While the newest token is still to be drawn, only the
 // step right after the one that draws it can have a row for it, if the device draws.
@@ -160,10 +167,10 @@ func (s *State) left(q *Seq) int {
 func (q *Seq) proposes() bool { return q.Proposer != nil && q.Proposer.Ready(q.Tokens) }
 
 // decoding says whether only the newest token is left to compute; or the newest few, if accepted guesses are
-// computed again because they left no recurrent state (Limits.Redo).
+// computed again because they left no recurrent state (Limits.Redo), or if it follows another sequence.
 func (s *State) decoding(q *Seq) bool {
 	newest := 1
-	if q.Proposer != nil && s.limits.Redo > 0 {
+	if q.Follows || q.Proposer != nil && s.limits.Redo > 0 {
 		newest += s.limits.Proposed
 	}
 	n := s.left(q)

@@ -121,6 +121,7 @@ func (m *sim) answer(q *Seq, r KVRequest) {
 		err = m.cache.Grow(id, r.End, r.Soon)
 	case KVPass:
 		require.LessOrEqual(m.t, r.End, len(q.Tokens), "only what is known is shared")
+		require.True(m.t, !q.Follows || r.End <= q.sure, "what may be taken back is shared")
 		if !q.Score {
 			require.NoError(m.t, m.cache.Publish(id, q.Text(r.End)))
 		}

@@ -80,6 +80,7 @@ func (s *State) Submit(q *Seq) {
 			q.text[i] = answered(q.text[i])
 		}
 	}
+	q.sure = len(q.Tokens)
 	s.enroll(q)
 	s.seqs = append(s.seqs, q)
 	s.byID[q.ID] = q
