@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/refusal"
+	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/token"
@@ -71,7 +72,7 @@ func (e *Engine) Generate(r Request) (*Stream, error) {
 		r.Sampling.Masked = true
 	}
 	r.Sampling.Masked = r.Sampling.Masked || r.MostThoughts > 0
-	return e.begin(r)
+	return e.begin(r, false)
 }
 
 // Embeds says whether the model computes embeddings; else it generates text.
@@ -82,10 +83,11 @@ func (e *Engine) Score(tokens []int32) (*Stream, error) {
 	if e.Embeds() {
 		return nil, refusal.Of("%s turns texts into vectors and has no logits: ask it for embeddings", e.Info.Name)
 	}
-	return e.begin(Request{Tokens: tokens, score: true})
+	return e.begin(Request{Tokens: tokens}, true)
 }
 
-func (e *Engine) begin(r Request) (*Stream, error) {
+// begin opens a request for an answer, or, with score, for the outputs of all its positions.
+func (e *Engine) begin(r Request, score bool) (*Stream, error) {
 	if err := e.Health(); err != nil {
 		return nil, err
 	}
@@ -96,8 +98,8 @@ func (e *Engine) begin(r Request) (*Stream, error) {
 		return nil, err
 	}
 	rec := &record{
-		id: fmt.Sprint(e.opened.Add(1)), request: r, leave: sync.OnceFunc(e.exit), opened: now(),
-		stream: newStream(streamCapacity),
+		id: fmt.Sprint(e.opened.Add(1)), leave: sync.OnceFunc(e.exit), stream: newStream(streamCapacity),
+		asked: asked{Request: r, terms: batch.Terms{Client: r.Client, Score: score}, opened: now()},
 	}
 	pid := e.session(rec.id)
 	rec.stream.cancel = sync.OnceFunc(func() {

@@ -193,8 +193,8 @@ func TestCompleteRequestIsNotResumed(t *testing.T) {
 	e := startFixture(t, fixture, nil)
 	require.NoError(t, e.enter())
 	rec := &record{
-		id: "done", request: ask([]int32{1, 2}, 1), leave: e.exit, stream: newStream(streamCapacity), opened: now(),
-		tokens: []int32{1, 2, 3}, prompt: 2, limit: 3,
+		id: "done", asked: asked{Request: ask([]int32{1, 2}, 1), opened: now()}, leave: e.exit,
+		stream: newStream(streamCapacity), answer: []int32{3},
 	}
 	rec.stream.finish(Usage{}, nil)
 	e.wiring.facade.open.Send(&open{rec}) // as sessions does for each of its records

@@ -19,7 +19,7 @@ import (
 type kvRequest struct {
 	gen    uint64
 	seq    *batch.Seq
-	salt   uint64 // Request.Salt
+	of     *asked // the sequence's request
 	want   batch.KVRequest
 	tokens []int32
 
@@ -147,7 +147,7 @@ func (k *kvOwner) serve(m *kvRequest) {
 // open pins the blocks that are cached for the tokens and grants the rest, or nothing at all.
 func (k *kvOwner) open(id kv.Seq, m *kvRequest) error {
 	var err error
-	if m.cached, err = k.cache.Open(id, m.salt, m.tokens); errors.Is(err, kv.ErrFull) {
+	if m.cached, err = k.cache.Open(id, m.of.Salt, m.tokens); errors.Is(err, kv.ErrFull) {
 		m.full = true
 		return nil
 	} else if err != nil {

@@ -5,36 +5,30 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluice-ai/sluice/stages/prompt"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
-// record is the state of a request: what was asked, and how far the answer has come. It outlives the incarnations of
-// its session: a session that restarts goes on from it, and submits the rest of the work.
+// record is the body of a request: what was asked, and how far the answer has come. It outlives the incarnations of
+// its session: a session that restarts goes on from it, and submits the rest of the work. What was asked is read by
+// all; all else is the session's. A sequence has its own tokens and its own state behind them, since it runs ahead of
+// what its session has heard of, and is lost with the scheduler.
 // Wide: what of a request outlives its session is in one place, and nothing else is.
 type record struct {
-	id      string
-	request Request
-	stream  *Stream
-	leave   func()       // gives the place in the engine back
-	gone    atomic.Bool  // nobody reads the stream any more
-	moving  atomic.Bool  // the session stops only to be started again, because sessions restarts
-	model   *atomic.Bool // the same of all sessions, because the model restarts; nil: the model has not taken it yet
+	id     string
+	asked  asked
+	stream *Stream
+	leave  func()       // gives the place in the engine back
+	gone   atomic.Bool  // nobody reads the stream any more
+	moving atomic.Bool  // the session stops only to be started again, because sessions restarts
+	model  *atomic.Bool // the same of all sessions, because the model restarts; nil: the model has not taken it yet
 
-	opening  prompt.Opening
-	tokens   []int32 // prompt, then generated; nil before it was encoded
-	prompt   int     // tokens of the prompt
-	rendered bool    // the model's template has rendered the prompt
-
-	predicted []int32      // tokens of Request.Prediction
-	limit     int          // most tokens of prompt and answer together
-	state     sample.State // after the last token
-	scored    int          // Score: positions handed to the stream
-	usage     Usage
-	opened    time.Time
-	sent      time.Time // when it was submitted
-	began     time.Time // when the first token was drawn
-	last      time.Time // when the last token so far was drawn
+	answer []int32      // tokens that were generated
+	state  sample.State // after the last token
+	scored int          // Score: positions handed to the stream
+	usage  Usage
+	sent   time.Time // when it was submitted
+	began  time.Time // when the first token was drawn
+	last   time.Time // when the last token so far was drawn
 }
 
 // refuse ends a request that never had a session.

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
+	"github.com/sluice-ai/sluice/internal/refusal"
+	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/prompt"
 	"github.com/sluice-ai/sluice/stages/sample"
+	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/stages/tools"
 )
 
@@ -44,7 +48,55 @@ type Request struct {
 
 	prompt *shared       // the prompt, once prepared; choices of one request share it
 	made   *grammar.Form // Bound's form, compiled; nil: not compiled yet
-	score  bool
+}
+
+// asked is the part of a request's body that says what was asked, and what follows from it. Its session completes it
+// before it submits the first sequence; afterwards nobody changes it, and all actors read this one: sessions, the
+// sequences that they submit, and what these ask of others.
+type asked struct {
+	Request
+	terms     batch.Terms // for all its sequences; terms.Prompt is 0 until the prompt was encoded
+	opened    time.Time
+	predicted []int32 // tokens of Prediction
+}
+
+// encode makes the prompt's tokens, and checks that they fit. stop is asked from time to time whether to give up.
+func (a *asked) encode(s *spec, stop func() bool) error {
+	p, err := s.promptOf(&a.Request, stop)
+	if err != nil {
+		return err
+	}
+	t := &a.terms
+	if t.Score {
+		t.MaxLen, err = s.room.Scored(p.Tokens)
+	} else {
+		t.MaxLen, err = s.limit(&a.Request, p.Tokens)
+	}
+	if err != nil {
+		return err
+	}
+	if !a.IgnoreEOG {
+		t.Ends = s.vocab.IsEOG
+	}
+	if text := a.Prediction; text != "" && s.guesses {
+		most := token.Options{Most: s.room.Context, Stop: stop}
+		if a.predicted, err = s.vocab.Encode(nil, text, most); err != nil {
+			a.predicted = nil // it is longer than the answer can be, or nobody waits for it
+		}
+	}
+	a.Chat, a.Text, a.Prediction = nil, "", "" // nobody reads them again
+	t.Prompt = len(p.Tokens)
+	return nil
+}
+
+// compile compiles the grammar of the answer, if it has one and that was not done yet.
+func (a *asked) compile() (_ *grammar.Form, err error) {
+	if of := a.prompt.Bound.Of; of != nil && a.made == nil {
+		if a.made, err = of.Make(); err != nil {
+			return nil, refusal.In(of.Field, err)
+		}
+	}
+	return a.made, nil
 }
 
 // Errors of the engine as a whole.
@@ -94,9 +146,6 @@ func asGone(err error) error {
 
 // limit checks that a prompt fits the context, and returns how many tokens it and the answer may have together.
 func (s *spec) limit(r *Request, tokens []int32) (int, error) {
-	if r.score {
-		return s.room.Scored(tokens)
-	}
 	return s.room.Answer(tokens, cmp.Or(max(r.MaxTokens, 0), s.settings.Predict))
 }
 

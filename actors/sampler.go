@@ -148,7 +148,7 @@ func (s *sampler) one(q *sequence, logits []float32, history []int32, st sample.
 	if q.bound != nil {
 		allowed = q.bound.May()
 	}
-	r, err := s.sample.SampleAmong(allowed, logits, q.params, history, st)
+	r, err := s.sample.SampleAmong(allowed, logits, &q.of.Sampling, history, st)
 	if err != nil {
 		return r, fmt.Errorf("position %d: %w", len(history), err)
 	}

@@ -73,7 +73,7 @@ func (s *scheduler) Receive(c actor.Context) {
 	case *submit:
 		if !m.seq.cancelled.Load() {
 			m.seq.kv, m.seq.mask = newKVRequest(m.seq), newMask(m.seq)
-			m.seq.Host = s.spec.draw(m.seq.params, 0).Host
+			m.seq.Host = s.spec.draw(&m.seq.of.Sampling, 0).Host
 			s.tape.opened(m.seq)
 			s.state.Submit(&m.seq.Seq)
 			s.guesses.begin(m.seq)
@@ -219,9 +219,9 @@ func (s *scheduler) dispatch(m *step) {
 // admitted notes how long requests waited for their first rows.
 func (s *scheduler) admitted(m *step) {
 	for _, p := range m.parts {
-		if q := p.Seq.Owner.(*sequence); !q.opened.IsZero() {
-			s.stats.queue.add(m.times.planned.Sub(q.opened))
-			q.opened = time.Time{}
+		if q := p.Seq.Owner.(*sequence); q.fresh {
+			s.stats.queue.add(m.times.planned.Sub(q.of.opened))
+			q.fresh = false
 		}
 	}
 }
@@ -237,7 +237,7 @@ func (s *scheduler) draws(m *step) {
 		for at := end - p.Wanted + 1; at <= end; at++ {
 			d := backend.Draw{Host: true}
 			if !p.Seq.Score {
-				d = s.spec.draw(p.Seq.Owner.(*sequence).params, at)
+				d = s.spec.draw(&p.Seq.Owner.(*sequence).of.Sampling, at)
 			}
 			m.compute.Draws = append(m.compute.Draws, d)
 		}

@@ -12,15 +12,14 @@ import (
 	"github.com/sluice-ai/sluice/stages/speculate"
 )
 
-// sequence is the scheduler's record of one submission of a request. It is used once: a request that starts again
+// sequence is the scheduler's part of a request: one submission of it. It is used once: a request that starts again
 // submits a new one.
 // Wide: its messages are part of it, so that none is allocated for a token.
 type sequence struct {
 	batch.Seq
+	of      *asked
 	session *actor.PID
-	params  *sample.Params
 	bound   *constrain.Constraint // nil: its tokens are free
-	salt    uint64                // Request.Salt
 	mask    *mask                 // under way, or the next one
 	tore    int                   // how often masks failed on it
 	state   sample.State          // after the last token
@@ -28,7 +27,7 @@ type sequence struct {
 	guesses *speculate.Adaptive   // chooses how many tokens of source are tried
 	rows    []float32             // Score: logits of the rows of the last step
 
-	opened    time.Time  // when its request was opened; zero once it had rows in a step
+	fresh     bool       // its request had no rows in any step yet
 	kv        *kvRequest // the request under way or the next one
 	cached    int        // positions that the first KV open found in the cache
 	cancelled atomic.Bool
@@ -55,7 +54,7 @@ func (*cancel) Urgent() {}
 func (*cancel) Late()   {}
 func (*wake) Late()     {}
 
-func newKVRequest(q *sequence) *kvRequest { return &kvRequest{seq: &q.Seq, salt: q.salt} }
+func newKVRequest(q *sequence) *kvRequest { return &kvRequest{seq: &q.Seq, of: q.of} }
 
 func newMask(q *sequence) *mask { return &mask{seq: &q.Seq, bound: q.bound, gone: &q.cancelled} }
 

@@ -7,7 +7,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
-	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/reply"
@@ -98,50 +97,29 @@ func (s *session) start(c actor.Context) {
 
 func (s *session) prepare() error {
 	r := s.record
-	if r.tokens == nil {
-		if err := s.encode(); err != nil {
+	if r.asked.terms.Prompt == 0 {
+		if err := r.asked.encode(s.spec, r.gone.Load); err != nil {
 			return err
 		}
+		r.usage.Prompt = r.asked.terms.Prompt
 	}
-	s.read = reply.Reader{Vocab: s.spec.vocab, Marks: s.spec.marks, Detok: s.decoder(), Stops: stop.New(r.request.Stop)}
-	if r.request.Thoughts || r.request.Tools != nil {
-		s.read.Forced = r.request.Tools != nil && r.request.Tools.Must
-		s.read.Parser = s.spec.parser(r.request.Thoughts, r.opening.Tail, r.opening.Tools)
+	a := &r.asked
+	s.read = reply.Reader{Vocab: s.spec.vocab, Marks: s.spec.marks, Detok: s.decoder(), Stops: stop.New(a.Stop)}
+	if a.Thoughts || a.Tools != nil {
+		s.read.Forced = a.Tools != nil && a.Tools.Must
+		s.read.Parser = s.spec.parser(a.Thoughts, a.prompt.Tail, a.prompt.Tools)
 	}
-	for _, id := range r.tokens[r.prompt:] { // the stream has these already
+	for _, id := range r.answer { // the stream has these already
 		s.read.Push(id, batch.NotEnded)
 	}
-	return nil
-}
-
-// encode turns the request's prompt into tokens and checks that they fit.
-func (s *session) encode() error {
-	r := s.record
-	p, err := s.spec.promptOf(&r.request, r.gone.Load)
-	if err != nil {
-		return err
-	}
-	if r.limit, err = s.spec.limit(&r.request, p.Tokens); err != nil {
-		return err
-	}
-	r.prompt, r.tokens = len(p.Tokens), p.Tokens[:len(p.Tokens):len(p.Tokens)] // appending copies: others share it
-	if text := r.request.Prediction; text != "" && s.spec.guesses {
-		most := token.Options{Most: s.spec.room.Context, Stop: r.gone.Load}
-		if r.predicted, err = s.spec.vocab.Encode(nil, text, most); err != nil {
-			r.predicted = nil // it is longer than the answer can be, or nobody waits for it
-		}
-	}
-	r.opening, r.rendered = p.Opening, p.Rendered
-	r.usage.Prompt = r.prompt
-	r.request.Chat, r.request.Text, r.request.prompt, r.request.Prediction = nil, "", nil, "" // nobody reads them again
 	return nil
 }
 
 // decoder returns the decoder of the answer's text: a new one after a template or a control token, else one that goes
 // on with the prompt's text, so that a leading space is kept.
 func (s *session) decoder() *token.Stream {
-	r := s.record
-	if r.rendered || s.spec.vocab.IsControl(r.tokens[r.prompt-1]) {
+	p := s.record.asked.prompt
+	if p.Rendered || s.spec.vocab.IsControl(p.Tokens[len(p.Tokens)-1]) {
 		return s.spec.vocab.Stream(false)
 	}
 	return s.spec.vocab.Resume(false)
@@ -156,23 +134,22 @@ func (s *session) submit(c actor.Context) {
 		s.end(c, err)
 		return
 	}
-	q := &sequence{session: c.Self(), params: &r.request.Sampling, salt: r.request.Salt, state: r.state, cached: -1}
-	q.bound = bound
-	q.Seq = batch.Seq{
-		ID: batch.ID(s.ids.Add(1)), Tokens: append(make([]int32, 0, min(r.limit, len(r.tokens)+tokenSlack)), r.tokens...),
-		Prompt: r.prompt, MaxLen: r.limit, Ends: s.ends(), Score: r.request.score, Client: r.request.Client, Owner: q,
-	}
-	if s.spec.guesses && !q.Score && !r.request.Unguessed {
-		s.turns.Leave(func() { q.source = s.source(q.Tokens, min(r.limit, cap(q.Tokens))) })
+	a := &r.asked
+	known := a.terms.Prompt + len(r.answer)
+	tokens := append(make([]int32, 0, min(a.terms.MaxLen, known+tokenSlack)), a.prompt.Tokens...)
+	q := &sequence{of: a, session: c.Self(), bound: bound, state: r.state, cached: -1}
+	q.Seq = batch.Seq{Terms: &a.terms, ID: batch.ID(s.ids.Add(1)), Tokens: append(tokens, r.answer...), Owner: q}
+	if s.spec.guesses && !q.Score && !a.Unguessed {
+		s.turns.Leave(func() { q.source = s.source(q.Tokens, min(q.MaxLen, cap(q.Tokens))) })
 	}
 	q.submit.seq, q.cancel.seq, q.wake.seq = q, q, q
 	q.wakeUp = func() { s.out.wake.Send(&q.wake) }
 	s.seq = q
 	if r.sent.IsZero() {
 		r.sent = now()
-		r.usage.Queue = r.sent.Sub(r.opened)
-		q.opened = r.opened
-		s.stats.promptTokens.Add(uint64(r.prompt))
+		r.usage.Queue = r.sent.Sub(a.opened)
+		q.fresh = true
+		s.stats.promptTokens.Add(uint64(a.terms.Prompt))
 	}
 	s.out.submit.Send(&q.submit)
 }
@@ -180,30 +157,31 @@ func (s *session) submit(c actor.Context) {
 // source returns what proposes tokens after a text, which may grow to so many tokens.
 func (s *session) source(text []int32, tokens int) speculate.Source {
 	repeats := speculate.NewNGram(text, tokens)
-	if len(s.record.predicted) == 0 {
+	a := &s.record.asked
+	if len(a.predicted) == 0 {
 		return repeats
 	}
-	return speculate.NewPredicted(s.record.predicted, s.record.prompt, repeats)
+	return speculate.NewPredicted(a.predicted, a.terms.Prompt, repeats)
 }
 
 // bind returns the constraint of a sequence whose request has a grammar, or a limit on thoughts; nil: none.
 func (s *session) bind() (c *constrain.Constraint, err error) {
-	r := s.record
-	if r.opening.Bound.Of != nil || r.request.MostThoughts > 0 {
+	p, most := s.record.asked.prompt, s.record.asked.MostThoughts
+	if p.Bound.Of != nil || most > 0 {
 		s.turns.Leave(func() {
-			if err = s.compile(); err != nil {
+			a := constrain.Answer{Bound: p.Bound, Most: most, Vocab: s.spec.vocab, Prompt: len(p.Tokens)}
+			if a.Bound.Grammar, err = s.record.asked.compile(); err != nil {
 				return
 			}
-			a := constrain.Answer{Bound: r.opening.Bound, Most: r.request.MostThoughts, Vocab: s.spec.vocab, Prompt: r.prompt}
 			switch {
-			case r.opening.Bound.Calls:
+			case p.Bound.Calls:
 				a.Trie = s.spec.calls()
-			case r.opening.Bound.Of != nil:
+			case p.Bound.Of != nil:
 				a.Trie = s.spec.trie()
 			}
-			a.Begins = func() *tools.Parser { return s.spec.parser(true, r.opening.Tail, r.opening.Tools) }
+			a.Begins = func() *tools.Parser { return s.spec.parser(true, p.Tail, p.Tools) }
 			c = constrain.New(a)
-			if err = c.Ready(r.tokens[r.prompt:]); err != nil {
+			if err = c.Ready(s.record.answer); err != nil {
 				err = c.In(err)
 			}
 		})
@@ -211,33 +189,8 @@ func (s *session) bind() (c *constrain.Constraint, err error) {
 	return c, err
 }
 
-// compile compiles the grammar of the answer, if that was not done yet. The record keeps it for the session's next
-// sequence.
-func (s *session) compile() error {
-	r := s.record
-	if r.opening.Bound.Of == nil {
-		return nil
-	}
-	if r.request.made == nil {
-		made, err := r.opening.Bound.Of.Make()
-		if err != nil {
-			return refusal.In(r.opening.Bound.Of.Field, err)
-		}
-		r.request.made = made
-	}
-	r.opening.Bound.Grammar = r.request.made
-	return nil
-}
-
 // tokenSlack is the number of generated tokens for which room is allocated at once.
 const tokenSlack = 1024
-
-func (s *session) ends() func(int32) bool {
-	if s.record.request.IgnoreEOG {
-		return nil
-	}
-	return s.spec.vocab.IsEOG
-}
 
 // abandon cancels the sequence under way, if any.
 func (s *session) abandon(c actor.Context) {
@@ -262,12 +215,12 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 		r.began = m.at
 		r.usage.Prefill, r.usage.Cached = r.began.Sub(r.sent), m.cached
 	}
-	if r.request.score {
+	if r.asked.terms.Score {
 		s.rows(c, m)
 		return
 	}
 	s.timed(m.at)
-	r.tokens = append(r.tokens, m.result.ID)
+	r.answer = append(r.answer, m.result.ID)
 	r.state = m.result.State
 	r.usage.Generated++
 	r.usage.Proposed += m.tried
@@ -295,7 +248,7 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 func (s *session) timed(at time.Time) {
 	r := s.record
 	if r.last.IsZero() {
-		s.stats.firstToken.add(at.Sub(r.opened))
+		s.stats.firstToken.add(at.Sub(r.asked.opened))
 	} else {
 		s.stats.between.add(at.Sub(r.last))
 	}

@@ -76,7 +76,7 @@ func (r *tape) opened(h *sequence) {
 		return
 	}
 	e := &tokentrace.Open{Sequence: uint64(h.ID), Time: r.time(), Prompt: h.Tokens, Client: r.client(h.Client)}
-	e.Settings, _ = json.Marshal(h.params) // plain numbers; a trace without them can be replayed all the same
+	e.Settings, _ = json.Marshal(&h.of.Sampling) // plain numbers; a trace without them can be replayed all the same
 	if !r.idsOnly {
 		e.Text = r.decode(h.Tokens)
 	}

@@ -22,7 +22,6 @@ func (e *Engine) Ranks() bool {
 // Read encodes the text of a request that is to be embedded, and refuses one that does not fit. query is the tokens
 // that stand before it, if any. stop is asked from time to time whether to give up.
 func (e *Engine) Read(r Request, query []int32, stop func() bool) ([]int32, error) {
-	r.score = true
 	p, err := e.spec.promptOf(&r, stop)
 	if err != nil {
 		return nil, err
@@ -31,7 +30,7 @@ func (e *Engine) Read(r Request, query []int32, stop func() bool) ([]int32, erro
 	if len(query) > 0 {
 		tokens = e.spec.vocab.Pair(tokens)
 	}
-	_, err = e.spec.limit(&r, slices.Concat(query, tokens))
+	_, err = e.spec.room.Scored(slices.Concat(query, tokens))
 	return tokens, err
 }
 
@@ -41,7 +40,7 @@ func (e *Engine) Embed(client string, tokens []int32) (*Stream, error) {
 	if !e.Embeds() {
 		return nil, refusal.Of("%s generates text and has no embeddings: use a file of an embedding model", e.Info.Name)
 	}
-	return e.begin(Request{Client: client, Tokens: tokens, score: true})
+	return e.begin(Request{Client: client, Tokens: tokens}, true)
 }
 
 // Vector reads to its end a stream that Embed opened, and pools its rows to the text's vector as kind says.

@@ -26,7 +26,7 @@ func expectedApart(prompt []int32, most int) []int32 {
 
 // again submits a sequence that has generated some of its tokens before.
 func (m *sim) again(id ID, prompted int, tokens []int32, most int) *Seq {
-	q := &Seq{ID: id, Tokens: append([]int32{}, tokens...), Prompt: prompted, MaxLen: len(tokens) + most}
+	q := &Seq{ID: id, Tokens: append([]int32{}, tokens...), Terms: &Terms{Prompt: prompted, MaxLen: len(tokens) + most}}
 	q.Owner = q
 	m.state.Submit(q)
 	return q

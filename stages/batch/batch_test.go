@@ -284,7 +284,7 @@ func TestScoresDoNotGiveWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newSim(t, l, 5)
-			score := &Seq{ID: 1, Tokens: prompt(200, 0), MaxLen: 200, Score: true}
+			score := &Seq{ID: 1, Tokens: prompt(200, 0), Terms: &Terms{MaxLen: 200, Score: true}}
 			score.Owner = score
 			m.unread = score
 			m.state.Submit(score)

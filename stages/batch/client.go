@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// client is one client of the scheduler (Seq.Client), with what its sequences use: places among the running ones,
+// client is one client of the scheduler (Terms.Client), with what its sequences use: places among the running ones,
 // and rows of steps. Both go to the client that has fewest, however many sequences it asks for. A client is
 // forgotten with its last sequence.
 type client struct {

@@ -66,7 +66,7 @@ func TestHeldSequencesKeepBlocks(t *testing.T) {
 func TestMasksTakeTurns(t *testing.T) {
 	m := newSim(t, usual, 64)
 	hold := func(id ID, client string) *Seq {
-		q := &Seq{ID: id, Tokens: prompt(4, 0), Prompt: 4, MaxLen: 9, Client: client}
+		q := &Seq{ID: id, Tokens: prompt(4, 0), Terms: &Terms{Client: client, Prompt: 4, MaxLen: 9}}
 		m.state.Submit(q)
 		m.state.Hold(q)
 		return q

@@ -12,19 +12,26 @@ type ID uint64
 // Window is the credit of a sequence: tokens that may be on their way to a session that has not consumed them.
 const Window = 32
 
+// Terms are what a request says of its sequences. Nobody changes them once a sequence has them: all sequences of a
+// request share them, and anybody may read them.
+type Terms struct {
+	Client string // whose it is: clients share places and rows, and take turns where masks are to be found
+	Prompt int    // how many tokens are the prompt; of a score, all
+	MaxLen int    // a sequence ends when it holds so many tokens
+	Ends   func(token int32) bool
+	Score  bool // every position's logits are wanted, nothing is generated, the prefix cache is not used
+}
+
 // Seq is one sequence under the scheduler's care. The exported fields are set before Submit and belong to
-// the State afterwards, but for Tokens[:n], which never changes once written and may be read anywhere.
+// the State afterwards, but for the Terms, and for Tokens[:n], which never changes once written and may be read
+// anywhere.
 // Wide: all that decides whose rows come next is asked of a sequence.
 type Seq struct {
+	*Terms
 	ID     ID
-	Client string  // whose it is: clients share places and rows, and take turns where masks are to be found
 	Tokens []int32 // prompt, then what was generated
-	Prompt int     // how many of Tokens are the prompt; of a score, all
-	MaxLen int     // the sequence ends when it holds so many tokens
-	Ends   func(token int32) bool
-	Host   bool // its tokens are sampled by the host, also where the device draws
-	Score  bool // every position's logits are wanted, nothing is generated, the prefix cache is not used
-	Owner  any  // the scheduler's handle of it
+	Host   bool    // its tokens are sampled by the host, also where the device draws
+	Owner  any     // the scheduler's handle of it
 
 	// Follows says that Follow gives it another sequence's tokens from time to time. When it has drawn as many after
 	// them as it was asked for it rests, with its blocks. What it has drawn is shared with nobody: it may turn out

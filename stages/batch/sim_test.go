@@ -62,8 +62,8 @@ func hashed(h uint32, id int32) uint32 { return (h ^ uint32(id)) * 16777619 }
 func (m *sim) submit(id ID, prompt []int32, most int) *Seq { return m.submitOf("", id, prompt, most) }
 
 func (m *sim) submitOf(client string, id ID, prompt []int32, most int) *Seq {
-	q := &Seq{ID: id, Client: client, Tokens: append([]int32{}, prompt...), Prompt: len(prompt),
-		MaxLen: len(prompt) + most}
+	q := &Seq{ID: id, Tokens: append([]int32{}, prompt...),
+		Terms: &Terms{Client: client, Prompt: len(prompt), MaxLen: len(prompt) + most}}
 	q.Owner = q
 	m.state.Submit(q)
 	return q
