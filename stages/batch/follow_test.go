@@ -12,7 +12,8 @@ import (
 
 // follow submits a sequence that follows a text, and draws most tokens after it.
 func (m *sim) follow(id ID, text []int32, most int) *Seq {
-	q := &Seq{ID: id, Tokens: slices.Clone(text), Prompt: len(text), MaxLen: len(text) + most, Follows: true}
+	q := &Seq{ID: id, Tokens: slices.Clone(text), Follows: true,
+		Terms: &Terms{Prompt: len(text), MaxLen: len(text) + most}}
 	q.Owner = q
 	m.state.Submit(q)
 	return q

@@ -13,7 +13,8 @@ type ID uint64
 const Window = 32
 
 // Terms are what a request says of its sequences. Nobody changes them once a sequence has them: all sequences of a
-// request share them, and anybody may read them.
+// request share them, and anybody may read them. A sequence that follows another one has Terms of its own, which Follow
+// changes.
 type Terms struct {
 	Client string // whose it is: clients share places and rows, and take turns where masks are to be found
 	Prompt int    // how many tokens are the prompt; of a score, all
