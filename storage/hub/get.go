@@ -83,6 +83,9 @@ func (h *session) get(ctx context.Context, to *url.URL, token string, header htt
 			}
 			request.Header.Set("Authorization", "Bearer "+token)
 		}
+		if proxy, err := http.ProxyFromEnvironment(request); proxy == nil && err == nil {
+			request = request.WithContext(context.WithValue(ctx, directKey{}, sameOrigin(a.from, h.base)))
+		}
 		if a.Response, err = h.http.Do(request); err != nil {
 			return nil, unwrapped(ctx, a.from, err)
 		}
@@ -100,6 +103,9 @@ func (h *session) get(ctx context.Context, to *url.URL, token string, header htt
 		if a.from, err = next(a.from, a.Header.Get("Location")); err != nil {
 			return nil, err
 		}
+		if err = h.bounds.follow(h.base, a.from); err != nil {
+			return nil, err
+		}
 	}
 	return nil, fmt.Errorf("%s: redirects lead to redirects, more than %d times", place(to), mostRedirects)
 }
@@ -111,7 +117,7 @@ func (h *session) clock() time.Time {
 	return time.Now()
 }
 
-// next returns the URL that a redirect leads to. It refuses to leave a secure connection.
+// next returns the URL that a redirect leads to. It refuses to leave a secure connection, and to log in anywhere.
 func next(from *url.URL, location string) (*url.URL, error) {
 	to, err := from.Parse(location)
 	switch {
@@ -119,6 +125,8 @@ func next(from *url.URL, location string) (*url.URL, error) {
 		return nil, fmt.Errorf("%s redirects to %.100q, which is no address", place(from), location)
 	case to.Scheme != "https" && (to.Scheme != "http" || from.Scheme == "https"):
 		return nil, fmt.Errorf("%s redirects to %s, which is not secure", place(from), place(to))
+	case to.User != nil:
+		return nil, fmt.Errorf("%s redirects to %s with a user's name, which is not passed on", place(from), place(to))
 	}
 	return to, nil
 }
@@ -137,6 +145,9 @@ func unwrapped(ctx context.Context, to *url.URL, err error) error {
 	}
 	if u := (*url.Error)(nil); errors.As(err, &u) {
 		err = u.Err
+	}
+	if near := (*tooNear)(nil); errors.As(err, &near) {
+		return near
 	}
 	return &lost{place(to), err}
 }

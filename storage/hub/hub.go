@@ -71,10 +71,8 @@ func (c *Client) Pull(ctx context.Context, s *store.Store, n store.Name) (*Pulle
 	if err != nil {
 		return nil, err
 	}
-	t := c.transport()
-	defer t.CloseIdleConnections()
-	hub := &session{Client: c, base: base, patience: cmp.Or(c.patience, patience),
-		http: &http.Client{Transport: t, CheckRedirect: noRedirect}}
+	hub := &session{Client: c, base: base, patience: cmp.Or(c.patience, patience)}
+	hub.http = &http.Client{Transport: hub.transport(), CheckRedirect: noRedirect}
 	o, err := hub.find(ctx, n)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", n, err)
@@ -113,12 +111,14 @@ func (c *Client) endpoint(n store.Name) (*url.URL, error) {
 	return u, nil
 }
 
-// transport returns an HTTP/1.1 transport, which opens a connection for each concurrent request: streams of one HTTP/2
-// connection would share its flow-control window.
-func (c *Client) transport() *http.Transport {
+// transport returns an HTTP/1.1 transport, which opens a connection for each request. Streams of one HTTP/2 connection
+// would share its flow-control window. Of connections that are kept for the next request, net/http prints what a server
+// sends unasked.
+func (h *session) transport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.ResponseHeaderTimeout = time.Minute
-	t.MaxIdleConnsPerHost = connections
+	t.DisableKeepAlives = true
+	t.DialContext = h.bounds.dial
 	t.DisableCompression = true // ranges count the bytes of the file
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP1(true)
@@ -131,6 +131,7 @@ type session struct {
 	http     *http.Client
 	base     *url.URL
 	patience time.Duration
+	bounds   bounds
 }
 
 func (h *session) find(ctx context.Context, n store.Name) (*offer, error) {

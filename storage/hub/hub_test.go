@@ -427,6 +427,7 @@ func TestRedirects(t *testing.T) {
 		{"https://hub.test/a", "ftp://files.test/c", "which is not secure"},
 		{"https://hub.test/a?token=x", "", `https://hub.test/a redirects to "", which is no address`},
 		{"https://hub.test/a", "https://[", "which is no address"},
+		{"http://hub.test/a", "http://me:secret@files.test/c", "redirects to http://files.test/c with a user's name, which is not passed on"},
 	} {
 		from, err := url.Parse(c.from)
 		require.NoError(t, err)
@@ -434,6 +435,7 @@ func TestRedirects(t *testing.T) {
 		if err != nil {
 			require.ErrorContains(t, err, c.want)
 			require.NotContains(t, err.Error(), "=", "what may be secret")
+			require.NotContains(t, err.Error(), "secret")
 			continue
 		}
 		require.Equal(t, c.want, to.String())
