@@ -153,6 +153,7 @@ type swapper[E runs] struct {
 	closed  bool
 	running map[string]E
 	loads   map[string]*load
+	faults  map[string]error           // why models could not be loaded the last time
 	asked   map[swap.Ticket]chan error // by request that waits; each channel has room for the answer
 	last    swap.Ticket
 	timer   *time.Timer
@@ -164,7 +165,7 @@ type load struct{ done, total atomic.Int64 }
 func newSwapper[E runs](source lends[E], limits swap.Limits, log zerolog.Logger) *swapper[E] {
 	s := &swapper[E]{
 		source: source, log: log, state: swap.New(limits), running: map[string]E{}, loads: map[string]*load{},
-		asked: map[swap.Ticket]chan error{},
+		faults: map[string]error{}, asked: map[swap.Ticket]chan error{},
 	}
 	s.base, s.cut = context.WithCancel(context.Background())
 	return s
@@ -185,13 +186,14 @@ type ModelStatus struct {
 	Phase          swap.Phase
 	Using, Waiting int   // requests
 	Done, Total    int64 // bytes of weights, while it is loaded
+	Fault          error // why it could not be loaded the last time; nil: it could be, or was not asked for
 }
 
 // Status returns the status of a model.
 func (s *swapper[E]) Status(name string) (is ModelStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	is.Phase = s.state.Phase(name)
+	is.Phase, is.Fault = s.state.Phase(name), s.faults[name]
 	is.Using, is.Waiting = s.state.Users(name)
 	if l := s.loads[name]; l != nil {
 		is.Done, is.Total = l.done.Load(), l.total.Load()
@@ -268,6 +270,7 @@ func (s *swapper[E]) check(name string) {
 func (s *swapper[E]) Changed(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.faults, name)
 	if !s.closed {
 		s.carry(s.state.Changed(now(), name))
 	}
@@ -409,6 +412,7 @@ func (s *swapper[E]) load(name string, room swap.Room, l *load) {
 	delete(s.loads, name)
 	if err == nil { // Close finds it here, if it was loaded too late for requests
 		s.running[name] = engine
+		delete(s.faults, name)
 	}
 	switch {
 	case s.closed:
@@ -435,6 +439,7 @@ func (s *swapper[E]) unload(name string, engine E) {
 // failed refuses the requests that wait for a model that cannot be loaded. Others go on.
 func (s *swapper[E]) failed(name string, err error) {
 	s.log.Error().Err(err).Str("model", name).Msg("the model cannot be loaded")
+	s.faults[name] = err
 	effects := s.state.Failed(now(), name)
 	for _, e := range effects {
 		if e.Action == swap.Refuse {

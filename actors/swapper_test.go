@@ -192,6 +192,15 @@ func TestFailuresAreTheirs(t *testing.T) {
 		require.Equal(t, map[string]int{"good": 1, "bad load": 1, "bad code": 1}, s.loads)
 		_, _, err := f.Use(t.Context(), "../../etc/passwd")
 		require.ErrorIs(t, err, ErrUnknown)
+		require.NoError(t, f.Status("good").Fault)
+		require.ErrorContains(t, f.Status("bad file").Fault, "this is no model")
+		require.ErrorContains(t, f.Status("bad load").Fault, "it broke")
+		f.Changed("bad file")
+		require.NoError(t, f.Status("bad file").Fault, "it is another file now")
+		s.names[2] = "mended" // as a file of the same name would be
+		f.faults["mended"] = f.faults["bad load"]
+		require.NoError(t, useToy(t.Context(), f, "mended", time.Second))
+		require.NoError(t, f.Status("mended").Fault)
 		shutToys(t, f, s)
 	})
 }

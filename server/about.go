@@ -51,7 +51,8 @@ func (s *Server) pageFile(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.F
 	return nil
 }
 
-// healthy answers 200 while all engines can serve, else 503. Only clients with a key are told the reason.
+// healthy answers 200 while all engines can serve and some model can be loaded, else 503. Only clients with a key are
+// told the reason.
 func (s *Server) healthy(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 	if s.stopping.Load() {
 		return wire.Stopping()
@@ -61,20 +62,43 @@ func (s *Server) healthy(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fa
 	default:
 		return wire.Unavailable("loading", "loading: %d %% is there", s.percent.Load())
 	}
+	stranger := !s.access.key(&rc.Request.Header)
 	for name, engine := range engines(s.models) {
 		err := engine.Health()
 		switch {
 		case err == nil:
 			continue
-		case !s.access.key(&rc.Request.Header):
+		case stranger:
 			return wire.Unavailable("engine_failed", "an engine has failed: the log says why")
 		}
 		which := "the engine"
 		if name != "" {
 			which = fmt.Sprintf("the engine of %q", name)
 		}
-		return wire.Unavailable("engine_failed", "%s has failed: %v: see the log, and restart it", which, err)
+		return wire.Unavailable("engine_failed", "%s has failed: %s: see the log, and restart it", which, wire.Told(err))
+	}
+	switch name, err := s.unloadable(); {
+	case err == nil:
+	case stranger:
+		return wire.Unavailable("model_failed", "no model can be loaded: the log says why")
+	default:
+		return wire.Unavailable("model_failed", "the model %q cannot be loaded: %s: the next request tries again", name,
+			wire.Told(err))
 	}
 	wire.WriteJSON(rc, map[string]string{"status": "ok"})
 	return nil
+}
+
+// unloadable returns the first model and why it could not be loaded, if that is so of all models.
+func (s *Server) unloadable() (first string, why error) {
+	for _, name := range s.models.Names() {
+		err := s.models.Status(name).Fault
+		if err == nil {
+			return "", nil
+		}
+		if why == nil {
+			first, why = name, err
+		}
+	}
+	return first, why
 }

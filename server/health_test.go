@@ -62,6 +62,7 @@ func TestUnhealthy(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, status, body)
 	require.Contains(t, body, `"type":"server_error"`)
 	require.Contains(t, body, `"code":"engine_failed"`)
+	require.Contains(t, body, "try again, the model is loaded again if that is possible")
 	status, body = r.get(t, "/health")
 	require.Equal(t, http.StatusServiceUnavailable, status)
 	require.Contains(t, body, "the engine has failed: ")
@@ -79,6 +80,29 @@ func TestUnhealthy(t *testing.T) {
 	status, _ = r.get(t, "/health")
 	require.Equal(t, http.StatusOK, status)
 	r.log.forget()
+}
+
+// TestUnloadable: where no model can be loaded, the server is not healthy; where some can, it is.
+func TestUnloadable(t *testing.T) {
+	m := &several{faults: map[string]error{"a": errors.New("/srv/models/a.gguf: it is cut")}}
+	engine := startEngine(t, func(cfg *actors.Config) { tiny(t, cfg) })
+	r := startServer(t, engine, Options{APIKeys: []string{"key"}}, func(o Options) *Server { return New(m, o) })
+	health := func() (int, string) { return r.call(t, http.MethodGet, "/health", "", "Authorization", "Bearer key") }
+	m.set(nil, "a")
+	status, body := health()
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Contains(t, body, `the model \"a\" cannot be loaded: a.gguf: it is cut: the next request tries again`)
+	status, body = r.get(t, "/health")
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Contains(t, body, "no model can be loaded: the log says why")
+	for _, others := range []map[string]*actors.Engine{{"b": engine}, {}} {
+		m.set(others, "a", "b")
+		status, body = health()
+		require.Equal(t, http.StatusOK, status, body)
+	}
+	m.set(nil)
+	status, body = health()
+	require.Equal(t, http.StatusOK, status, body)
 }
 
 // TestLoading: while models are loaded, only the health is told, with how far it is; who asks for more waits, and is

@@ -24,6 +24,7 @@ type several struct {
 	names   []string
 	engines map[string]*actors.Engine
 	headers map[string]*actors.Header // of models that do not run
+	faults  map[string]error
 }
 
 func (s *several) Names() []string {
@@ -54,7 +55,9 @@ func (s *several) Unload(name string) error {
 
 func (s *several) Status(name string) actors.ModelStatus {
 	if s.Engine(name) == nil {
-		return actors.ModelStatus{Phase: swap.Loading, Waiting: 3, Done: 1, Total: 4}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return actors.ModelStatus{Phase: swap.Loading, Waiting: 3, Done: 1, Total: 4, Fault: s.faults[name]}
 	}
 	return actors.ModelStatus{Phase: swap.Ready}
 }

@@ -89,7 +89,7 @@ func TestServeFolder(t *testing.T) {
 	status, said := s.asks(t, "bad")
 	require.Equal(t, http.StatusServiceUnavailable, status)
 	require.Contains(t, said, `"code":"model_failed"`)
-	require.Contains(t, said, "bad.gguf")
+	require.Contains(t, said, `the model \"bad\" cannot be loaded: its file is no model that can be run: the log says why`)
 	for _, name := range []string{"../a", "a.gguf", filepath.Join(dir, "a.gguf"), "notes", "mmproj-a", "A"} {
 		status, said := s.asks(t, name)
 		require.Equal(t, http.StatusNotFound, status, "%s: %s", name, said)
@@ -99,6 +99,40 @@ func TestServeFolder(t *testing.T) {
 	s.ctrlC()
 	require.Equal(t, exitDone, <-s.code)
 	require.Contains(t, s.stderr.String(), "the model cannot be loaded")
+	require.Contains(t, s.stderr.String(), filepath.Join(dir, "bad.gguf"))
+}
+
+// TestServeUnloadable: a server whose only model cannot be loaded says so of its health, until it can.
+func TestServeUnloadable(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "only.gguf")
+	require.NoError(t, os.WriteFile(path, []byte("root:x:0:0"), 0o600))
+	s := launch(t, "--models", dir, "--ctx", "256", "--log", "error")
+	health := func() (int, string) {
+		r, err := http.Get(s.url + "/health")
+		require.NoError(t, err)
+		defer r.Body.Close()
+		said, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		return r.StatusCode, string(said)
+	}
+	status, said := health()
+	require.Equal(t, http.StatusOK, status, said)
+	for range 2 {
+		status, said = s.asks(t, "only")
+		require.Equal(t, http.StatusServiceUnavailable, status, said)
+		require.NotContains(t, said, "root")
+		require.NotContains(t, said, dir)
+		status, said = health()
+		require.Equal(t, http.StatusServiceUnavailable, status, said)
+		require.Contains(t, said, `"code":"model_failed"`)
+		require.NotContains(t, said, "root")
+	}
+	require.NoError(t, os.WriteFile(path, mini.GGUF, 0o600))
+	status, said = s.asks(t, "only")
+	require.Equal(t, http.StatusOK, status, said)
+	status, said = health()
+	require.Equal(t, http.StatusOK, status, said)
 }
 
 // TestNamesOfAnyBytes: names of files need not be UTF-8, but those of models are, so that clients can write them and

@@ -187,7 +187,7 @@ func (d *directory) AskedTo(x *exchange.Exchange, do Task, name string) (*Model,
 	case x.Context.Err() != nil:
 		return nil, wire.Gone()
 	default:
-		return nil, wire.Refused(fasthttp.StatusServiceUnavailable, "model_failed", "%v", err)
+		return nil, wire.Refused(fasthttp.StatusServiceUnavailable, "model_failed", "%s", wire.Told(err))
 	}
 	x.Keep(done)
 	m := d.lookup(name, engine)

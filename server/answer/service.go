@@ -274,7 +274,8 @@ func explain(x *exchange.Exchange, o *Order, err error) *wire.Fault {
 	}
 	x.Log.Error().Err(err).Msg("the engine failed a request")
 	if o.Model.Engine.Health() != nil {
-		return wire.Unavailable("engine_failed", "the engine has failed and answers nothing any more: GET /health says why")
+		return wire.Unavailable("engine_failed", "the engine has failed, and this answer with it: try again, the model is "+
+			"loaded again if that is possible; GET /health says if it is not")
 	}
 	return wire.Internal(x.ID)
 }

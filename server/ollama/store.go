@@ -98,14 +98,14 @@ func told(x *exchange.Exchange, err error) *wire.Fault {
 	var r *Refusal
 	switch {
 	case errors.As(err, &r):
-		return wire.Refused(r.Status, "store", "%v", err)
+		return wire.Refused(r.Status, "store", "%s", wire.Told(err))
 	case errors.Is(context.Cause(x.Context), exchange.ErrStopping):
 		return wire.Stopping()
 	case x.Context.Err() != nil:
 		return wire.Gone()
 	}
 	x.Log.Error().Err(err).Msg("the store failed a request")
-	return wire.Refused(fasthttp.StatusInternalServerError, "store_failed", "%v", err)
+	return wire.Refused(fasthttp.StatusInternalServerError, "store_failed", "%s", wire.Told(err))
 }
 
 // enter takes a place among the jobs; leave gives it back.

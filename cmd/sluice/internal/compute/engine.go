@@ -228,11 +228,22 @@ func announce(e *env.Env, engine *actors.Engine, file *gguf.File, d backend.Devi
 		env.Printable(engine.Info.Name), env.BinarySize(there), env.BinarySize(engine.Info.WeightBytes), where, come, expect)
 }
 
+// unreadable is the error of a file that is no model that can be run. Clients learn nothing of its content.
+type unreadable struct{ error }
+
+func (u unreadable) Unwrap() error { return u.error }
+
+// Told implements wire.Private.
+func (unreadable) Told() string { return "its file is no model that can be run: the log says why" }
+
 // OpenWeights opens a model that can be run, with its copy of --mirror.
 func (f *Flags) OpenWeights(e *env.Env, value string) (*gguf.File, error) {
 	file, err := models.OpenWeights(e, value)
-	if err != nil || f.Mirror == "" {
-		return file, err
+	if err != nil {
+		return nil, unreadable{err}
+	}
+	if f.Mirror == "" {
+		return file, nil
 	}
 	if err := file.Mirror(f.Mirror); err != nil {
 		return nil, errors.Join(fmt.Errorf("--mirror: %w", err), file.Close())
