@@ -15,7 +15,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/storage/store"
 )
 
 // states asks a server which models are loaded.
@@ -133,6 +136,27 @@ func TestServeUnloadable(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, said)
 	status, said = health()
 	require.Equal(t, http.StatusOK, status, said)
+}
+
+// TestServeTheStore: without a model that is named, what was pulled is served; what is named is served alone.
+func TestServeTheStore(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	kept, err := store.Open(dir)
+	require.NoError(t, err)
+	in := func(e *env.Env) { e.Lookup = envtest.InStore(dir).Lookup }
+	s := launchWith(t, in, "--ctx", "256")
+	require.Equal(t, map[string]string{"Sluice Mini Dense": "loaded"}, s.states(t), "the store is empty")
+	s.ctrlC()
+	require.Equal(t, exitDone, <-s.code)
+	envtest.KeepMini(t, kept, "ollama.com/library/mine:latest")
+	s = launchWith(t, in, "--ctx", "256")
+	require.Equal(t, map[string]string{"mine": "unloaded"}, s.states(t))
+	s.ctrlC()
+	require.Equal(t, exitDone, <-s.code)
+	s = launchWith(t, in, "--ctx", "256", "--name", "toy")
+	require.Equal(t, map[string]string{"toy": "loaded"}, s.states(t))
+	s.ctrlC()
+	require.Equal(t, exitDone, <-s.code)
 }
 
 // TestNamesOfAnyBytes: names of files need not be UTF-8, but those of models are, so that clients can write them and

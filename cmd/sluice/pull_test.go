@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,9 +48,10 @@ func TestStoreCommands(t *testing.T) {
 	size := env.BinarySize(int64(len(mini.GGUF)))
 	require.Equal(t, outcome{0, "no models in " + dir + ": sluice pull OWNER/NAME gets one\n", ""}, here(dir, "list"))
 	pull := []string{"pull", "--endpoint", h.URL, "Ann/Mini-GGUF"}
-	require.Equal(t, outcome{0, "Ann/Mini-GGUF:Q8_0 is in the store: " + size + "\n",
+	next := "sluice run -m Ann/Mini-GGUF:Q8_0 \"…\"\n"
+	require.Equal(t, outcome{0, "Ann/Mini-GGUF:Q8_0 is in the store: " + size + "\n" + next,
 		"pulling Ann/Mini-GGUF:Q8_0: " + size + "\n"}, here(dir, pull...))
-	require.Equal(t, outcome{0, "Ann/Mini-GGUF:Q8_0 is up to date: " + size + "\n", ""}, here(dir, pull...))
+	require.Equal(t, outcome{0, "Ann/Mini-GGUF:Q8_0 is up to date: " + size + "\n" + next, ""}, here(dir, pull...))
 	require.Equal(t, outcome{0, "", ""}, here(dir, append(pull, "-q")...))
 	require.Equal(t, outcome{0, "", ""}, here(dir, "cp", "Ann/Mini-GGUF", "mine"))
 
@@ -115,6 +117,76 @@ func TestPullShowsProgress(t *testing.T) {
 	var r library.ModelRecord
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &r))
 	require.EqualValues(t, len(mini.GGUF), r.Arrived)
+}
+
+// TestPullSaysWhy: a person sees who is asked, and how often an error is met with another try; others get a line for each.
+func TestPullSaysWhy(t *testing.T) {
+	h, dir := miniHub(t), filepath.Join(t.TempDir(), "store")
+	host := strings.TrimPrefix(h.URL, "http://")
+	again := host + " answers 500 Internal Server Error, trying again in 1s (2 of 6)"
+	for _, person := range []bool{true, false} {
+		failures := 1
+		h.Change(func(s *hubtest.Settings) {
+			s.Fault = func(*http.Request) int {
+				if failures--; failures >= 0 {
+					return http.StatusInternalServerError
+				}
+				return 0
+			}
+		})
+		e := envtest.InStore(dir, "pull", "--endpoint", h.URL, "Ann/Mini-GGUF")
+		e.IsTerminal = func(any) bool { return person }
+		e.Columns = func(any) int { return 120 }
+		require.Equal(t, exitDone, run(e), "%s", e.Stderr)
+		stderr := fmt.Sprint(e.Stderr)
+		if person {
+			require.Contains(t, stderr, "\rasking "+host+"…")
+			require.Contains(t, stderr, "\r"+again)
+			require.NotContains(t, stderr, "\n")
+			continue
+		}
+		require.Equal(t, "sluice: "+again+"\n", stderr)
+	}
+}
+
+// TestPullLocked: of a model whose files the hub keeps to some, the person is told what to do, and nothing is left.
+func TestPullLocked(t *testing.T) {
+	h, dir := miniHub(t), filepath.Join(t.TempDir(), "store")
+	h.Change(func(s *hubtest.Settings) {
+		s.Fault = func(r *http.Request) int {
+			if strings.Contains(r.URL.Path, "/resolve/") {
+				return http.StatusForbidden
+			}
+			return 0
+		}
+	})
+	o := here(dir, "pull", "--endpoint", h.URL, "Ann/Mini-GGUF")
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, "accept its conditions at "+h.URL+"/Ann/Mini-GGUF, make a token")
+	require.NotContains(t, o.stderr, "what has come is kept")
+	require.Contains(t, here(dir, "list").stdout, "no models")
+}
+
+// The token of hf auth login is found where the Hub's own program keeps it.
+func TestLoginToken(t *testing.T) {
+	dir := t.TempDir()
+	for path, text := range map[string]string{"home/.cache/huggingface/token": "of home\n", "cache/huggingface/token": "of cache",
+		"hub/token": " of hub ", "named": "named"} {
+		at := filepath.Join(dir, filepath.FromSlash(path))
+		require.NoError(t, os.MkdirAll(filepath.Dir(at), 0o700))
+		require.NoError(t, os.WriteFile(at, []byte(text), 0o600))
+	}
+	set := map[string]string{}
+	e := envtest.NewEnv("")
+	e.Lookup = func(name string) (string, bool) { return set[name], set[name] != "" }
+	name := store.Name{Host: store.HuggingFace, Owner: "Ann", Model: "X"}
+	for _, c := range []struct{ variable, value, want string }{
+		{"NONE", "", ""}, {"HOME", "home", "of home"}, {"XDG_CACHE_HOME", "cache", "of cache"}, {"HF_HOME", "hub", "of hub"},
+		{"HF_TOKEN_PATH", "named", "named"}, {"HF_TOKEN_PATH", "absent", ""},
+	} {
+		set[c.variable] = filepath.Join(dir, c.value)
+		require.Equal(t, c.want, library.HubFor(e, name, "").Login, c.variable)
+	}
 }
 
 // Stopped by Ctrl-C amid its files, or failing there, a pull says how to go on; of wrong ones there is nothing to keep.

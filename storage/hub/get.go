@@ -277,6 +277,8 @@ func (h *session) pause(ctx context.Context, failures int, err error) error {
 		d = max(d, r.After)
 	}
 	d = min(d, longestWait)
+	host, why := h.why(err)
+	h.waits(Wait{Host: host, Failed: why, Pause: d, Try: failures + 1, Tries: tries})
 	if h.wait != nil {
 		return h.wait(ctx, d)
 	}
@@ -286,4 +288,21 @@ func (h *session) pause(ctx context.Context, failures int, err error) error {
 	case <-time.After(d):
 		return nil
 	}
+}
+
+// why returns the host that failed, and how, in as few words as a line of a screen has room for.
+func (h *session) why(err error) (host, failed string) {
+	host, failed = h.base.Host, err.Error()
+	at := ""
+	r, l := (*Refused)(nil), (*lost)(nil)
+	switch {
+	case errors.As(err, &r):
+		at, failed = r.Place, fmt.Sprintf("answers %d %s", r.Status, http.StatusText(r.Status))
+	case errors.As(err, &l):
+		at, failed = l.place, l.err.Error()
+	}
+	if u, err := url.Parse(at); err == nil && at != "" {
+		host = u.Host
+	}
+	return host, failed
 }

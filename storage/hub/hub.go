@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,10 +24,13 @@ import (
 type Client struct {
 	Endpoint string // URL of a mirror, or of another registry; empty: that of the hub that the model's name states
 	Token    string // for Hugging Face, or empty; it is sent to no other host than the endpoint's
+	Login    string // token of the Hub's own login, for want of Token; it is sent to huggingface.co alone
 	Agent    string // the User-Agent header
 
 	// Progress, if not nil, is called with the progress of a pull, one call at a time.
 	Progress func(Progress)
+	// Waits, if not nil, is called with what a pull waits for, one call at a time.
+	Waits func(Wait)
 
 	now      func() time.Time // nil: time.Now
 	wait     func(context.Context, time.Duration) error
@@ -39,6 +43,15 @@ type Progress struct {
 	Digest      store.Digest // of its first file
 	Done, Total int64        // bytes
 	Waiting     bool         // another pull is fetching the missing bytes
+}
+
+// Wait is something that takes time and shows no progress: a hub that is asked about a model, or the pause before
+// another try.
+type Wait struct {
+	Host       string
+	Failed     string // what went wrong, if this is a pause
+	Pause      time.Duration
+	Try, Tries int // the number of the next try, and how many there are in a row at most
 }
 
 // Pulled is the result of a pull.
@@ -71,8 +84,9 @@ func (c *Client) Pull(ctx context.Context, s *store.Store, n store.Name) (*Pulle
 	if err != nil {
 		return nil, err
 	}
-	hub := &session{Client: c, base: base, patience: cmp.Or(c.patience, patience)}
+	hub := &session{Client: c, base: base, token: c.tokenFor(base), patience: cmp.Or(c.patience, patience)}
 	hub.http = &http.Client{Transport: hub.transport(), CheckRedirect: noRedirect}
+	hub.waits(Wait{Host: base.Host})
 	o, err := hub.find(ctx, n)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", n, err)
@@ -89,6 +103,14 @@ func (c *Client) Pull(ctx context.Context, s *store.Store, n store.Name) (*Pulle
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return &Pulled{Manifest: o.manifest, Received: received}, nil
+}
+
+// tokenFor returns the token for Hugging Face's API at a URL.
+func (c *Client) tokenFor(base *url.URL) string {
+	if c.Token == "" && strings.TrimSuffix(base.String(), "/") == huggingFaceURL {
+		return c.Login
+	}
+	return c.Token
 }
 
 // endpoint returns the URL of a name's hub.
@@ -130,8 +152,20 @@ type session struct {
 	*Client
 	http     *http.Client
 	base     *url.URL
+	token    string // for Hugging Face, or empty
 	patience time.Duration
 	bounds   bounds
+
+	mu sync.Mutex // held while Waits is called
+}
+
+func (h *session) waits(w Wait) {
+	if h.Waits == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.Waits(w)
 }
 
 func (h *session) find(ctx context.Context, n store.Name) (*offer, error) {
@@ -171,20 +205,29 @@ func (h *session) bring(ctx context.Context, s *store.Store, name store.Name, o 
 			err = (&download{session: h, file: f, part: part, meter: m, token: o.token, origin: o.places[i]}).run(ctx)
 		}
 		if err != nil {
-			return m.received, h.lost(ctx, p, err)
+			if name.Host == store.HuggingFace {
+				err = h.explain(name, err)
+			}
+			return m.received, h.lost(ctx, p, s.Arrived(&o.manifest), err)
 		}
 		m.set(s.Arrived(&o.manifest), false)
 	}
 	return m.received, p.Commit(ctx)
 }
 
-// lost returns err. If it is a wrong checksum, lost removes the received bytes of the pull; after any other error they
-// are kept.
-func (h *session) lost(ctx context.Context, p *store.Pull, err error) error {
-	if wrong := (*store.WrongContent)(nil); errors.As(err, &wrong) {
+// lost returns err. If it is a wrong checksum, or the hub has refused all of a model, lost removes what there is of the
+// pull; after any other error what has arrived is kept.
+func (h *session) lost(ctx context.Context, p *store.Pull, arrived int64, err error) error {
+	if wrong := (*store.WrongContent)(nil); errors.As(err, &wrong) || arrived == 0 && Locked(err) {
 		return errors.Join(err, p.Abandon(context.WithoutCancel(ctx)))
 	}
 	return err
+}
+
+// Locked reports whether an error says that a hub wants to know who asks, or has somebody else in mind.
+func Locked(err error) bool {
+	r := (*Refused)(nil)
+	return errors.As(err, &r) && (r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden)
 }
 
 // meter counts received bytes and reports progress.

@@ -379,7 +379,7 @@ func TestPullRefuses(t *testing.T) {
 		{"hidden", "Ann/Small-GGUF:.x", func(*hubtest.Hub) {}, ""},
 		{"no GGUF", "Ann/Tensors", func(*hubtest.Hub) {}, "there is no GGUF file among its 1 files"},
 		{"none", "Ann/None", func(*hubtest.Hub) {}, "there is no such model, or it wants to know who asks"},
-		{"private", "Ann/Private", func(*hubtest.Hub) {}, "put a token that may read"},
+		{"private", "Ann/Private", func(*hubtest.Hub) {}, "give it by HF_TOKEN"},
 		{"quantisation", "Ann/Small-GGUF:Q2_K", func(*hubtest.Hub) {}, "there is no Q2_K: there are "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -409,11 +409,45 @@ func TestToken(t *testing.T) {
 	require.ErrorContains(t, err, "answers 404 Not Found: Repository not found: there is no such model: check the name")
 	c.Token = "hf_wrong"
 	_, err = c.Pull(context.Background(), s, named(t, "Ann/Private"))
-	require.ErrorContains(t, err, "the token in HF_TOKEN may not read it")
+	require.ErrorContains(t, err, "(HF_TOKEN's, or that of hf auth login) may not read it: ask for access at "+h.URL+"/Ann/Private")
 	require.NotContains(t, err.Error(), "hf_wrong")
 	c.Endpoint = "http://192.0.2.1"
 	_, err = c.Pull(context.Background(), s, named(t, "Ann/Private"))
 	require.ErrorContains(t, err, "is not secure, and anybody on the way could read the token")
+}
+
+// The token of the Hub's own login goes to huggingface.co, and nowhere else; one that was given goes first.
+func TestLogin(t *testing.T) {
+	for _, c := range []struct{ endpoint, token, want string }{
+		{"", "", "login"}, {"https://huggingface.co/", "", "login"}, {"", "given", "given"},
+		{"https://hf-mirror.example", "", ""}, {"http://huggingface.co", "", ""}, {"https://huggingface.co/mirror", "", ""},
+		{"https://huggingface.co:444", "", ""}, {"https://mirror.example", "given", "given"},
+	} {
+		client := &Client{Endpoint: c.endpoint, Token: c.token, Login: "login"}
+		base, err := client.endpoint(named(t, "Ann/X"))
+		require.NoError(t, err)
+		require.Equal(t, c.want, client.tokenFor(base), c.endpoint)
+	}
+	h, s, c := fixture(t)
+	c.Login = hubtest.Token
+	_, err := c.Pull(context.Background(), s, named(t, "Ann/Private"))
+	require.ErrorContains(t, err, "answers 401", "this hub is not huggingface.co")
+	require.Zero(t, h.Leaked.Load())
+}
+
+// TestGated: a hub that tells of a model and refuses its files says so at the files. Nothing is left then.
+func TestGated(t *testing.T) {
+	h, s, c := fixture(t)
+	h.Fault = func(r *http.Request) int {
+		if strings.Contains(r.URL.Path, "/resolve/") {
+			return http.StatusUnauthorized
+		}
+		return 0
+	}
+	_, err := c.Pull(context.Background(), s, named(t, "Ann/Small-GGUF"))
+	require.ErrorContains(t, err, "accept its conditions at "+h.URL+"/Ann/Small-GGUF, make a token at "+
+		"https://huggingface.co/settings/tokens, and give it by HF_TOKEN or hf auth login")
+	require.Empty(t, files(t, s))
 }
 
 func TestRedirects(t *testing.T) {
@@ -519,9 +553,16 @@ func TestBusyHub(t *testing.T) {
 		}
 		return 0
 	}
+	var told []Wait
+	c.Waits = func(w Wait) { told = append(told, w) }
 	_, err := c.Pull(context.Background(), s, named(t, "small:1b"))
 	require.NoError(t, err)
 	require.Equal(t, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}, waited)
+	host := strings.TrimPrefix(h.URL, "http://")
+	require.Equal(t, []Wait{{Host: host}, {host, "answers 503 Service Unavailable", time.Second, 2, tries},
+		{host, "answers 502 Bad Gateway", 2 * time.Second, 3, tries},
+		{host, "answers 429 Too Many Requests", 4 * time.Second, 4, tries}}, told)
+	c.Waits = nil
 	h.Change(func(s *hubtest.Settings) {
 		s.Fault = func(*http.Request) int { return http.StatusServiceUnavailable }
 	})

@@ -84,7 +84,7 @@ func parseRepository(data []byte) (*repository, error) {
 func (h *session) findHuggingFace(ctx context.Context, n store.Name) (*offer, error) {
 	api := h.base.JoinPath("api", "models", n.Owner, n.Model, "revision", "main")
 	api.RawQuery = url.Values{"blobs": {"true"}}.Encode()
-	data, err := h.document(ctx, api, h.Token, "application/json")
+	data, err := h.document(ctx, api, h.token, "application/json")
 	if err != nil {
 		return nil, h.explain(n, err)
 	}
@@ -106,7 +106,7 @@ func (h *session) offerOf(repo *repository, n store.Name) (*offer, error) {
 		return nil, err
 	}
 	source := h.base.JoinPath(n.Owner, n.Model)
-	o := &offer{token: h.Token, manifest: store.Manifest{Name: n.Host + "/" + n.Owner + "/" + n.Model + ":" + tag,
+	o := &offer{token: h.token, manifest: store.Manifest{Name: n.Host + "/" + n.Owner + "/" + n.Model + ":" + tag,
 		Source: source.String(), Revision: repo.commit, Pulled: h.clock().UTC().Truncate(time.Second)}}
 	for _, f := range files {
 		role := store.Weights
@@ -174,17 +174,15 @@ func (h *session) explain(n store.Name, err error) error {
 		return err
 	}
 	page := h.base.JoinPath(n.Owner, n.Model)
-	switch r.Status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
-	default:
-		return err
-	}
 	switch {
 	case r.Status == http.StatusNotFound:
 		return fmt.Errorf("%w: there is no such model: check the name at %s", err, page)
-	case h.Token == "":
-		return fmt.Errorf("%w: there is no such model, or it wants to know who asks: check the name, "+
-			"or put a token that may read %s into HF_TOKEN", err, page)
+	case !Locked(err):
+		return err
+	case h.token == "":
+		return fmt.Errorf("%w: there is no such model, or it wants to know who asks: check the name, accept its conditions at %s, "+
+			"make a token at %s/settings/tokens, and give it by HF_TOKEN or hf auth login", err, page, huggingFaceURL)
 	}
-	return fmt.Errorf("%w: the token in HF_TOKEN may not read it: ask for access at %s, or check the name", err, page)
+	return fmt.Errorf("%w: the token that was sent (HF_TOKEN's, or that of hf auth login) may not read it: ask for access at %s, "+
+		"or check the name", err, page)
 }

@@ -46,7 +46,11 @@ func ParseName(text string) (Name, error) {
 	if len(text) > mostName {
 		return Name{}, fmt.Errorf("%.40q… has %d characters, a name has at most %d", text, len(text), mostName)
 	}
-	rest, tag, tagged := strings.Cut(text, ":")
+	spelled, err := fromAddress(text)
+	if err != nil {
+		return Name{}, err
+	}
+	rest, tag, tagged := strings.Cut(spelled, ":")
 	parts := strings.Split(rest, "/")
 	n := Name{Tag: strings.TrimSuffix(tag, ".gguf")}
 	switch len(parts) {
@@ -72,6 +76,55 @@ func ParseName(text string) (Name, error) {
 			text, tag)
 	}
 	return n, nil
+}
+
+// Patterns of addresses that browsers show.
+var (
+	scheme     = regexp.MustCompile(`(?i)^https?://(www\.)?`)
+	numbered   = regexp.MustCompile(`-\d{5}-of-\d{5}$`)
+	pathInside = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[\w.-]+/[^:]+\.gguf$`)
+)
+
+// fromAddress returns the name that the address of a model's page, or of one of its files, stands for, and so of
+// OWNER/NAME/FILE.gguf. It returns any other text as it is.
+func fromAddress(text string) (string, error) {
+	rest := scheme.ReplaceAllString(text, "")
+	address := rest != text
+	host, path, _ := strings.Cut(rest, "/")
+	hub := hostsByName[strings.ToLower(host)]
+	if !address && (hub == "" || strings.Contains(path, ":") || !strings.HasSuffix(path, ".gguf")) {
+		if hub == "" && pathInside.MatchString(text) {
+			hub, path = HuggingFace, text
+		} else {
+			return text, nil
+		}
+	}
+	if hub == "" {
+		return "", fmt.Errorf("%.100q: there are no models of %.100q, only of %s and %s", text, host, HuggingFace, Ollama)
+	}
+	path, query, _ := strings.Cut(path, "?")
+	path, _, _ = strings.Cut(path, "#")
+	path = strings.Trim(path, "/")
+	if hub == Ollama {
+		return hub + "/" + path, nil
+	}
+	parts := strings.Split(path, "/")
+	if len(parts) > 4 && (parts[2] == "blob" || parts[2] == "resolve" || parts[2] == "tree") && parts[3] != "main" ||
+		len(parts) == 4 && parts[2] == "tree" && parts[3] != "main" {
+		return "", fmt.Errorf("%.100q is of the branch %.40q: only main can be pulled", text, parts[3])
+	}
+	file := ""
+	if len(parts) > 2 {
+		file = parts[len(parts)-1]
+	}
+	if shown, ok := strings.CutPrefix(query, "show_file_info="); ok {
+		file = shown[strings.LastIndexAny(shown, "/")+1:]
+	}
+	name := hub + "/" + strings.Join(parts[:min(len(parts), 2)], "/")
+	if stem, ok := strings.CutSuffix(file, ".gguf"); ok {
+		name += ":" + numbered.ReplaceAllString(stem, "")
+	}
+	return name, nil
 }
 
 // String returns the shortest spelling of the name.

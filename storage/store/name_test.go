@@ -22,6 +22,23 @@ func TestNames(t *testing.T) {
 		{"Ann/X-GGUF", "hf.co/Ann/X-GGUF:", "Ann/X-GGUF"},
 		{"huggingface.co/Ann/X-GGUF:Q4_K_M", "hf.co/Ann/X-GGUF:Q4_K_M", "Ann/X-GGUF:Q4_K_M"},
 		{"HF.co/Ann/X:x-Q8_0.gguf", "hf.co/Ann/X:x-Q8_0", "Ann/X:x-Q8_0"},
+		{"https://huggingface.co/Ann/X-GGUF", "hf.co/Ann/X-GGUF:", "Ann/X-GGUF"},
+		{"HTTPS://www.huggingface.co/Ann/X-GGUF/?library=gguf#files", "hf.co/Ann/X-GGUF:", "Ann/X-GGUF"},
+		{"https://hf.co/Ann/X-GGUF:Q4_K_M", "hf.co/Ann/X-GGUF:Q4_K_M", "Ann/X-GGUF:Q4_K_M"},
+		{"https://huggingface.co/Ann/X-GGUF/tree/main", "hf.co/Ann/X-GGUF:", "Ann/X-GGUF"},
+		{"https://huggingface.co/Ann/X-GGUF/tree/main?show_file_info=x-Q8_0.gguf", "hf.co/Ann/X-GGUF:x-Q8_0", "Ann/X-GGUF:x-Q8_0"},
+		{"https://huggingface.co/Ann/X-GGUF/blob/main/x-Q8_0.gguf", "hf.co/Ann/X-GGUF:x-Q8_0", "Ann/X-GGUF:x-Q8_0"},
+		{"https://huggingface.co/Ann/X/resolve/main/a/x-F16-00001-of-00002.gguf?download=true", "hf.co/Ann/X:x-F16", "Ann/X:x-F16"},
+		{"huggingface.co/Ann/X/resolve/main/x.gguf", "hf.co/Ann/X:x", "Ann/X:x"},
+		{"Ann/X-GGUF/x-Q4_0.gguf", "hf.co/Ann/X-GGUF:x-Q4_0", "Ann/X-GGUF:x-Q4_0"},
+		{"https://ollama.com/library/llama3.2", "ollama.com/library/llama3.2:", "llama3.2"},
+		{"https://ollama.com/library/llama3.2:1b", "ollama.com/library/llama3.2:1b", "llama3.2:1b"},
+		{"https://ollama.com/ann/x", "ollama.com/ann/x:", "ollama.com/ann/x"},
+		{"https://huggingface.co/Ann/X/blob/dev/x.gguf", "", `is of the branch "dev": only main can be pulled`},
+		{"https://example.com/Ann/X", "", `there are no models of "example.com"`},
+		{"https://huggingface.co/", "", "is not made of letters"},
+		{"https://huggingface.co/../x.gguf", "", `".." is not made of letters`},
+		{"https://huggingface.co/a/b/resolve/main/...gguf", "", `".." after the colon`},
 		{"", "", "is not made of letters"},
 		{"/", "", "is not made of letters"},
 		{"..", "", `".." is not made of letters`},
@@ -56,7 +73,7 @@ func TestNames(t *testing.T) {
 // FuzzName: what is a name stays inside the store, is found there under its own name, and is read as it is written.
 func FuzzName(f *testing.F) {
 	for _, seed := range []string{"a", "a/b:Q4_K_M", "hf.co/a/b:c", "ollama.com/x/y", "../../etc/passwd", "a/..:..", "a/b:../../x",
-		"C:\\x", "a//b", "a/b:\u202e"} {
+		"C:\\x", "a//b", "a/b:\u202e", "https://hf.co/a/b/resolve/main/c/d.gguf?x=y", "a/b/c.gguf", "https://ollama.com/x"} {
 		f.Add(seed)
 	}
 	s := &Store{filepath.FromSlash("/store")}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,10 +47,11 @@ func (l *Bar) Show(done, total int64) {
 // Clear erases the bar.
 func (l *Bar) Clear() { l.line.Clear() }
 
-// The columns of a bar, and the least ones for a name.
+// The columns of a bar, of a name's beginning, and the least ones of a long name beside figures.
 const (
 	longBar, shortBar = 30, 8
 	shortName         = 12
+	leastName         = shortName + 7
 )
 
 // text fits a screen of so many columns: the share that is done comes first, then as room allows the name, the figures,
@@ -60,15 +62,20 @@ func (l *Bar) text(done, total int64, took time.Duration, width int) string {
 		size = func(n int64) string { return strconv.FormatInt(n, 10) }
 	}
 	share := float64(max(done, 0)) / float64(total)
-	percent, figures, bar := fmt.Sprintf(" %d%%", int(100*share)), fmt.Sprintf(" %s of %s", size(done), size(total)), ""
+	percent, bar := fmt.Sprintf(" %d%%", int(100*share)), ""
+	all := []string{fmt.Sprintf(" %s of %s", size(done), size(total)), ""} // what is said, the more the wider the screen is
 	if done > l.From {
-		left := time.Duration(float64(took) / float64(done-l.From) * float64(total-done))
-		figures += fmt.Sprintf(", %v left", left.Round(time.Second))
+		speed := float64(done-l.From) / took.Seconds()
+		left := time.Duration(float64(total-done) / speed * float64(time.Second)).Round(time.Second)
+		all = []string{fmt.Sprintf("%s, %v left", all[0], left), all[0], ""}
+		if !l.Count {
+			rate := BinarySize(int64(speed)) + "/s"
+			all = append([]string{fmt.Sprintf("%s, %s, %v left", all[1], rate, left)}, all[0], fmt.Sprintf(" %s, %v", rate, left), "")
+		}
 	}
 	room := width - 1 - len(percent)
-	if room-len(figures) < shortName {
-		figures = ""
-	}
+	name := min(columns(l.What), leastName)
+	figures := all[slices.IndexFunc(all, func(f string) bool { return f == "" || room-len(f) >= name })]
 	room -= len(figures)
 	if n := min(room-columns(l.What)-3, longBar); n >= shortBar {
 		full := int(share * float64(n))

@@ -4,6 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
@@ -12,7 +17,7 @@ import (
 )
 
 type Pull struct {
-	Name     string `arg:"" placeholder:"NAME" help:"OWNER/NAME[:QUANT] of Hugging Face, such as OWNER/NAME:Q4_K_M (or a file's name after the colon), or NAME[:TAG] of Ollama's library; ollama.com/OWNER/NAME of others there."`
+	Name     string `arg:"" placeholder:"NAME" help:"OWNER/NAME[:QUANT] of Hugging Face, such as OWNER/NAME:Q4_K_M (or a file's name after the colon), or NAME[:TAG] of Ollama's library; ollama.com/OWNER/NAME of others there. The address of a page or file, as the browser shows it, is taken too."`
 	Endpoint string `placeholder:"URL" help:"Mirror to ask in place of huggingface.co, or of Ollama's registry. Default for Hugging Face: $HF_ENDPOINT."`
 	Quiet    bool   `short:"q" help:"Say nothing but what went wrong."`
 	JSON     bool   `name:"json" help:"Print JSON."`
@@ -27,7 +32,7 @@ func (Pull) Help() string {
 	return "The model is kept in the store ($SLUICE_STORE, else sluice/store in $XDG_DATA_HOME or ~/.local/share) and has " +
 		"its name for -m from then on. Without a quantisation it is Q4_K_M, or what comes near it. All parts of a split " +
 		"model are fetched; of one without GGUF files its safetensors, with configuration and vocabulary, as a folder. A pull that was stopped goes on where it was; of a model with a wrong checksum nothing is kept. " +
-		"A token for models that want one is taken from HF_TOKEN."
+		"A token for models that want one is taken from HF_TOKEN; else that of hf auth login is sent, to huggingface.co alone."
 }
 
 func (c *Pull) Run(e *env.Env) error {
@@ -59,8 +64,21 @@ func (c *Pull) Run(e *env.Env) error {
 	if got.Fresh {
 		state = "is up to date"
 	}
-	_, err = fmt.Fprintf(e.Stdout, "%s %s: %s\n", m.Name, state, env.BinarySize(m.Size()))
+	_, err = fmt.Fprintf(e.Stdout, "%s %s: %s\n%s\n", m.Name, state, env.BinarySize(m.Size()), nextStep(e, m.Name))
 	return err
+}
+
+// nextStep is the command that runs a model.
+func nextStep(e *env.Env, name store.Name) string {
+	what := "run"
+	if f, err := models.OpenModel(e, name.Full()); err == nil {
+		arch, _ := f.Meta.String("general.architecture")
+		if n, _ := f.Meta.Int(arch + ".pooling_type"); n > 0 {
+			what = "embed"
+		}
+		_ = f.Close() // it was only read
+	}
+	return fmt.Sprintf("sluice %s -m %s \"…\"", what, name)
 }
 
 // PulledName is the full name of a pulled model.
@@ -84,11 +102,13 @@ func pull(ctx context.Context, e *env.Env, s *store.Store, name store.Name, endp
 	client := HubFor(e, name, endpoint)
 	bar := &pullBar{e: e, bar: e.Progress("")}
 	if !quiet {
-		client.Progress = bar.show
+		client.Progress, client.Waits = bar.show, bar.wait
 	}
 	got, err := client.Pull(ctx, s, name)
 	bar.bar.Clear()
-	if wrong := (*store.WrongContent)(nil); err != nil && bar.begun && !errors.As(err, &wrong) {
+	bar.line.Clear()
+	locked := hub.Locked(err) && bar.done == 0
+	if wrong := (*store.WrongContent)(nil); err != nil && bar.begun && !locked && !errors.As(err, &wrong) {
 		fmt.Fprintf(e.Stderr, "sluice: what has come is kept: the same command goes on with it, sluice rm %s removes it\n", name)
 	}
 	return got, err
@@ -100,17 +120,75 @@ func HubFor(e *env.Env, name store.Name, endpoint string) *hub.Client {
 	if mirror, _ := e.Lookup("HF_ENDPOINT"); endpoint == "" && name.Host == store.HuggingFace {
 		endpoint = mirror
 	}
-	return &hub.Client{Endpoint: endpoint, Token: token, Agent: "sluice/" + env.Version()}
+	return &hub.Client{Endpoint: endpoint, Token: token, Login: loginToken(e), Agent: "sluice/" + env.Version()}
 }
 
-// pullBar shows the progress of a pull: on a terminal continuously, elsewhere in one line at its beginning.
+// loginToken is the token that the Hub's own program keeps after hf auth login; empty, if there is none.
+func loginToken(e *env.Env) string {
+	path, _ := e.Lookup("HF_TOKEN_PATH")
+	if path == "" {
+		folder, _ := e.Lookup("HF_HOME")
+		cache, _ := e.Lookup("XDG_CACHE_HOME")
+		home, _ := e.Lookup("HOME")
+		switch {
+		case folder != "":
+		case cache != "":
+			folder = filepath.Join(cache, "huggingface")
+		case home != "":
+			folder = filepath.Join(home, ".cache", "huggingface")
+		default:
+			return ""
+		}
+		path = filepath.Join(folder, "token")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "" // nobody has logged in
+	}
+	defer f.Close()
+	const most = 4096 // bytes of a token
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// pullBar shows the progress of a pull: on a terminal continuously, elsewhere in one line at its beginning, and one for
+// each pause.
 type pullBar struct {
 	e     *env.Env
-	bar   *env.Bar
 	begun bool
+	done  int64
+
+	mu   sync.Mutex // bytes come while another connection pauses
+	bar  *env.Bar
+	line env.StatusLine
+	last string // line about a pause
+}
+
+// wait says what a pull waits for.
+func (b *pullBar) wait(w hub.Wait) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	text := "asking " + w.Host + "…"
+	if w.Failed != "" {
+		text = fmt.Sprintf("%s %s, trying again in %v (%d of %d)", w.Host, strings.TrimSuffix(w.Failed, "."), w.Pause, w.Try, w.Tries)
+	}
+	if b.e.IsTerminal(b.e.Stderr) {
+		b.bar.Clear()
+		b.line.Show(b.e.Stderr, env.Printable(text), b.e.Columns(b.e.Stderr))
+	} else if w.Failed != "" && text != b.last { // several connections fail alike
+		b.last = text
+		fmt.Fprintln(b.e.Stderr, "sluice: "+env.Printable(text))
+	}
 }
 
 func (b *pullBar) show(p hub.Progress) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.line.Clear()
+	b.done = p.Done
 	if !b.begun {
 		b.begun, b.bar.From = true, p.Done
 		if !b.e.IsTerminal(b.e.Stderr) {

@@ -23,10 +23,10 @@ import (
 // Serve serves models over HTTP.
 // Wide: they are the flags of a command.
 type Serve struct {
-	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]MODEL" help:"Model file (GGUF), folder of a model, or name of one in the store, and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Loaded at once, as far as there is room. Without it, --models and --stored: the small embedded model."`
+	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]MODEL" help:"Model file (GGUF), folder of a model, or name of one in the store, and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Loaded at once, as far as there is room. Without it and --models: the models of the store, or, if that is empty, the small embedded model."`
 
 	Folder    string        `name:"models" placeholder:"FOLDER" help:"Folder of model files, which clients call by their names without .gguf. Each is loaded when it is asked for; others leave for it, but none that answers."`
-	Stored    bool          `name:"stored" help:"Serve the models of the store (sluice list) in the same way."`
+	Stored    bool          `name:"stored" help:"Serve the models of the store (sluice list) in the same way, beside those of -m and --models."`
 	Allow     bool          `name:"allow-store" help:"Let clients pull, create, copy and delete models of the store, through Ollama's API, and serve them (--stored). They may fill the disk: give it to those with a key."`
 	KeepAlive time.Duration `name:"keep-alive" placeholder:"TIME" help:"Unload models that nobody asked for in so long, such as 10m or 1h30m. Default: only when others need their memory."`
 	compute.Flags
@@ -66,7 +66,7 @@ const maxParallel = 256
 const patience = 10 * time.Second
 
 func (c *Serve) Run(e *env.Env) (err error) {
-	c.Stored = c.Stored || c.Allow
+	c.Stored = c.Stored || c.Allow || c.fromStore(e)
 	if err := env.Within("--parallel", c.Parallel, 1, maxParallel); err != nil {
 		return err
 	}
@@ -119,6 +119,15 @@ func (c *Serve) Run(e *env.Env) (err error) {
 	case <-ctx.Done():
 		return c.stop(e, s)
 	}
+}
+
+// fromStore says whether the models of the store are served because nothing else was named.
+func (c *Serve) fromStore(e *env.Env) bool {
+	if len(c.Models) > 0 || c.Folder != "" || c.Name != "" || c.Record != "" {
+		return false
+	}
+	all, err := stored(e)
+	return err == nil && len(all.list()) > 0
 }
 
 // serverOptions returns the server's options that the flags give, without its log.
