@@ -62,14 +62,23 @@ func TestOthersTools(t *testing.T) {
 		{"/v1/responses", `{"input":"x","max_output_tokens":60,"tool_choice":"required","tools":[{"type":"web_search"},` + function + `]}`},
 		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"max_tokens":60,"tool_choice":"required","tools":[` +
 			`{"type":"web_search"},{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}}]}`},
+		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"max_tokens":60,"tool_choice":"required","tools":[` +
+			`{"type":"namespace","name":"multi","tools":[{"type":"function","function":{"name":"f"}}]}]}`},
 		{"/v1/messages", `{"model":"any","messages":[{"role":"user","content":"x"}],"max_tokens":60,"tool_choice":{"type":"any"},` +
 			`"tools":[{"type":"web_search_20250305","name":"web_search"},{"name":"f","input_schema":{"type":"object"}}]}`},
 	} {
 		status, body := r.post(t, c.path, c.body)
 		require.Equal(t, http.StatusOK, status, "%s: %s", c.path, body)
 		require.Contains(t, body, `"name":"f"`, c.path)
+		require.Equal(t, c.path == "/v1/responses" && strings.Contains(c.body, "multi"), strings.Contains(body, `"namespace":"multi"`),
+			"calls in a namespace name it: %s", body)
 	}
-	status, body := r.post(t, "/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"max_tokens":2,`+
+	require.Contains(t, r.log.String(), `a tool of the type \"web_search\" is left out`)
+	require.Contains(t, r.log.String(), `a tool of the type \"web_search_20250305\" is left out`)
+	status, body := r.post(t, "/v1/responses", `{"max_output_tokens":3,"input":[{"role":"user","content":"x"},{"type":"function_call",`+
+		`"call_id":"c","name":"f","namespace":"multi","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"1"}]}`)
+	require.Equal(t, http.StatusOK, status, "and come back with it: %s", body)
+	status, body = r.post(t, "/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"max_tokens":2,`+
 		`"tools":[{"type":"web_search"}]}`)
 	require.Equal(t, http.StatusOK, status, "none is left: %s", body)
 }

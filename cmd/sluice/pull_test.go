@@ -119,7 +119,7 @@ func TestPullShowsProgress(t *testing.T) {
 	require.EqualValues(t, len(mini.GGUF), r.Arrived)
 }
 
-// TestPullSaysWhy: a person sees who is asked, and how often an error is met with another try; others get a line for each.
+// TestPullSaysWhy: a person sees who is asked, and that there is another try; others get a line for each.
 func TestPullSaysWhy(t *testing.T) {
 	h, dir := miniHub(t), filepath.Join(t.TempDir(), "store")
 	host := strings.TrimPrefix(h.URL, "http://")

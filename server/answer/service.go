@@ -39,6 +39,9 @@ func (s *Service) Body(rc *fasthttp.RequestCtx, x *exchange.Exchange) (Body, *wi
 
 // Answer generates the answers to an order and writes them. If it returns a fault, nothing was written.
 func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder) *wire.Fault {
+	for _, note := range o.Notes {
+		x.Log.Info().Msg(note)
+	}
 	x.Watch()
 	err := s.prepare(x, o)
 	x.Release()

@@ -47,7 +47,7 @@ func parse(body answer.Body, find decode.Finder, answered bool) (request, *wire.
 	r.Tools = f.tools(prompt)
 	f.conversation(m, prompt)
 	f.ignored()
-	o.Prompts = []actors.Request{r}
+	o.Prompts, o.Notes = []actors.Request{r}, f.Notes
 	return o, f.Fault
 }
 

@@ -18,6 +18,7 @@ func (f fields) tools(in *chat.Input) *answer.Tools {
 	for i, item := range f.list() {
 		o, _ := item.(*jsontext.Object)
 		if kind := o.Text("type"); kind != "" && kind != "custom" {
+			f.LeftOut(kind)
 			continue
 		}
 		out = append(out, f.tool(&box, fmt.Sprintf("tools[%d]", i), o))

@@ -3,6 +3,7 @@ package decode
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
@@ -16,11 +17,12 @@ import (
 func (f Fields) Tools(in *chat.Input) *answer.Tools {
 	box := answer.Toolbox{}
 	f.ToolChoice(&box, true)
-	list := f.ToolList()
+	list := flattened(f.ToolList())
 	for i, item := range list {
 		o, _ := item.(*jsontext.Object)
 		place := fmt.Sprintf("tools[%d]", i)
 		if !isFunction(o) {
+			f.LeftOut(o.Text("type"))
 			continue
 		}
 		f.Tool(&box, o.Object("function"), place+".function", "parameters")
@@ -32,6 +34,39 @@ func (f Fields) Tools(in *chat.Input) *answer.Tools {
 		})
 	}
 	return f.Callable(&box)
+}
+
+// mostKind bounds what the log quotes of a tool's type.
+const mostKind = 60
+
+// LeftOut notes that a tool of a provider's own is left out, by its type.
+func (f Fields) LeftOut(kind string) {
+	if len(kind) > mostKind {
+		kind = strings.ToValidUTF8(kind[:mostKind], "")
+	}
+	f.Note(fmt.Sprintf("a tool of the type %q is left out: it is no function, and nothing here runs it", kind))
+}
+
+// Namespace returns the tools in a tool of the type namespace, and whether it is one.
+func Namespace(o *jsontext.Object) (list jsontext.List, ok bool) {
+	if o.Text("type") != "namespace" {
+		return nil, false
+	}
+	list, _ = o.Get("tools").(jsontext.List)
+	return list, true
+}
+
+// flattened returns a list of tools with those in namespaces beside the others.
+func flattened(all jsontext.List) (flat jsontext.List) {
+	for _, item := range all {
+		o, _ := item.(*jsontext.Object)
+		if inside, ok := Namespace(o); ok {
+			flat = append(flat, inside...)
+			continue
+		}
+		flat = append(flat, item)
+	}
+	return flat
 }
 
 // isFunction reports whether a tool of chat completions is a function.

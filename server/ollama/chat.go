@@ -32,7 +32,7 @@ func decodeChat(body answer.Body, find decode.Finder) (request, *wire.Fault) {
 	r.Tools = f.Tools(prompt)
 	o.Repeats = r.Tools != nil // calls are kept until they are complete
 	if r.Chat = prompt; len(prompt.Messages) > 0 {
-		o.Prompts, o.idle = []actors.Request{r}, ""
+		o.Prompts, o.Notes, o.idle = []actors.Request{r}, f.Notes, ""
 	}
 	return o, f.Fault
 }

@@ -34,7 +34,7 @@ func decodeChat(body answer.Body, find decode.Finder) (request, *wire.Fault) {
 	r.Prediction = f.Prediction()
 	f.missing()
 	r.Chat = in
-	o.Prompts = append(o.Prompts, r)
+	o.Prompts, o.Notes = append(o.Prompts, r), f.Notes
 	return o, f.Fault
 }
 

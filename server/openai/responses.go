@@ -63,9 +63,10 @@ func (a *api) countResponse(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire
 // response writes an answer as items: reasoning, messages, calls. While it streams, it keeps the complete items, which
 // the last event repeats.
 type response struct {
-	id   string
-	head []byte             // beginning of the response object, the same in all events
-	keep func(items []byte) // stores the items of the answer when it is complete; nil: they are not stored
+	id     string
+	head   []byte             // beginning of the response object, the same in all events
+	within map[string]string  // namespaces of tools, by the tools' names
+	keep   func(items []byte) // stores the items of the answer when it is complete; nil: they are not stored
 
 	next  int         // number of the next event
 	items []byte      // complete items, as JSON without the list's brackets
@@ -116,7 +117,7 @@ func newResponse(o *responseRequest, id string, created int64) *response {
 	}
 	h = appendToolChoice(append(h, `}},"tool_choice":`...), &o.tools)
 	h = strconv.AppendFloat(append(h, `,"tools":[],"top_p":`...), float64(p.TopP), 'g', -1, 32)
-	return &response{id: id, head: append(h, `,"truncation":"disabled"`...)}
+	return &response{id: id, within: o.namespaces, head: append(h, `,"truncation":"disabled"`...)}
 }
 
 func appendToolChoice(dst []byte, box *answer.Toolbox) []byte {
@@ -288,6 +289,9 @@ func (e *response) item(dst []byte, status string) []byte {
 	if e.open == call {
 		dst = wire.AppendString(append(dst, `,"call_id":`...), e.call.ID)
 		dst = wire.AppendString(append(dst, `,"name":`...), e.call.Name)
+		if namespace := e.within[e.call.Name]; namespace != "" {
+			dst = wire.AppendString(append(dst, `,"namespace":`...), namespace)
+		}
 		return append(wire.AppendString(append(dst, `,"arguments":`...), e.text), '}')
 	}
 	if dst = append(dst, `,"content":[`...); status != "in_progress" {
@@ -334,7 +338,7 @@ func (e *response) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 		if n := len(parts); c.Calls == 0 && (n == 0 || parts[n-1].Kind != answer.Speech) {
 			parts = append(slices.Clone(parts), answer.Part{}) // without calls, there is a message
 		}
-		dst, one, probs := append(slices.Clone(e.head), `,"output":[`...), response{id: e.id}, c.New.Probs
+		dst, one, probs := append(slices.Clone(e.head), `,"output":[`...), response{id: e.id, within: e.within}, c.New.Probs
 		var kept []byte
 		for i := range parts {
 			status := "completed"

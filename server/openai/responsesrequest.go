@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/jsontext"
@@ -23,9 +24,11 @@ type responseRequest struct {
 	name     string // name of the schema in text.format
 	metadata string // JSON
 	tools    answer.Toolbox
-	previous string // id of the answer whose conversation it continues
-	store    bool   // later requests may continue this conversation
-	items    string // the conversation's items up to the input, as JSON without the list's brackets
+	// namespaces are the namespaces that tools were sent in, by the tools' names.
+	namespaces map[string]string
+	previous   string // id of the answer whose conversation it continues
+	store      bool   // later requests may continue this conversation
+	items      string // the conversation's items up to the input, as JSON without the list's brackets
 }
 
 // past finds the items of a stored conversation by the id of the answer that ended it.
@@ -57,9 +60,9 @@ func decodeResponse(body answer.Body, find decode.Finder, before past) (response
 	f.Flag("store", &o.store)
 	f.stateless()
 	f.goesOn(&o, before)
-	r.Tools = f.responseTools(&o.tools, in)
+	r.Tools = f.responseTools(&o, in)
 	in.Messages = f.input(m, &o)
-	o.Prompts = []actors.Request{r}
+	o.Prompts, o.Notes = []actors.Request{r}, f.Notes
 	return o, f.Fault
 }
 
@@ -158,13 +161,21 @@ func (f fields) goesOn(o *responseRequest, before past) {
 
 // responseTools decodes tools, tool_choice and parallel_tool_calls. In this API a function's members stand beside its
 // type; templates read them in an inner object, "function". Tools that are no functions, such as a search by OpenAI's
-// servers, are left out: clients always send them. A namespace stands for the functions in it.
-func (f fields) responseTools(box *answer.Toolbox, in *chat.Input) *answer.Tools {
+// servers, are left out: clients always send them. A namespace stands for the functions in it, whose calls name it.
+func (f fields) responseTools(r *responseRequest, in *chat.Input) *answer.Tools {
+	box := &r.tools
 	f.ToolChoice(box, false)
 	all := jsontext.List{}
-	add := func(place string, o *jsontext.Object) {
+	add := func(place, namespace string, o *jsontext.Object) {
 		if o.Text("type") != "function" {
+			f.LeftOut(o.Text("type"))
 			return
+		}
+		if namespace != "" {
+			if r.namespaces == nil {
+				r.namespaces = map[string]string{}
+			}
+			r.namespaces[strings.Clone(o.Text("name"))] = strings.Clone(namespace) // the body is given back
 		}
 		f.Tool(box, o, place, "parameters")
 		if box.Allows(o.Text("name")) {
@@ -174,19 +185,17 @@ func (f fields) responseTools(box *answer.Toolbox, in *chat.Input) *answer.Tools
 	for i, item := range f.ToolList() {
 		o, _ := item.(*jsontext.Object)
 		place := fmt.Sprintf("tools[%d]", i)
-		switch o.Text("type") {
-		case "":
-			if f.Fault == nil {
-				f.Fault = wire.Invalid(place+".type", "missing_required_parameter", `%s.type is missing: want "function"`, place)
-			}
-		case "namespace":
-			list, _ := o.Get("tools").(jsontext.List)
+		list, isNamespace := decode.Namespace(o)
+		switch {
+		case isNamespace:
 			for j, item := range list {
 				one, _ := item.(*jsontext.Object)
-				add(fmt.Sprintf("%s.tools[%d]", place, j), one)
+				add(fmt.Sprintf("%s.tools[%d]", place, j), o.Text("name"), one)
 			}
-		default:
-			add(place, o)
+		case o.Text("type") != "":
+			add(place, "", o)
+		case f.Fault == nil:
+			f.Fault = wire.Invalid(place+".type", "missing_required_parameter", `%s.type is missing: want "function"`, place)
 		}
 	}
 	if box.Shown() {

@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -14,6 +15,7 @@ import (
 type Fields struct {
 	Budget *jsontext.Budget // limits the values of the whole request
 	Fault  *Fault
+	Notes  []string // what was passed over, for the log
 
 	place   string // names of the objects around this one, each followed by a dot
 	members map[string]string
@@ -21,6 +23,13 @@ type Fields struct {
 
 // Place returns the name of a member, with the names of the objects around it.
 func (f *Fields) Place(name string) string { return f.place + name }
+
+// Note notes that something of the request is passed over, once.
+func (f *Fields) Note(text string) {
+	if !slices.Contains(f.Notes, text) {
+		f.Notes = append(f.Notes, text)
+	}
+}
 
 // maxDepth bounds the nesting of a request; tool schemas have 10 or so.
 const maxDepth = 100
