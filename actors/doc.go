@@ -12,6 +12,7 @@
 //	config, spec, plan          what a model is, and its plan; read-only
 //	request                     what a client asks for
 //	stream                      the answer, as the client reads it
+//	life                        how far a request has come
 //	delays, step, stats         a step: what delayed it, what it computes, what it took
 //	masks                       masks of grammars that take long to find
 //	mover                       copies of cache blocks from tier to tier

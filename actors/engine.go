@@ -103,8 +103,8 @@ func (e *Engine) begin(r Request, score bool) (*Stream, error) {
 	}
 	pid := e.session(rec.id)
 	rec.stream.cancel = sync.OnceFunc(func() {
-		rec.gone.Store(true)
-		if !rec.stream.finished() {
+		rec.life.gone.Store(true)
+		if !rec.life.past(lifeEnded) {
 			e.wiring.facade.hangUp.At(pid).Send(&hangUp{errGone})
 		}
 	})

@@ -196,7 +196,7 @@ func TestCompleteRequestIsNotResumed(t *testing.T) {
 		id: "done", asked: asked{Request: ask([]int32{1, 2}, 1), opened: now()}, leave: e.exit,
 		stream: newStream(streamCapacity), answer: []int32{3},
 	}
-	rec.stream.finish(Usage{}, nil)
+	rec.end(nil)
 	e.wiring.facade.open.Send(&open{rec}) // as sessions does for each of its records
 	left(t, e)
 	require.Zero(t, e.Steps().Count)

@@ -236,18 +236,18 @@ func (m unevenModel) Run(w backend.Work, s *backend.Step) error {
 // then.
 func TestOpenRefused(t *testing.T) {
 	rec := &record{stream: newStream(1), leave: func() {}}
-	rec.moving.Store(true)
-	(&open{rec}).Refused()
-	require.False(t, rec.stream.finished())
-	rec.moving.Store(false)
 	all := newRecords("sessions")
 	all.put(rec)
+	all.moving.Store(true)
+	(&open{rec}).Refused()
+	require.False(t, rec.life.past(lifeEnded))
+	all.moving.Store(false)
 	all.restarting.Store(true) // the model does: whatever sessions has said meanwhile
 	(&open{rec}).Refused()
-	require.False(t, rec.stream.finished())
+	require.False(t, rec.life.past(lifeEnded))
 	all.restarting.Store(false)
 	(&open{rec}).Refused()
-	require.True(t, rec.stream.finished())
+	require.True(t, rec.life.past(lifeEnded))
 }
 
 // What comes after all were told to hang up is refused, also by sessions that started again since.

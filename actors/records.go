@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
-// record is the body of a request: what was asked, and how far the answer has come. It outlives the incarnations of
+// record is the body of a request: what was asked, its life, and the answer so far. It outlives the incarnations of
 // its session: a session that restarts goes on from it, and submits the rest of the work. What was asked is read by
 // all; all else is the session's. A sequence has its own tokens and its own state behind them, since it runs ahead of
 // what its session has heard of, and is lost with the scheduler.
@@ -16,29 +16,36 @@ import (
 type record struct {
 	id     string
 	asked  asked
-	stream *Stream
-	leave  func()       // gives the place in the engine back
-	gone   atomic.Bool  // nobody reads the stream any more
-	moving atomic.Bool  // the session stops only to be started again, because sessions restarts
-	model  *atomic.Bool // the same of all sessions, because the model restarts; nil: the model has not taken it yet
+	life   life
+	stream *Stream  // with what was counted of it
+	leave  func()   // gives the place in the engine back
+	among  *records // nil: the model has not taken it yet
 
 	answer []int32      // tokens that were generated
 	state  sample.State // after the last token
 	scored int          // Score: positions handed to the stream
-	usage  Usage
-	sent   time.Time // when it was submitted
-	began  time.Time // when the first token was drawn
-	last   time.Time // when the last token so far was drawn
+	sent   time.Time    // when it was submitted
+	began  time.Time    // when the first token was drawn
+	last   time.Time    // when the last token so far was drawn
 }
 
 // refuse ends a request that never had a session.
 func (r *record) refuse(err error) {
-	r.stream.finish(r.usage, err)
+	r.end(err)
 	r.leave()
 }
 
+// end ends the request; err is nil if its answer is whole. Only the first end counts.
+func (r *record) end(err error) {
+	if r.life.reach(lifeEnded) {
+		r.stream.finish(err)
+	}
+}
+
 // stays says that the request goes on after its session has stopped: the session is started again.
-func (r *record) stays() bool { return r.moving.Load() || r.model != nil && r.model.Load() }
+func (r *record) stays() bool {
+	return r.among != nil && (r.among.moving.Load() || r.among.restarting.Load())
+}
 
 // records are the records of a model's open requests, by the id of their session's actor. They outlive sessions.
 type records struct {
@@ -47,7 +54,8 @@ type records struct {
 	byID     map[string]*record
 	refusing error // why no more sessions are opened; nil: they are
 
-	restarting atomic.Bool // set while the model's actor restarts; what sessions does meanwhile changes nothing
+	moving     atomic.Bool // set while sessions restarts: sessions stop only to be started again
+	restarting atomic.Bool // the same, while the model's actor restarts; what sessions does meanwhile changes nothing
 }
 
 func newRecords(sessions string) *records {
@@ -66,7 +74,7 @@ func (r *records) get(id string) *record {
 func (r *records) put(rec *record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	rec.model = &r.restarting
+	rec.among = r
 	r.byID[r.idOf(rec)] = rec
 }
 
@@ -98,11 +106,4 @@ func (r *records) all() (all []*record) {
 		all = append(all, rec)
 	}
 	return all
-}
-
-// move notes of all sessions that they stop only to be started again.
-func (r *records) move() {
-	for _, rec := range r.all() {
-		rec.moving.Store(true)
-	}
 }

@@ -55,7 +55,7 @@ type Request struct {
 // sequences that they submit, and what these ask of others.
 type asked struct {
 	Request
-	terms     batch.Terms // for all its sequences; terms.Prompt is 0 until the prompt was encoded
+	terms     batch.Terms // for all its sequences
 	opened    time.Time
 	predicted []int32 // tokens of Prediction
 }

@@ -66,8 +66,7 @@ func (s *session) Receive(c actor.Context) {
 		s.abandon(c)
 	case *actor.Stopped:
 		if !r.stays() {
-			r.stream.finish(r.usage, ErrClosed)
-			r.leave()
+			r.refuse(ErrClosed)
 		}
 	case *actor.Restarting:
 		s.abandon(c)
@@ -78,11 +77,11 @@ func (s *session) Receive(c actor.Context) {
 
 // start encodes the prompt, or takes up what an earlier incarnation left.
 func (s *session) start(c actor.Context) {
-	if s.record.stream.finished() { // sessions restarted after the request's end and before its session's
+	if s.record.life.past(lifeEnded) { // sessions restarted after the request's end and before its session's
 		c.Stop(c.Self())
 		return
 	}
-	if s.record.gone.Load() {
+	if s.record.life.gone.Load() {
 		s.end(c, errGone)
 		return
 	}
@@ -97,11 +96,12 @@ func (s *session) start(c actor.Context) {
 
 func (s *session) prepare() error {
 	r := s.record
-	if r.asked.terms.Prompt == 0 {
-		if err := r.asked.encode(s.spec, r.gone.Load); err != nil {
+	if !r.life.past(lifeEncoded) {
+		if err := r.asked.encode(s.spec, r.life.gone.Load); err != nil {
 			return err
 		}
-		r.usage.Prompt = r.asked.terms.Prompt
+		r.stream.count(func(u *Usage) { u.Prompt = r.asked.terms.Prompt })
+		r.life.reach(lifeEncoded)
 	}
 	a := &r.asked
 	s.read = reply.Reader{Vocab: s.spec.vocab, Marks: s.spec.marks, Detok: s.decoder(), Stops: stop.New(a.Stop)}
@@ -145,9 +145,9 @@ func (s *session) submit(c actor.Context) {
 	q.submit.seq, q.cancel.seq, q.wake.seq = q, q, q
 	q.wakeUp = func() { s.out.wake.Send(&q.wake) }
 	s.seq = q
-	if r.sent.IsZero() {
+	if r.life.reach(lifeSubmitted) {
 		r.sent = now()
-		r.usage.Queue = r.sent.Sub(a.opened)
+		r.stream.count(func(u *Usage) { u.Queue = r.sent.Sub(a.opened) })
 		q.fresh = true
 		s.stats.promptTokens.Add(uint64(a.terms.Prompt))
 	}
@@ -205,15 +205,15 @@ func (s *session) end(c actor.Context, err error) {
 	if err != nil {
 		s.abandon(c)
 	}
-	s.record.stream.finish(s.record.usage, err)
+	s.record.end(err)
 	c.Stop(c.Self())
 }
 
 func (s *session) token(c actor.Context, m *tokenMessage) {
 	r := s.record
-	if r.began.IsZero() {
+	if r.life.reach(lifeAnswering) {
 		r.began = m.at
-		r.usage.Prefill, r.usage.Cached = r.began.Sub(r.sent), m.cached
+		r.stream.count(func(u *Usage) { u.Prefill, u.Cached = r.began.Sub(r.sent), m.cached })
 	}
 	if r.asked.terms.Score {
 		s.rows(c, m)
@@ -222,18 +222,16 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 	s.timed(m.at)
 	r.answer = append(r.answer, m.result.ID)
 	r.state = m.result.State
-	r.usage.Generated++
-	r.usage.Proposed += m.tried
-	r.usage.Accepted += m.right
 	s.stats.generated.Add(1)
-	r.usage.Decode = m.at.Sub(r.began)
-
 	finish := finishOf(m.end, s.read.Push(m.result.ID, m.end))
-	r.stream.push(&m.seq.credit, func(e *Event) {
+	r.stream.push(&m.seq.credit, func(e *Event, u *Usage) {
 		e.Text, e.Parts = append(e.Text, s.read.Text...), append(e.Parts, s.read.Parts...)
 		e.HasToken, e.Token, e.LogProb, e.Top, e.Finish = true, m.result.ID, m.result.LogProb, m.result.Top, finish
 		e.At, e.Stop = m.at, s.read.Stops.Found()
-		r.stream.usage = r.usage // whose lock is held
+		u.Generated++
+		u.Proposed += m.tried
+		u.Accepted += m.right
+		u.Decode = m.at.Sub(r.began)
 	})
 	if finish == Running {
 		return
@@ -278,7 +276,7 @@ func (s *session) rows(c actor.Context, m *tokenMessage) {
 	} else {
 		pos := r.scored
 		r.scored += len(rows) / width
-		r.stream.push(&m.seq.credit, func(e *Event) { e.Pos, e.Logits = pos, rows })
+		r.stream.push(&m.seq.credit, func(e *Event, _ *Usage) { e.Pos, e.Logits = pos, rows })
 	}
 	if m.end != batch.NotEnded {
 		s.end(c, nil)

@@ -47,12 +47,12 @@ func (s *sessions) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		s.live = make(map[string]bool)
+		s.records.moving.Store(false)
 		for _, r := range s.records.all() {
-			r.moving.Store(false)
 			s.open(c, r)
 		}
 	case *actor.Restarting:
-		s.records.move()
+		s.records.moving.Store(true)
 	case *open:
 		s.open(c, m.record)
 	case *restarted:
@@ -98,6 +98,6 @@ func (s *sessions) open(c actor.Context, r *record) {
 // gaveUp ends the request of a session that keeps failing.
 func (s *sessions) gaveUp(child *actor.PID, reason any) {
 	if r := s.records.get(child.Id); r != nil {
-		r.stream.finish(r.usage, fmt.Errorf("this request cannot be served: its session keeps failing: %v", reason))
+		r.end(fmt.Errorf("this request cannot be served: its session keeps failing: %v", reason))
 	}
 }

@@ -79,8 +79,7 @@ type Stream struct {
 	queue  []unseen // ring buffer of events that were not read
 	first  int
 	size   int
-	done   bool
-	err    error
+	end    error // after what is queued: io.EOF, or why the answer is not whole; nil: it goes on
 	usage  Usage
 	notify chan struct{} // has an item when an event or the end has come
 	owed   *credit       // the credit of the event that was read last, if its rows are still the reader's
@@ -139,13 +138,7 @@ func (s *Stream) take(e *Event) (bool, error) {
 		s.owed = nil
 	}
 	if s.size == 0 {
-		switch {
-		case s.err != nil:
-			return false, s.err
-		case s.done:
-			return false, io.EOF
-		}
-		return false, nil
+		return false, s.end
 	}
 	from := &s.queue[s.first]
 	text, parts := append(e.Text[:0], from.event.Text...), append(e.Parts[:0], from.event.Parts...)
@@ -162,8 +155,8 @@ func (s *Stream) take(e *Event) (bool, error) {
 	return true, nil
 }
 
-// push adds an event, whose fields fill sets. Credits bound how many events wait.
-func (s *Stream) push(c *credit, fill func(*Event)) {
+// push adds an event, whose fields fill sets, with what it adds to the counts. Credits bound how many events wait.
+func (s *Stream) push(c *credit, fill func(*Event, *Usage)) {
 	s.mu.Lock()
 	if s.size == len(s.queue) {
 		s.grow() // a request that started again may hold credit of both its sequences
@@ -171,7 +164,7 @@ func (s *Stream) push(c *credit, fill func(*Event)) {
 	to := &s.queue[(s.first+s.size)%len(s.queue)]
 	to.event = Event{Text: to.event.Text[:0], Parts: to.event.Parts[:0]}
 	to.credit = c
-	fill(&to.event)
+	fill(&to.event, &s.usage)
 	s.size++
 	s.mu.Unlock()
 	s.signal()
@@ -185,20 +178,22 @@ func (s *Stream) grow() {
 	s.queue, s.first = wider[:cap(wider)], 0
 }
 
-// finish ends the stream after what is queued. Only the first call counts.
-func (s *Stream) finish(usage Usage, err error) {
-	s.mu.Lock()
-	if !s.done {
-		s.done, s.err, s.usage = true, err, usage
+// finish ends the stream after what is queued; err is nil if the answer is whole. It is called once.
+func (s *Stream) finish(err error) {
+	if err == nil {
+		err = io.EOF
 	}
+	s.mu.Lock()
+	s.end = err
 	s.mu.Unlock()
 	s.signal()
 }
 
-func (s *Stream) finished() bool {
+// count changes what was counted.
+func (s *Stream) count(change func(*Usage)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.done
+	change(&s.usage)
 }
 
 func (s *Stream) signal() {
