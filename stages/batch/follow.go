@@ -33,8 +33,8 @@ func (s *State) Placed(q *Seq) bool { return s.byID[q.ID] == q && q.phase == run
 // Rests says whether a sequence waits to be given more tokens.
 func (q *Seq) Rests() bool { return q.rests }
 
-// Room is how many tokens after a sequence's could be proposed in its next step, if nothing is in flight for it and only
-// the newest token is left to compute; else 0.
+// Room is how many tokens after a sequence's could be proposed in its next step, if nothing is in flight for it and
+// only the newest token is left to compute; else 0.
 func (s *State) Room(q *Seq) int {
 	if q.phase != running || !q.kv.open || !q.able() || q.flying > 0 || q.strikes > 0 || !s.decoding(q) {
 		return 0

@@ -147,8 +147,8 @@ func (q *Seq) begins() (sum int) {
 }
 
 // relieve breaks a deadlock, in which a sequence lacks only blocks or a place, and nothing else can run. It preempts
-// a sequence that rests or whose session does not read, or else the youngest one of the client that holds most places; that one is
-// recomputed later. It returns a sequence that needs more blocks than there are even when it runs alone.
+// a sequence that rests or whose session does not read, or else the youngest one of the client that holds most places;
+// that one is recomputed later. It returns a sequence that needs more blocks than there are even when it runs alone.
 func (s *State) relieve() (hopeless *Seq) {
 	var stuck, last, unread *Seq
 	holders := 0
