@@ -98,10 +98,11 @@ func own(x *access, at uint64, bytes int) {
 	}
 }
 
-// note writes a word that other launches may write too, in any order: the write does not count as a hazard.
+// note raises a word that other launches may raise too, in any order: the write does not count as a hazard.
 func (x *access) note(at uint64, word uint32) {
 	n := len(x.touched)
-	view[uint32](x, at, 1, true)[0] = word
+	noted := &view[uint32](x, at, 1, true)[0]
+	*noted = max(*noted, word)
 	x.touched = x.touched[:n]
 }
 

@@ -495,6 +495,17 @@ func TestCacheTypes(t *testing.T) {
 	}
 }
 
+// TestNotes: of what launches note in one word, the largest stays.
+func TestNotes(t *testing.T) {
+	b := open(t, Options{})
+	word := b.take(4)
+	x := &access{memory: &b.memory}
+	for _, n := range []uint32{2, 5, 3} {
+		x.note(word.Address, n)
+	}
+	require.Equal(t, uint32(5), told[uint32](x, word.Address, 1)[0])
+}
+
 // TestRefused: launches and types that the card has no loop for are refused when they are recorded.
 func TestRefused(t *testing.T) {
 	b := open(t, Options{})
