@@ -207,6 +207,7 @@ const (
 	usualTrace = 5 // seconds
 	longTrace  = 300
 	mostTraced = 256 << 20 // bytes
+	mostTraces = 4         // at a time: each slows the engine, and keeps what its client does not read
 )
 
 // debugTrace serves GET /debug/trace?seconds=N: a trace for Perfetto of the next N seconds. The query's model names
@@ -231,8 +232,13 @@ func (s *Server) debugTrace(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire
 	if house == nil {
 		return wire.Unavailable("no_model", "no such model is running: try again when one is")
 	}
+	if s.traces.Add(1) > mostTraces {
+		s.traces.Add(-1)
+		return wire.Unavailable("overloaded", "%d traces are being written already: try again when one has ended", mostTraces)
+	}
 	x.Watch()
 	x.Stream(rc, "application/json", []byte("\n"), func(w *exchange.Writer) {
+		defer s.traces.Add(-1)
 		ctx, cancel := context.WithTimeout(x.Context, time.Duration(seconds)*time.Second)
 		defer cancel()
 		if err := house.Record(ctx, sending{w}, mostTraced); err != nil {

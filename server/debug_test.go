@@ -82,6 +82,21 @@ func TestDebugTrace(t *testing.T) {
 		require.Less(t, seconds, 16, "%v steps in %v", steps, a.Wall())
 	}
 
+	var open []*http.Response
+	for range mostTraces {
+		answer, err := r.http.Get(r.url + "/debug/trace?seconds=300")
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, answer.StatusCode)
+		open = append(open, answer)
+	}
+	status, body = r.get(t, "/debug/trace?seconds=1")
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Contains(t, body, "4 traces are being written already")
+	for _, answer := range open {
+		require.NoError(t, answer.Body.Close())
+	}
+	require.Eventually(t, func() bool { return r.traces.Load() == 0 }, patient, time.Millisecond, "they end as their clients go")
+
 	for _, seconds := range []string{"0", "301", "-1", "1.5", "", "x"} {
 		status, body := r.get(t, "/debug/trace?seconds="+seconds)
 		require.Equal(t, http.StatusBadRequest, status)

@@ -167,6 +167,14 @@ func TestSeveralModels(t *testing.T) {
 	require.Contains(t, body, `the model nobody is not found here: the one that is has the name \"small\"`)
 }
 
+// TestNoName: a path that lacks a model's name does not call it empty.
+func TestNoName(t *testing.T) {
+	r := start(t, Options{}, nil)
+	status, body := r.get(t, "/v1/models/")
+	require.Equal(t, http.StatusNotFound, status)
+	require.Contains(t, body, "a model without a name is not found here: the one that is has the name")
+}
+
 // TestModelList: GET /v1/models says how large each is. A model whose head is apart from its embeddings has both.
 func TestModelList(t *testing.T) {
 	r, m := startSeveral(t)

@@ -79,6 +79,7 @@ type Server struct {
 	stopping atomic.Bool
 	percent  atomic.Int64   // how much of the models has been loaded
 	open     sync.WaitGroup // requests whose answers are not written
+	traces   atomic.Int32   // that are being written
 	named    atomic.Uint64
 	prefix   uint32 // of request ids, so that those of two runs differ
 }

@@ -154,8 +154,11 @@ func (d *directory) Entry(name string) (Entry, *wire.Fault) {
 }
 
 func (d *directory) unknown(name string) *wire.Fault {
-	f := wire.Refused(fasthttp.StatusNotFound, "model_not_found", "the model %s is not found here: %s",
-		wire.Shown(name), d.offer())
+	which := "the model " + wire.Shown(name)
+	if name == "" {
+		which = "a model without a name"
+	}
+	f := wire.Refused(fasthttp.StatusNotFound, "model_not_found", "%s is not found here: %s", which, d.offer())
 	f.Param = "model"
 	return f
 }

@@ -62,6 +62,31 @@ func TestNothingComesAfterTheEnd(t *testing.T) {
 	require.Zero(t, d.read)
 }
 
+// TestTrickles: a byte from time to time gives a body no more time, and many bytes do.
+func TestTrickles(t *testing.T) {
+	d := &deadlines{}
+	in := &incoming{x: &Exchange{conn: d, Context: t.Context()}, patience: time.Hour, from: iotest.OneByteReader(zeros{})}
+	read := func() time.Time {
+		_, err := in.Read(make([]byte, 1))
+		require.NoError(t, err)
+		return d.read
+	}
+	first := read()
+	require.WithinRange(t, first, time.Now(), time.Now().Add(time.Hour))
+	for range 1000 {
+		require.Equal(t, first, read())
+	}
+	in.from = zeros{}
+	_, err := io.ReadFull(in, make([]byte, leastIncoming))
+	require.NoError(t, err)
+	require.True(t, read().After(first))
+}
+
+// zeros is a body without end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
 // TestBrokenOffForGood: an answer that was broken off gets no more time to be written.
 func TestBrokenOffForGood(t *testing.T) {
 	d := &deadlines{}

@@ -37,7 +37,7 @@ func Dialect(s *answer.Service, store Store) answer.Dialect {
 		{Method: get, Path: "/api/ps", Handle: a.running},
 		{Method: get, Path: "/api/version", Handle: version},
 	}
-	c := &changes{api: a, store: store, free: make(chan struct{}, jobs)}
+	c := &changes{api: a, store: store, running: map[string]int{}}
 	routes = append(routes, c.routes()...)
 	return answer.Dialect{Name: "Ollama's API", Fault: appendFault, Routes: routes}
 }

@@ -49,14 +49,17 @@ type Progress struct {
 	Completed int64  `json:"completed,omitempty"`
 }
 
-// jobs bounds the pulls, creations and uploads at a time.
-const jobs = 8
+// jobs bounds the pulls, creations and uploads at a time; jobsOfOne, those of one client.
+const jobs, jobsOfOne = 8, 6
 
 // changes serves the endpoints that change the store, or refuses them.
 type changes struct {
 	*api
 	store Store // nil: clients may change nothing
-	free  chan struct{}
+
+	mu      sync.Mutex
+	running map[string]int // jobs by client
+	jobs    int
 }
 
 func (c *changes) routes() []answer.Route {
@@ -108,17 +111,30 @@ func told(x *exchange.Exchange, err error) *wire.Fault {
 	return wire.Refused(fasthttp.StatusInternalServerError, "store_failed", "%s", wire.Told(err))
 }
 
-// enter takes a place among the jobs; leave gives it back.
-func (c *changes) enter() *wire.Fault {
-	select {
-	case c.free <- struct{}{}:
-		return nil
-	default:
+// enter takes a place among the jobs for a client; leave gives it back.
+func (c *changes) enter(client string) *wire.Fault {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.jobs == jobs:
 		return wire.Unavailable("overloaded", "%d changes of the store are under way already: try again later", jobs)
+	case c.running[client] == jobsOfOne:
+		return wire.Unavailable("overloaded", "%d changes of the store that you asked for are under way already: "+
+			"try again later", jobsOfOne)
 	}
+	c.running[client]++
+	c.jobs++
+	return nil
 }
 
-func (c *changes) leave() { <-c.free }
+func (c *changes) leave(client string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.jobs--
+	if c.running[client]--; c.running[client] == 0 {
+		delete(c.running, client)
+	}
+}
 
 // pull serves POST /api/pull.
 func (c *changes) pull(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
@@ -215,10 +231,10 @@ func (c *changes) blob(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Faul
 }
 
 func (c *changes) receive(rc *fasthttp.RequestCtx, x *exchange.Exchange, digest string) *wire.Fault {
-	if fault := c.enter(); fault != nil {
+	if fault := c.enter(x.Client); fault != nil {
 		return fault
 	}
-	defer c.leave()
+	defer c.leave(x.Client)
 	body, done := x.Incoming(rc, patience)
 	defer done()
 	if err := c.store.Receive(x.Context, digest, int64(rc.Request.Header.ContentLength()), body); err != nil {
@@ -228,7 +244,7 @@ func (c *changes) receive(rc *fasthttp.RequestCtx, x *exchange.Exchange, digest 
 	return nil
 }
 
-// patience bounds the time without a byte during an upload.
+// patience is how long an upload may take for as many bytes as exchange wants in that time.
 const patience = 30 * time.Second
 
 // work runs a job and reports its progress: in lines if stream is set, else at its end alone.
@@ -236,11 +252,11 @@ func (c *changes) work(rc *fasthttp.RequestCtx, x *exchange.Exchange, stream boo
 	do func(tell func(Progress)) error) *wire.Fault {
 	x.Watch()
 	x.Release()
-	if fault := c.enter(); fault != nil {
+	if fault := c.enter(x.Client); fault != nil {
 		return fault
 	}
 	if !stream {
-		defer c.leave()
+		defer c.leave(x.Client)
 		if err := do(func(Progress) {}); err != nil {
 			return told(x, err)
 		}
@@ -249,7 +265,7 @@ func (c *changes) work(rc *fasthttp.RequestCtx, x *exchange.Exchange, stream boo
 	}
 	broken := append(appendFault(nil, wire.Internal(x.ID)), '\n')
 	x.Stream(rc, "application/x-ndjson", broken, func(w *exchange.Writer) {
-		defer c.leave()
+		defer c.leave(x.Client)
 		lines := &news{w: w}
 		ended := lines.follow()
 		err := do(lines.tell)
