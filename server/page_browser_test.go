@@ -209,6 +209,42 @@ func TestPageRunsNothing(t *testing.T) {
 	require.Contains(t, strings.Join(p.faults, "\n"), "Content Security Policy", "it was the policy that stopped them")
 }
 
+// TestPageIsNotFrozen: what takes libraries or browsers very long is shown as text, all of it, in seconds.
+func TestPageIsNotFrozen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes long")
+	}
+	lists := ""
+	for i := range 400 {
+		lists += strings.Repeat("  ", i) + "- item\n"
+	}
+	s, p := atDesk(t)
+	answers := 0
+	for name, text := range map[string]string{
+		"lists":     lists,
+		"templates": "```javascript\n" + strings.Repeat("`${", 13_000) + "\n```\n",
+		"quotes":    strings.Repeat(">", 2000) + "x\n",
+		"emphasis":  strings.Repeat("**", 10_000) + "x\n",
+		"headings":  strings.Repeat("# x\n", 130_000),
+	} {
+		s.plays(func(w *pieces, _ *http.Request) {
+			w.content(text)
+			w.content("\n\nThe end.")
+			w.end("stop")
+		})
+		p.ask(name)
+		answers++
+		p.until(fmt.Sprintf(`document.querySelectorAll(".from-assistant").length === %d && !document.querySelector(".busy") &&
+			document.querySelector("%s").textContent.includes("The end.")`, answers, last))
+		var shown, alive int
+		p.eval(`document.querySelector("`+last+` .body > .prose").textContent.length`, &shown)
+		require.Greater(t, shown, len(text)/10, name)
+		p.eval(`new Promise((done) => requestAnimationFrame(() => done(1)))`, &alive)
+		require.Equal(t, 1, alive, name)
+	}
+	p.quiet(s.addr)
+}
+
 // rich is an answer with all that Markdown has.
 const rich = "## Reversing a string\n\nStrings in Go are **bytes**; what people see as letters are *runes*, so a reversal has to work on `[]rune`:\n\n" +
 	"```go\n// Reverse returns s with its runes in the opposite order.\nfunc Reverse(s string) string {\n\tr := []rune(s)\n\tfor i, j := 0, len(r)-1; i < j; i, j = i+1, j-1 {\n\t\tr[i], r[j] = r[j], r[i]\n\t}\n\treturn string(r)\n}\n```\n\n" +

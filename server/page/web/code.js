@@ -28,6 +28,9 @@ hljs.registerAliases(['shell', 'console', 'zsh'], { languageName: 'bash' });
 // longest is the most characters that are coloured: more would make the page slow.
 const longest = 40_000;
 
+// deepest is how many coloured parts are in one another: a browser takes minutes for thousands of them.
+const deepest = 40;
+
 // codeBlock is code with its language's name and a button that copies it.
 export function codeBlock(text, language) {
   const label = language || 'code';
@@ -47,7 +50,20 @@ export function coloured(text, language) {
   }
 }
 
-function parts(node) {
+function parts(node, depth = 0) {
+  if (depth === deepest) return [textOf(node)];
   return node.children.map((child) => (typeof child === 'string' ? child
-    : el('span', child.scope ? { class: 'hl-' + child.scope.split('.')[0] } : {}, parts(child))));
+    : el('span', child.scope ? { class: 'hl-' + child.scope.split('.')[0] } : {}, parts(child, depth + 1))));
+}
+
+// textOf is a part's text. It does not call itself: the part may be deeper than the stack.
+function textOf(node) {
+  const rest = [...node.children].reverse();
+  let text = '';
+  while (rest.length) {
+    const child = rest.pop();
+    if (typeof child === 'string') text += child;
+    else for (let i = child.children.length - 1; i >= 0; i--) rest.push(child.children[i]);
+  }
+  return text;
 }

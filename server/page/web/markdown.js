@@ -5,6 +5,27 @@ import { lexer } from './vendor/marked/marked.esm.js';
 import { codeBlock } from './code.js';
 import { el } from './dom.js';
 
+// Bounds of what is laid out. Text beyond them is shown as it was written: its lexer takes time by the square of how
+// deep lists nest, calls itself for each level of a quotation, and browsers lay out very deep elements in minutes.
+const longest = 300_000; // characters
+const deepestMark = 100; // column of a list's or a quotation's mark
+const deepest = 60; // elements in one another
+
+// mark is the beginning of a line up to its last mark of a list or a quotation.
+const mark = /^[ \t>]*(?:(?:>|[-*+](?=\s)|\d{1,9}[.)](?=\s))[ \t>]*)+/gm;
+
+// tokensOf is what a text is made of; one that is out of bounds is made of itself.
+function tokensOf(text) {
+  try {
+    if (text.length <= longest && !(text.match(mark) ?? []).some((m) => m.length > deepestMark)) {
+      return lexer(text, { gfm: true, breaks: false }).filter((token) => token.type !== 'space' && token.type !== 'def');
+    }
+  } catch (e) {
+    if (!(e instanceof RangeError)) throw e; // the stack is full
+  }
+  return [{ type: 'html', raw: text, text }];
+}
+
 // Markdown is a text that grows. Blocks that did not change keep their elements, and with them what the reader selected.
 export class Markdown {
   constructor(root) {
@@ -13,7 +34,7 @@ export class Markdown {
   }
 
   show(text) {
-    const tokens = lexer(text, { gfm: true, breaks: false }).filter((token) => token.type !== 'space' && token.type !== 'def');
+    const tokens = tokensOf(text);
     setLevels(tokens);
     const keys = tokens.map((token) => (token.level ?? '') + token.raw);
     let same = 0;
@@ -30,12 +51,14 @@ export class Markdown {
 // setLevels gives headings their place under the message's own, whatever the model began with, and none skips a level.
 function setLevels(tokens) {
   const headings = tokens.filter((token) => token.type === 'heading');
-  const least = Math.min(...headings.map((token) => token.depth));
+  const least = headings.reduce((all, token) => Math.min(all, token.depth), 6);
   let before = 2;
   for (const token of headings) before = token.level = Math.min(before + 1, 3 + token.depth - least, 6);
 }
 
-function block(token) {
+function block(token, depth = 0) {
+  if (depth > deepest) return el('span', {}, token.raw);
+  const within = (t) => block(t, depth + 1);
   switch (token.type) {
     case 'heading': // within a list or a quotation it structures nothing
       return el(token.level ? 'h' + token.level : 'p', { class: 'heading' }, inline(token.tokens));
@@ -46,9 +69,9 @@ function block(token) {
     case 'code':
       return codeBlock(token.text, (token.lang || '').trim().split(/\s+/)[0].toLowerCase());
     case 'blockquote':
-      return el('blockquote', {}, token.tokens.filter((t) => t.type !== 'space').map(block));
+      return el('blockquote', {}, token.tokens.filter((t) => t.type !== 'space').map(within));
     case 'list':
-      return list(token);
+      return list(token, within);
     case 'table':
       return table(token);
     case 'hr':
@@ -59,9 +82,9 @@ function block(token) {
   return el('p', {}, token.raw);
 }
 
-function list(token) {
+function list(token, within) {
   const items = token.items.map((item) => el('li', item.task ? { class: 'task' } : {},
-    item.tokens.filter((t) => t.type !== 'space').map((t) => (t.type === 'checkbox' ? checkbox(t) : block(t)))));
+    item.tokens.filter((t) => t.type !== 'space').map((t) => (t.type === 'checkbox' ? checkbox(t) : within(t)))));
   return token.ordered ? el('ol', token.start === 1 ? {} : { start: token.start }, items) : el('ul', {}, items);
 }
 
@@ -76,17 +99,18 @@ function table(token) {
     el('tbody', {}, token.rows.map((row) => el('tr', {}, row.map(cell('td')))))));
 }
 
-function inline(tokens = []) {
+function inline(tokens = [], depth = 0) {
+  if (depth > deepest) return tokens.map((token) => token.raw);
   return tokens.map((token) => {
     switch (token.type) {
-      case 'strong': return el('strong', {}, inline(token.tokens));
-      case 'em': return el('em', {}, inline(token.tokens));
-      case 'del': return el('del', {}, inline(token.tokens));
+      case 'strong': return el('strong', {}, inline(token.tokens, depth + 1));
+      case 'em': return el('em', {}, inline(token.tokens, depth + 1));
+      case 'del': return el('del', {}, inline(token.tokens, depth + 1));
       case 'codespan': return el('code', {}, token.text);
       case 'br': return el('br');
-      case 'link': return link(token.href, inline(token.tokens));
+      case 'link': return link(token.href, inline(token.tokens, depth + 1));
       case 'image': return link(token.href, [token.text || 'picture']);
-      case 'text': return token.tokens ? inline(token.tokens) : plain(token);
+      case 'text': return token.tokens ? inline(token.tokens, depth + 1) : plain(token);
       case 'escape': return token.text;
       case 'html': return /^<br\s*\/?>$/i.test(token.text) ? el('br') : token.text;
     }
