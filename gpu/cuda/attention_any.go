@@ -13,7 +13,13 @@ import (
 )
 
 // Caches implements kernel.Table.
-func (k *Kernels) Caches(f backend.Format) error { return kernel.KnownCache("CUDA", f) }
+func (k *Kernels) Caches(f backend.Format) error {
+	if kernel.CacheKind(f) == 0 {
+		return fmt.Errorf("caches in %s have no kernels on CUDA: keep them in %s, or use --device cpu: %w", f,
+			backend.KVListOpen(), errors.ErrUnsupported)
+	}
+	return nil
+}
 
 // appendArgs is the arguments of append.cu.
 type appendArgs struct {

@@ -54,17 +54,22 @@ func (h *Heads) Recent() *Heads {
 
 // KeyBytes is the memory of blocks of keys of one layer.
 func (h *Heads) KeyBytes(blocks int) uint64 {
-	return uint64(blocks) * uint64(h.KV) * uint64(h.Format().K.Kept().Bytes(h.Features))
+	return uint64(blocks) * uint64(h.KV) * uint64(keyRunBytes(h.Format().K.Kept(), h.Features))
 }
 
 // ValueBytes is the memory of blocks of values of one layer.
 func (h *Heads) ValueBytes(blocks int) uint64 {
-	return uint64(blocks) * uint64(h.KV) * uint64(h.Format().V.Kept().Bytes(h.ValueFeatures()))
+	return uint64(blocks) * uint64(h.KV) * uint64(valueRunBytes(h.Format().V.Kept(), h.ValueFeatures()))
 }
 
-// PartBytes is the memory that Attend needs for the partial results of a number of rows.
+// PartBytes is the memory that Attend needs for the partial results of a number of rows. Where blocks are sealed, a row
+// has one more: of its own block.
 func (h *Heads) PartBytes(rows int) uint64 {
-	return uint64(rows*h.Query*MaxSplits) * uint64(h.ValueFeatures()+4) * 4
+	parts := MaxSplits
+	if h.Format().Seals() {
+		parts++
+	}
+	return uint64(rows*h.Query*parts) * uint64(h.ValueFeatures()+4) * 4
 }
 
 // Splits is how many parts a row at a position has.

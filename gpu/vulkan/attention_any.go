@@ -19,17 +19,21 @@ func (k *Kernels) Caches(f backend.Format) error { return kernel.KnownCache("Vul
 // Append records a kernel.Append.
 func (k *Kernels) Append(r *vk.Recording, s *kernel.Append) error {
 	h := &s.Heads
-	shader, err := k.kernel(shaders.Append, shaders.AppendConstants{Type: kernel.CacheKind(h.Format())}.List())
+	keys, err := k.kernel(shaders.Append, shaders.AppendConstants{Type: kernel.KeyKind(h.Format().K.Open)}.List())
+	if err != nil {
+		return err
+	}
+	values, err := k.kernel(shaders.Append, shaders.AppendConstants{Type: kernel.ValueKind(h.Format().V.Open)}.List())
 	if err != nil {
 		return err
 	}
 	p := shaders.AppendPush{X: s.K, Cache: s.Keys, Rows: s.Rows, Tables: s.Tables, Count: s.Count,
 		Features: uint32(h.Features), Grouped: backend.KVScaled, XStride: uint32(s.KStride)}
-	vk.Use(r, shader, &p)
+	vk.Use(r, keys, &p)
 	r.Dispatch(uint32(h.KV), uint32(s.N), 1)
 	p.X, p.Cache, p.XStride = s.V, s.Values, uint32(s.VStride)
 	p.Features, p.Grouped = uint32(h.ValueFeatures()), uint32(h.ValueFeatures())
-	vk.Use(r, shader, &p)
+	vk.Use(r, values, &p)
 	r.Dispatch(uint32(h.KV), uint32(s.N), 1)
 	return nil
 }
@@ -58,11 +62,16 @@ func (k *Kernels) attendAny(r *vk.Recording, h *kernel.Heads, a *kernel.Attentio
 		return fmt.Errorf("attention of %d query heads, %d KV heads of %d features has no kernel",
 			h.Query, h.KV, h.Features)
 	}
-	splits := k.attendSplits
-	if k.takesTiles(h, a) {
-		splits = k.attendTogether
+	if h.Format().Seals() {
+		return k.attendSealed(r, h, a)
 	}
-	if err := splits(r, h, a); err != nil {
+	var err error
+	if k.takesTiles(h, a) {
+		err = k.attendTogether(r, h, a)
+	} else {
+		err = k.attendSplits(r, h, a)
+	}
+	if err != nil {
 		return err
 	}
 	return k.mergeAny(r, h, a)
@@ -83,10 +92,19 @@ func (k *Kernels) mergeAny(r *vk.Recording, h *kernel.Heads, a *kernel.Attention
 
 // attendSplits records the parts of each row by itself, by attend_any.comp.
 func (k *Kernels) attendSplits(r *vk.Recording, h *kernel.Heads, a *kernel.Attention) error {
-	once := k.headsAtOnce(h, h.Query*kernel.MostSplits(a.Depth)*a.N)
-	c := shaders.AttendAnyConstants{Type: kernel.CacheKind(h.Format()), Keys: uint32(h.Features),
-		Values:  uint32(h.ValueFeatures()),
-		Queries: uint32(h.Query / h.KV), AtOnce: uint32(once)}
+	return k.attendParts(r, h, a, false)
+}
+
+// attendParts is attendSplits, or, if own, records one part of each row's own block.
+func (k *Kernels) attendParts(r *vk.Recording, h *kernel.Heads, a *kernel.Attention, own bool) error {
+	splits := kernel.MostSplits(a.Depth)
+	if own {
+		splits = 1
+	}
+	once := k.headsAtOnce(h, h.Query*splits*a.N)
+	c := shaders.AttendAnyConstants{Type: kernel.KeyKind(h.Format().K.Open), Keys: uint32(h.Features),
+		Valuetype: kernel.ValueKind(h.Format().V.Open), Values: uint32(h.ValueFeatures()),
+		Queries: uint32(h.Query / h.KV), AtOnce: uint32(once), Open: bit(own)}
 	attend, err := k.kernel(shaders.AttendAny, c.List())
 	if err != nil {
 		return err
@@ -94,7 +112,7 @@ func (k *Kernels) attendSplits(r *vk.Recording, h *kernel.Heads, a *kernel.Atten
 	vk.Use(r, attend, &shaders.AttendAnyPush{X: a.X, Keys: a.Keys, Values: a.Values, Parts: a.Parts, Rows: a.Rows,
 		Tables: a.Tables, Count: a.Count, XStride: uint32(a.XStride), Window: uint32(a.Window),
 		Scale: a.Scale * math.Log2E, Cap: a.Cap * math.Log2E, Chunked: bit(a.Chunked)})
-	r.Dispatch(uint32(h.Query/once), uint32(kernel.MostSplits(a.Depth)), uint32(a.N))
+	r.Dispatch(uint32(h.Query/once), uint32(splits), uint32(a.N))
 	return nil
 }
 
@@ -104,9 +122,9 @@ const tiledPairs = 64
 // tiles says whether attend_rows.comp can take heads of a shape, and rows where they lie.
 func (k *Kernels) tiles(h *kernel.Heads, a *kernel.Attention) bool {
 	f := &k.d.Facts
-	return a.X%16 == 0 && a.XStride%4 == 0 && tiledPairs%(h.Query/h.KV) == 0 && h.Features%backend.KVScaled == 0 &&
-		h.ValueFeatures()%64 == 0 && f.Invocations >= 256 && uint32(18<<10+512+max(8<<10+512,
-		64*h.ValueFeatures())) <= f.Shared
+	return kernel.CacheKind(h.Format()) != 0 && a.X%16 == 0 && a.XStride%4 == 0 &&
+		tiledPairs%(h.Query/h.KV) == 0 && h.Features%backend.KVScaled == 0 && h.ValueFeatures()%64 == 0 &&
+		f.Invocations >= 256 && uint32(18<<10+512+max(8<<10+512, 64*h.ValueFeatures())) <= f.Shared
 }
 
 // attendTogether records the parts of many rows at a time, by attend_rows.comp, with the bits of attendSplits.

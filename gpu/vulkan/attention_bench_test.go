@@ -3,7 +3,9 @@
 package vulkan
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -106,4 +108,71 @@ func (g *gpu) benchAttend(b *testing.B, h kernel.Heads, n, depth int, alone bool
 				}
 			})
 	}
+}
+
+// BenchmarkAttendTypes is attention of an answer's row of an 8 B, as models record it, with each type of cache: the
+// time of one layer with storing, and its part of f16's. It takes 10 s.
+func BenchmarkAttendTypes(b *testing.B) {
+	g := open(b)
+	depths := []int{8190, 32766}
+	if g.d.Facts.Kind == vk.CPU {
+		depths = []int{190}
+	}
+	for _, depth := range depths {
+		f16 := 0.0
+		for _, name := range []string{"f16", "q8", "q5", "q4", "tq4", "tq3", "q8/tq2"} {
+			k, v, _ := strings.Cut(name, "/")
+			h := sealedHeads(b, kernel.Heads{Query: 32, KV: 8, Features: 128, Dims: 128}, k, cmp.Or(v, k))
+			b.Run(fmt.Sprintf("%s/depth%d", name, depth), func(b *testing.B) {
+				g, us := g.with(b), 0.0
+				for range b.N {
+					us = g.benchTypes(h, depth)
+				}
+				if name == "f16" {
+					f16 = us
+				}
+				b.ReportMetric(us, "µs")
+				b.ReportMetric(us/f16, "of-f16")
+			})
+		}
+	}
+}
+
+// benchTypes is the microseconds that the attention of one row behind a number of positions takes.
+func (g *gpu) benchTypes(h kernel.Heads, depth int) float64 {
+	blocks, width := blocksOf(depth), (h.Query+2*h.KV)*h.Features
+	tables := make([]uint32, blocks)
+	for i := range tables {
+		tables[i] = uint32(blocks - 1 - i)
+	}
+	rows := g.room(8)
+	view[kernel.Row](rows.Bytes)[0] = kernel.Row{Position: uint32(depth)}
+	a := kernel.Attention{X: g.local(uint64(4 * width)).Address, Y: g.local(uint64(4 * h.Query * h.Features)).Address,
+		Keys: g.local(h.KeyBytes(blocks)).Address, Values: g.local(h.ValueBytes(blocks)).Address,
+		Parts: g.local(h.PartBytes(1)).Address, Rows: rows.Address, Tables: g.words(tables...).Address,
+		Angles: g.local(uint64(4 * h.Dims)).Address, XStride: width, YStride: h.Query * h.Features, N: 1, Scale: 1e-3,
+		Depth: depth, Alone: g.k.Fused(&h)}
+	store := kernel.Append{Heads: h, K: a.X, V: a.X, KStride: width, VStride: width, Keys: a.Keys, Values: a.Values,
+		Rows: a.Rows, Tables: a.Tables, N: 1}
+	if h.Format().Seals() {
+		open := h.Recent()
+		a.Recent = kernel.Recent{Keys: g.local(open.KeyBytes(blocks)).Address,
+			Values: g.local(open.ValueBytes(blocks)).Address, Rows: a.Rows}
+		store.Heads, store.Keys, store.Values = *open, a.Recent.Keys, a.Recent.Values
+	}
+	return g.times(20, 2, func(r *vk.Recording) {
+		r.Stamp()
+		if !a.Alone {
+			require.NoError(g.t, g.k.Append(r, &store))
+			r.Barrier()
+		}
+		if h.Format().Seals() { // once in 64 steps it has work, which is not measured
+			require.NoError(g.t, g.k.Seal(r, &kernel.Seal{Heads: h, Keys: a.Keys, Values: a.Values, Recent: a.Recent,
+				Rows: a.Rows, Tables: a.Tables, N: 1}))
+			r.Barrier()
+		}
+		require.NoError(g.t, g.k.Attend(r, &h, &a))
+		r.Barrier()
+		r.Stamp()
+	})[0]
 }

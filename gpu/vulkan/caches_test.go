@@ -12,16 +12,21 @@ import (
 	"github.com/sluice-ai/sluice/internal/backendtest"
 )
 
-// TestCaches: formats that shaders do not know are refused by name, whichever side they differ on.
+// TestCaches: a format whose forms shaders do not know is refused by name.
 func TestCaches(t *testing.T) {
 	k := &Kernels{}
-	for _, kv := range []backend.KV{backend.KVF32, backend.KVF16, backend.KVQ8} {
-		require.NoError(t, k.Caches(kv.Format))
+	for _, key := range backend.KVNames() {
+		for _, value := range backend.KVNamesOfV() {
+			kv, err := backend.MixKV(key, value)
+			require.NoError(t, err)
+			require.NoError(t, k.Caches(kv.Format), kv)
+		}
 	}
-	mixed := backend.Format{Name: "f16 and q8", K: backend.KVF16.K, V: backend.KVQ8.V}
-	for _, f := range []backend.Format{mixed, backendtest.Toy().Format} {
+	toy := backendtest.Toy().Format
+	half := backend.Format{Name: "half a toy", K: backend.KVF16.K, V: toy.V}
+	for _, f := range []backend.Format{toy, half} {
 		err := k.Caches(f)
 		require.ErrorIs(t, err, errors.ErrUnsupported)
-		require.ErrorContains(t, err, "caches in "+f.Name+" have no kernels on Vulkan: keep them in f32, f16 or q8")
+		require.ErrorContains(t, err, "caches in "+f.Name+" have no kernels on Vulkan: keep them in f32, f16, q8, q5, q4, tq4 or tq3")
 	}
 }

@@ -45,6 +45,8 @@ func (k *Kernels) Launch(to driver.Recording, l kernel.Launch) error {
 // launchRest is Launch for kernels that few models have, and for those of measurements.
 func (k *Kernels) launchRest(r *vk.Recording, l kernel.Launch) error {
 	switch l := l.(type) {
+	case *kernel.Seal:
+		return k.Seal(r, l)
 	case *kernel.Route:
 		return k.Route(r, l)
 	case *kernel.Chosen:

@@ -35,6 +35,9 @@ func (c Code) Levels(d int) (l [32]int8) {
 	return l
 }
 
+// Unit is how many levels of a book one is, in a rotated row of d features whose squares have the mean 1.
+func (c Code) Unit(d int) float64 { return wholeBook(d, c.Bits).unit }
+
 // Encode finds codes and scales of a rotated row.
 func (c Code) Encode(codes []byte, scales []uint16, row []float32) {
 	if c.Book {

@@ -66,7 +66,7 @@ var layers = []struct {
 	{"stages/reply", []string{"stages/batch", "stages/stop", "stages/token", "stages/tools", "internal"}},
 	{"stages", []string{"internal"}},
 	{"cpu", []string{"internal"}},
-	{"gpu/kernel", []string{"internal/backend", "internal/ir", "internal/quant"}},
+	{"gpu/kernel", []string{"internal/backend", "internal/ir", "internal/kvcode", "internal/quant"}},
 	{"gpu/plan", []string{"gpu/kernel", "internal/backend", "internal/ir"}}, // it knows no driver
 	{"gpu/driver", []string{"gpu/kernel", "internal/quant"}},
 	{"gpu/exec", []string{"gpu/driver", "gpu/kernel", "gpu/plan", "internal/backend", "internal/ir", "internal/quant"}}, // no API

@@ -31,7 +31,7 @@ void main() {
 		return;
 	}
 	Row row = rows.v[r];
-	uint64_t run = cache + runBytes(features, grouped) * (block(tables, row, row.position) * heads + head);
+	uint64_t run = cache + runBytes(TYPE, features, grouped) * (block(tables, row, row.position) * heads + head);
 	uint from = r * xStride + head * features, at = row.position % 64 * features;
 	if (TYPE != KVQ8) {
 		for (uint d = gl_LocalInvocationID.x; d < features; d += 64) {

@@ -14,18 +14,20 @@
 #include "lib/act.glsl"
 
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const uint TYPE = 1;
-layout(constant_id = 1) const uint KEYS = 128;   // features of a key
-layout(constant_id = 2) const uint VALUES = 128; // features of a value
-layout(constant_id = 3) const uint QUERIES = 1;  // heads of a KV head
-layout(constant_id = 4) const uint AT_ONCE = 1;  // of these; a divisor
+layout(constant_id = 0) const uint TYPE = 1;      // of keys
+layout(constant_id = 1) const uint KEYS = 128;    // features of a key
+layout(constant_id = 2) const uint VALUES = 128;  // features of a value
+layout(constant_id = 3) const uint QUERIES = 1;   // heads of a KV head
+layout(constant_id = 4) const uint AT_ONCE = 1;   // of these; a divisor
+layout(constant_id = 5) const uint VALUETYPE = 1; // of values
+layout(constant_id = 6) const uint OPEN = 0;      // 1: a row's own block alone, which is the part behind the splits
 #include "lib/cache.glsl"
 
 layout(push_constant, scalar) uniform Push {
 	Floats x;        // rows of query heads
 	uint64_t keys;   // the layer's
 	uint64_t values;
-	Floats parts;    // [row][head][MAXSPLITS][VALUES + 4]: values, largest score, sum
+	Floats parts;    // [row][head][MAXSPLITS + OPEN][VALUES + 4]: values, largest score, sum
 	StepRows rows;
 	Words tables;
 	Words count;     // rows that are there; 0: all
@@ -93,10 +95,10 @@ void score(uint64_t run, uint position) {
 // value is a feature of the value of a position of a run.
 float value(uint64_t run, uint position, uint d) {
 	uint at = position * VALUES + d;
-	if (TYPE == KVF32) {
+	if (VALUETYPE == KVF32) {
 		return Floats(run).v[at];
 	}
-	if (TYPE == KVF16) {
+	if (VALUETYPE == KVF16) {
 		return fromHalf(uint(Halves(run).v[at]));
 	}
 	return float(int8_t(Bytes(run).v[at])) * Floats(run + 64ul * VALUES).v[position];
@@ -110,6 +112,11 @@ void main() {
 	}
 	Row row = rows.v[r];
 	uint length = splitLength(row.position), begin = split * length;
+	if (OPEN != 0) {
+		length = 64;
+		begin = row.position / 64 * 64;
+		split = MAXSPLITS;
+	}
 	if (begin > row.position) {
 		return;
 	}
@@ -132,7 +139,7 @@ void main() {
 		uint p = first + thread;
 		bool seen = p >= from && p < to;
 		if (seen) {
-			score(keys + run * runBytes(KEYS, GROUPED), thread);
+			score(keys + run * runBytes(TYPE, KEYS, GROUPED), thread);
 		}
 		[[unroll]] for (uint a = 0; a < AT_ONCE; a++) {
 			scores[a] = seen ? scores[a] : 2.0 * NOTHING;
@@ -170,7 +177,7 @@ void main() {
 					sums[e * AT_ONCE + a] = s;
 				}
 				for (uint i = low; i < high; i++) {
-					float v = value(values + run * runBytes(VALUES, VALUES), i, d);
+					float v = value(values + run * runBytes(VALUETYPE, VALUES, VALUES), i, d);
 					[[unroll]] for (uint a = 0; a < AT_ONCE; a++) {
 						precise float s = fma(weights[a * 64 + i], v, sums[e * AT_ONCE + a]);
 						sums[e * AT_ONCE + a] = s;
@@ -180,7 +187,7 @@ void main() {
 		}
 	}
 	[[unroll]] for (uint a = 0; a < AT_ONCE; a++) {
-		uint at = ((r * heads + head + a) * MAXSPLITS + split) * (VALUES + 4);
+		uint at = ((r * heads + head + a) * (MAXSPLITS + OPEN) + split) * (VALUES + 4);
 		[[unroll]] for (uint e = 0; e < EACH; e++) {
 			uint d = e * 64 + thread;
 			if (d < VALUES) {

@@ -279,15 +279,15 @@ void turn(Row leader, uint row, uint split, uint from, uint to, uint wholeFrom, 
 	}
 	uint64_t run = from < to ? runOf(leader, from) : 0;
 	if (from < to) {
-		askKeys(keys + run * runBytes(KEYS, GROUPED), row, 0);
+		askKeys(keys + run * runBytes(TYPE, KEYS, GROUPED), row, 0);
 	}
 	for (uint first = from / 64 * 64; first < to; first += 64) {
-		uint64_t of = values + run * runBytes(VALUES, VALUES), next = 0;
-		score(keys + run * runBytes(KEYS, GROUPED), of, row);
+		uint64_t of = values + run * runBytes(TYPE, VALUES, VALUES), next = 0;
+		score(keys + run * runBytes(TYPE, KEYS, GROUPED), of, row);
 		weigh(first);
 		if (first + 64 < to) {
 			run = runOf(leader, first + 64);
-			next = keys + run * runBytes(KEYS, GROUPED);
+			next = keys + run * runBytes(TYPE, KEYS, GROUPED);
 		}
 		add(of, next, row, first, first >= wholeFrom && first + 64 <= wholeTo);
 	}

@@ -20,6 +20,8 @@ const (
 	Around
 	Attend
 	AttendAny
+	AttendCoded
+	AttendCodedPlain
 	AttendMatrix
 	AttendRows
 	AttendSquares
@@ -101,6 +103,7 @@ const (
 	MatvecSplitPlain
 	Merge
 	MergeAny
+	MergeCoded
 	Norm
 	Peak
 	PeakDot4
@@ -119,6 +122,7 @@ const (
 	Route
 	Sample
 	Scan
+	Seal
 	Squares
 	Turn
 	modules
@@ -130,6 +134,8 @@ var names = [modules]string{
 	Around:                   "around",
 	Attend:                   "attend",
 	AttendAny:                "attend_any",
+	AttendCoded:              "attend_coded",
+	AttendCodedPlain:         "attend_coded_plain",
 	AttendMatrix:             "attend_matrix",
 	AttendRows:               "attend_rows",
 	AttendSquares:            "attend_squares",
@@ -211,6 +217,7 @@ var names = [modules]string{
 	MatvecSplitPlain:         "matvec_split_plain",
 	Merge:                    "merge",
 	MergeAny:                 "merge_any",
+	MergeCoded:               "merge_coded",
 	Norm:                     "norm",
 	Peak:                     "peak",
 	PeakDot4:                 "peak_dot4",
@@ -229,6 +236,7 @@ var names = [modules]string{
 	Route:                    "route",
 	Sample:                   "sample",
 	Scan:                     "scan",
+	Seal:                     "seal",
 	Squares:                  "squares",
 	Turn:                     "turn",
 }
@@ -423,16 +431,74 @@ const (
 
 // AttendAnyConstants is the specialisation constants of attend_any.comp.
 type AttendAnyConstants struct {
-	Type    uint32 // id 0
-	Keys    uint32 // id 1
-	Values  uint32 // id 2
-	Queries uint32 // id 3
-	AtOnce  uint32 // id 4
+	Type      uint32 // id 0
+	Keys      uint32 // id 1
+	Values    uint32 // id 2
+	Queries   uint32 // id 3
+	AtOnce    uint32 // id 4
+	Valuetype uint32 // id 5
+	Open      uint32 // id 6
 }
 
 // List is the constants by id.
 func (c AttendAnyConstants) List() []uint32 {
-	return []uint32{c.Type, c.Keys, c.Values, c.Queries, c.AtOnce}
+	return []uint32{c.Type, c.Keys, c.Values, c.Queries, c.AtOnce, c.Valuetype, c.Open}
+}
+
+// AttendCodedPush is the push constants of attend_coded.comp.
+type AttendCodedPush struct {
+	X           uint64  // offset 0
+	Keys        uint64  // offset 8
+	Values      uint64  // offset 16
+	Parts       uint64  // offset 24
+	Rows        uint64  // offset 32
+	Tables      uint64  // offset 40
+	Count       uint64  // offset 48
+	XStride     uint32  // offset 56
+	Window      uint32  // offset 60
+	Scale       float32 // offset 64
+	Cap         float32 // offset 68
+	Chunked     uint32  // offset 72
+	Unit        float32 // offset 76
+	KeyLevels   uint64  // offset 80
+	ValueLevels uint64  // offset 88
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(AttendCodedPush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(AttendCodedPush{}.Keys) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(AttendCodedPush{}.Values) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(AttendCodedPush{}.Parts) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(AttendCodedPush{}.Rows) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(AttendCodedPush{}.Tables) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(AttendCodedPush{}.Count) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(AttendCodedPush{}.XStride) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(AttendCodedPush{}.Window) ^ 60)
+	_ uintptr = -(unsafe.Offsetof(AttendCodedPush{}.Scale) ^ 64)
+	_ uintptr = -(unsafe.Offsetof(AttendCodedPush{}.Cap) ^ 68)
+	_ uintptr = -(unsafe.Offsetof(AttendCodedPush{}.Chunked) ^ 72)
+	_ uintptr = -(unsafe.Offsetof(AttendCodedPush{}.Unit) ^ 76)
+	_ uintptr = -(unsafe.Offsetof(AttendCodedPush{}.KeyLevels) ^ 80)
+	_ uintptr = -(unsafe.Offsetof(AttendCodedPush{}.ValueLevels) ^ 88)
+)
+
+// AttendCodedConstants is the specialisation constants of attend_coded.comp.
+type AttendCodedConstants struct {
+	Threads   uint32 // id 0
+	Type      uint32 // id 1
+	Valuetype uint32 // id 2
+	Keys      uint32 // id 3
+	Values    uint32 // id 4
+	Queries   uint32 // id 5
+	AtOnce    uint32 // id 6
+	Power     uint32 // id 7
+	Copies    uint32 // id 8
+}
+
+// List is the constants by id.
+func (c AttendCodedConstants) List() []uint32 {
+	return []uint32{c.Threads, c.Type, c.Valuetype, c.Keys, c.Values, c.Queries, c.AtOnce, c.Power, c.Copies}
 }
 
 // AttendMatrixPush is the push constants of attend_matrix.comp.
@@ -1172,6 +1238,40 @@ func (c MergeAnyConstants) List() []uint32 {
 	return []uint32{}
 }
 
+// MergeCodedPush is the push constants of merge_coded.comp.
+type MergeCodedPush struct {
+	Parts   uint64  // offset 0
+	Y       uint64  // offset 8
+	Rows    uint64  // offset 16
+	Sinks   uint64  // offset 24
+	Count   uint64  // offset 32
+	YStride uint32  // offset 40
+	Scale   float32 // offset 44
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(MergeCodedPush{}.Parts) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(MergeCodedPush{}.Y) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(MergeCodedPush{}.Rows) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(MergeCodedPush{}.Sinks) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(MergeCodedPush{}.Count) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(MergeCodedPush{}.YStride) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(MergeCodedPush{}.Scale) ^ 44)
+)
+
+// MergeCodedConstants is the specialisation constants of merge_coded.comp.
+type MergeCodedConstants struct {
+	Type   uint32 // id 0
+	Values uint32 // id 1
+	Power  uint32 // id 2
+}
+
+// List is the constants by id.
+func (c MergeCodedConstants) List() []uint32 {
+	return []uint32{c.Type, c.Values, c.Power}
+}
+
 // NormPush is the push constants of norm.comp.
 type NormPush struct {
 	X       uint64  // offset 0
@@ -1462,6 +1562,47 @@ type ScanConstants struct {
 // List is the constants by id.
 func (c ScanConstants) List() []uint32 {
 	return []uint32{c.Keys, c.Values, c.Groups, c.Tiled, c.Delta}
+}
+
+// SealPush is the push constants of seal.comp.
+type SealPush struct {
+	Open   uint64  // offset 0
+	Kept   uint64  // offset 8
+	Rows   uint64  // offset 16
+	Recent uint64  // offset 24
+	Tables uint64  // offset 32
+	Count  uint64  // offset 40
+	Levels uint64  // offset 48
+	Unit   float32 // offset 56
+	Scale  float32 // offset 60
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(SealPush{}.Open) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(SealPush{}.Kept) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(SealPush{}.Rows) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(SealPush{}.Recent) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(SealPush{}.Tables) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(SealPush{}.Count) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(SealPush{}.Levels) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(SealPush{}.Unit) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(SealPush{}.Scale) ^ 60)
+)
+
+// SealConstants is the specialisation constants of seal.comp.
+type SealConstants struct {
+	Opentype uint32 // id 0
+	Type     uint32 // id 1
+	Features uint32 // id 2
+	Grouped  uint32 // id 3
+	Ofvalues uint32 // id 4
+	Power    uint32 // id 5
+}
+
+// List is the constants by id.
+func (c SealConstants) List() []uint32 {
+	return []uint32{c.Opentype, c.Type, c.Features, c.Grouped, c.Ofvalues, c.Power}
 }
 
 // SquaresPush is the push constants of squares.comp.
