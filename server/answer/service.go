@@ -78,8 +78,7 @@ func (s *Service) Count(x *exchange.Exchange, o *Order) (tokens int, fault *wire
 
 // prepare renders and tokenizes the prompts, and compiles forms ahead; afterwards the prompts hold only tokens.
 func (s *Service) prepare(x *exchange.Exchange, o *Order) error {
-	gone := func() bool { return x.Context.Err() != nil }
-	err := x.Large(func() (err error) {
+	err := x.Large(func(gone func() bool) (err error) {
 		for i := range o.Prompts {
 			o.Prompts[i].Salt, o.Prompts[i].Client = x.Salt, x.Client
 			if o.Prompts[i], err = o.Model.Engine.Prepare(o.Prompts[i], gone); err != nil {

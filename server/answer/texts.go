@@ -15,9 +15,8 @@ func (s *Service) Tokens(x *exchange.Exchange, m *Model, parts []Text, special, 
 ) (ids []int32, fault *wire.Fault) {
 	x.Watch()
 	defer x.Release()
-	stop := func() bool { return x.Context.Err() != nil }
-	o := token.Options{AddSpecial: special, ParseSpecial: parse, Stop: stop}
-	err := x.Large(func() (err error) {
+	err := x.Large(func(stop func() bool) (err error) {
+		o := token.Options{AddSpecial: special, ParseSpecial: parse, Stop: stop}
 		for _, p := range parts {
 			if p.Tokens != nil {
 				ids = append(ids, p.Tokens...)
@@ -44,7 +43,10 @@ func (s *Service) Tokens(x *exchange.Exchange, m *Model, parts []Text, special, 
 func (s *Service) Render(x *exchange.Exchange, m *Model, in *chat.Input) (prompt string, fault *wire.Fault) {
 	x.Watch()
 	defer x.Release()
-	prompt, err := m.Engine.Render(in, func() bool { return x.Context.Err() != nil })
+	err := x.Large(func(stop func() bool) (err error) {
+		prompt, err = m.Engine.Render(in, stop)
+		return err
+	})
 	if err == nil {
 		err = keep(s.kept, x).add(x.Context, int64(len(prompt)))
 	}

@@ -45,7 +45,7 @@ func (s *Service) Vectors(x *exchange.Exchange, r *Reading) (*Vectors, *wire.Fau
 	var query []int32
 	var tokens [][]int32
 	var fault *wire.Fault
-	err := x.Large(func() error {
+	err := x.Large(func(func() bool) error {
 		query, tokens, fault = r.tokens(x)
 		return nil
 	})

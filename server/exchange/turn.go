@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -36,17 +37,39 @@ func (x *Exchange) Turn(ctx context.Context) (done func(), err error) {
 // ErrCrowded ends a request that has waited too long for its share of a common resource.
 var ErrCrowded = errors.New("requests that came before are as large as what is taken at a time: try again later")
 
-// Large runs work on the request's texts. If the body was larger than largeBody, it waits for a turn first.
-func (x *Exchange) Large(work func() error) error {
-	if x.body > largeBody {
-		done, err := x.Turn(x.Context)
-		if err != nil {
-			return err
+// Large runs work on the request's texts, which asks from time to time whether to stop: if the client has gone, or
+// there was no turn. If the body was larger than largeBody, it waits for a turn first; other work does once it has
+// taken longer than smallWork, since a template may take long for a small body, too.
+func (x *Exchange) Large(work func(stop func() bool) error) error {
+	var done func()
+	var crowded error
+	take := func() {
+		if done == nil && crowded == nil {
+			done, crowded = x.Turn(x.Context)
 		}
-		defer done()
 	}
-	return work()
+	defer func() {
+		if done != nil {
+			done()
+		}
+	}()
+	if x.body > largeBody {
+		if take(); crowded != nil {
+			return crowded
+		}
+	}
+	began := time.Now()
+	err := work(func() bool {
+		if time.Since(began) >= smallWork {
+			take()
+		}
+		return crowded != nil || x.Context.Err() != nil
+	})
+	return cmp.Or(crowded, err)
 }
+
+// smallWork is how long work of a small body may take without a turn.
+const smallWork = 50 * time.Millisecond
 
 // largeBody is the size in bytes of a body that takes about 10 ms to become a prompt.
 const largeBody = 64 << 10
