@@ -57,6 +57,11 @@ type Model struct {
 	// Speculate turns speculative decoding on: tokens are guessed from the answer so far and its prompt, and steps
 	// verify as many as are worth their rows. Answers are the same.
 	Speculate bool
+	// Draft is the file of a smaller model with the same vocabulary, which guesses tokens as well, if Speculate is set.
+	// It runs beside this one, in memory of the same budget, and enters and leaves the house with it. The house closes
+	// its file, too. DraftOnly has it guess all, and nothing is guessed from the text.
+	Draft     *gguf.File
+	DraftOnly bool
 }
 
 // HouseConfig is the configuration of a house: its models and its device.

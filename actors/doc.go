@@ -9,7 +9,8 @@
 // No two files use each other, not even by way of others. Each line uses only what is in lines above it:
 //
 //	clock, histogram, health    helpers that use no other file
-//	config, spec, plan          what a model is, and its plan; read-only
+//	config, spec, drafted       what a model is, and what guesses for it; read-only
+//	plan                        its plan
 //	request                     what a client asks for
 //	stream                      the answer, as the client reads it
 //	life                        how far a request has come
@@ -22,6 +23,7 @@
 //	timed, accounts             a device's own times of segments, and the cause of each gap
 //	device                      the actor that computes steps, model by model
 //	guesses                     who guesses tokens, and what that costs and gains
+//	drafting, following         a draft model that does, from both sides
 //	sampler, scheduler          tokens of a step, and the forming of the next one
 //	records, session, sessions  the life of a request
 //	model, root                 supervision; who enters and leaves

@@ -18,8 +18,8 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// drafting is a target and its draft on one device.
-type drafting struct {
+// twoModels is a target and its draft on one device.
+type twoModels struct {
 	target, draft *Engine
 	on            *counted
 	drafts        texts // what the draft said: the target is told
@@ -33,8 +33,8 @@ func modelIn(t *testing.T, name string, open func() (*gguf.File, error)) Model {
 }
 
 // enterPair has both enter one house. The target is told what the draft said of a prompt, once that is known.
-func enterPair(t *testing.T, d backend.Device, target, draft func() (*gguf.File, error)) *drafting {
-	p := &drafting{on: &counted{Device: d}, drafts: texts{}}
+func enterPair(t *testing.T, d backend.Device, target, draft func() (*gguf.File, error)) *twoModels {
+	p := &twoModels{on: &counted{Device: d}, drafts: texts{}}
 	c := HouseConfig{Device: p.on, Log: zerolog.New(zerolog.NewTestWriter(t))}
 	c.hooks.propose = p.drafts.proposer(10)
 	h := opened(t, c)
@@ -125,7 +125,7 @@ func TestDraftSharesTheHouse(t *testing.T) {
 }
 
 // both has the two answer at once, while something of either may be on its way back.
-func (p *drafting) both(t *testing.T, all [][]int32, want map[string][]string, most int, victim string) {
+func (p *twoModels) both(t *testing.T, all [][]int32, want map[string][]string, most int, victim string) {
 	t.Helper()
 	var wg sync.WaitGroup
 	for _, e := range []*Engine{p.target, p.draft} {
@@ -142,7 +142,7 @@ func (p *drafting) both(t *testing.T, all [][]int32, want map[string][]string, m
 }
 
 // killed ends an actor of one while both answer. Nothing of the other one starts again.
-func (p *drafting) killed(t *testing.T, victim string, one, other *Engine, all [][]int32, want map[string][]string,
+func (p *twoModels) killed(t *testing.T, victim string, one, other *Engine, all [][]int32, want map[string][]string,
 	most int) {
 	t.Helper()
 	if victim == "session" {

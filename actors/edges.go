@@ -66,6 +66,9 @@ type modelWiring struct {
 	moverEdges     moverEdges
 	samplerEdges   samplerEdges
 	masksEdges     masksEdges
+	drafting       draftingEdges
+	following      following
+	parted         run.Edge[parted] // sent by the house, and by supervision, to the scheduler of a draft model's target
 	guest          guestEdges
 	root           stayEdges
 }
@@ -92,6 +95,7 @@ func wireModel(s *run.System, turns *run.Turns, h *houseWiring, path string, fli
 		masks: at("masks", nil), mover: at("mover", nil),
 	}
 	w.wireRequests(w.graph, h)
+	w.wireDrafts(w.graph, h)
 	w.wireSteps(w.graph, h, flight)
 	w.wireFaults(w.graph, h)
 	w.wireStay(w.graph, h)
@@ -107,6 +111,17 @@ func (w *modelWiring) wireStay(g *run.Graph, h *houseWiring) {
 	w.root.enter = run.Connect[enter](g, h.house, h.device, run.Each(w.facade.enter), "passed on")
 	w.root.leave = run.Connect[leave](g, h.house, h.device, run.Each(w.facade.leave), "passed on")
 	w.guest.aside = run.Connect[aside](g, h.device, h.device, run.Most(run.ControlCredits), "one at a time, and a restart")
+}
+
+// wireDrafts declares the edges between the schedulers of a model and of its draft model; this one may be either.
+func (w *modelWiring) wireDrafts(g *run.Graph, h *houseWiring) {
+	each := run.Each(w.facade.open.Edge).Again()
+	w.drafting.follow = run.Connect[follow](g, w.scheduler, w.scheduler, each, "the next one waits for the answer")
+	w.drafting.cancel = run.Connect[cancel](g, w.scheduler, w.scheduler, each, "one a sequence that follows another")
+	w.drafting.parted = run.Connect[parted](g, w.scheduler, w.scheduler, run.Most(run.ControlCredits), run.Bounded)
+	w.following.drafted = run.Connect[drafted](g, w.scheduler, w.scheduler, run.Each(w.drafting.follow), "an answer to each")
+	w.following.parted = w.drafting.parted
+	w.parted = run.Connect[parted](g, h.house, w.scheduler, run.Most(run.ControlCredits), "one a failure, and at the end")
 }
 
 // wireRequests declares the edges that carry requests and their answers.

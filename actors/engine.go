@@ -24,13 +24,14 @@ type Engine struct {
 	*tenant
 }
 
-// Engines are the models of the house, in the order in which they entered.
-func (h *House) Engines() []*Engine {
+// Engines are the models of the house, in the order in which they entered, without draft models.
+func (h *House) Engines() (all []*Engine) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := make([]*Engine, len(h.tenants))
-	for i, t := range h.tenants {
-		all[i] = &Engine{t.spec.info, h, t}
+	for _, t := range h.tenants {
+		if t.target == nil {
+			all = append(all, &Engine{t.spec.info, h, t})
+		}
 	}
 	return all
 }
@@ -165,6 +166,7 @@ func (e *Engine) Snapshot() Snapshot {
 		Requests: e.stats.requests.Load(), FailedSteps: e.stats.failedSteps.Load(),
 		PromptTokens: e.stats.promptTokens.Load(), Generated: e.stats.generated.Load(),
 		Proposed: e.stats.proposed.Load(), Accepted: e.stats.accepted.Load(),
+		Drafted: e.stats.drafted.Load(), DraftedRight: e.stats.draftedRight.Load(),
 		FirstToken: e.stats.firstToken.load(), BetweenTokens: e.stats.between.load(), Queue: e.stats.queue.load(),
 		Steps: e.Steps(), Streamed: e.stats.streamed.Load(), Actors: e.house.system.Status(),
 	}

@@ -21,16 +21,27 @@ func (h *House) Enter(ctx context.Context, m Model) (*Engine, error) {
 
 // enter loads models that are planned together: all or none.
 func (h *House) enter(ctx context.Context, models []Model) ([]*Engine, error) {
+	for i := range models {
+		if m := &models[i]; m.Draft != nil && !m.Speculate { // nothing is to be guessed
+			if err := m.Draft.Close(); err != nil {
+				return nil, errors.Join(err, closeFiles(models))
+			}
+			m.Draft = nil
+		}
+	}
 	all, err := h.admit(models)
 	if err != nil {
 		return nil, errors.Join(err, closeFiles(models))
 	}
-	engines := make([]*Engine, len(all))
-	for i, t := range all {
-		engines[i] = &Engine{t.spec.info, h, t}
+	var engines []*Engine
+	for _, t := range all {
+		engines = append(engines, &Engine{t.spec.info, h, t})
 	}
 	for i, t := range all {
 		err = errors.Join(err, h.await(ctx, t, models[i].Progress))
+		if t.draft != nil {
+			err = errors.Join(err, h.await(ctx, t.draft, nil))
+		}
 	}
 	if err == nil {
 		return engines, nil
@@ -47,12 +58,15 @@ func closeFiles(models []Model) error {
 	var errs []error
 	for _, m := range models {
 		errs = append(errs, m.File.Close())
+		if m.Draft != nil {
+			errs = append(errs, m.Draft.Close())
+		}
 	}
 	return errors.Join(errs...)
 }
 
-// admit plans models, and takes what they need from the budget. Whatever can fail before one of their actors runs is
-// done here.
+// admit plans models with their draft models, and takes what they need from the budget. Whatever can fail before one of
+// their actors runs is done here. It returns the models alone.
 func (h *House) admit(models []Model) ([]*tenant, error) {
 	h.planning.Lock()
 	defer h.planning.Unlock()
@@ -60,7 +74,8 @@ func (h *House) admit(models []Model) ([]*tenant, error) {
 		return nil, err
 	}
 	left := h.left()
-	specs, plan, err := planAll(models, lessened(h.device.Traits(), left), left[0], h.plan)
+	models, targets := withDrafts(models)
+	specs, plan, err := planAll(models, targets, lessened(h.device.Traits(), left), left[0], h.plan)
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +97,18 @@ func (h *House) admit(models []Model) ([]*tenant, error) {
 			return nil, fmt.Errorf("the token trace: %w", err)
 		}
 	}
-	var all []*tenant
+	var all, entering []*tenant
 	for i, s := range specs {
 		t := h.newTenant(s, tapes[i])
+		if entering = append(entering, t); targets[i] < 0 {
+			all = append(all, t)
+		} else {
+			t.target = entering[targets[i]]
+			t.target.draft = t
+		}
+	}
+	for _, t := range entering {
 		t.wiring.facade.enter.Send(&enter{t.lodger}) // before anybody can send leave
-		all = append(all, t)
 	}
 	h.turns.Crowd(crowded(h.device.Traits(), h.tenants))
 	return all, nil
@@ -127,6 +149,10 @@ func (e *Engine) Leave(ctx context.Context) error {
 	}
 	err := e.house.part(ctx, e.tenant)
 	e.house.system.ForgetTree(e.wiring.model.Address.Id)
+	if d := e.draft; d != nil && d.stay.close() {
+		err = errors.Join(err, e.house.part(ctx, d))
+		e.house.system.ForgetTree(d.wiring.model.Address.Id)
+	}
 	return err
 }
 
@@ -134,6 +160,7 @@ func (e *Engine) Leave(ctx context.Context) error {
 func (h *House) part(ctx context.Context, t *tenant) error {
 	defer close(t.stay.over)
 	cut := t.finish(ctx)
+	t.tellTarget()
 	t.wiring.facade.leave.Send(&leave{t.lodger})
 	<-t.stay.gone
 	h.wiring.graph.Part(t.wiring.graph)

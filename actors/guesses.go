@@ -13,6 +13,7 @@ import (
 type guesses struct {
 	clock   *speculate.Clock                    // what rows of guesses cost
 	propose func(prompt []int32) batch.Proposer // replaces the proposers in tests
+	learned *speculate.Drafts                   // what guesses of a draft model cost and gain; nil: there is none
 	took    time.Duration                       // the time that a test says each step has taken; 0: the real one
 	again   bool                                // rows of accepted tokens are computed again, for recurrent states
 	stats   *stats
@@ -26,8 +27,8 @@ func (g *guesses) begin(q *sequence) {
 	case q.Score:
 	case g.propose != nil:
 		q.Proposer = g.propose(q.Tokens[:q.Prompt])
-	case q.source != nil:
-		q.guesses = speculate.NewAdaptive(q.source, g.clock, nil)
+	case q.source != nil || q.drafts:
+		q.guesses = speculate.NewAdaptive(q.source, g.clock, g.learned)
 		q.guesses.Again = g.again
 		q.Proposer = q.guesses
 	}
@@ -58,6 +59,10 @@ func (g *guesses) settled(p batch.Part, r *outcome) {
 	g.stats.accepted.Add(uint64(right))
 	h := p.Seq.Owner.(*sequence)
 	if h.guesses != nil {
+		if h.guesses.ByDraft() {
+			g.stats.drafted.Add(uint64(p.Proposed))
+			g.stats.draftedRight.Add(uint64(right))
+		}
 		judged := p.Proposed
 		if r.cut {
 			judged = right

@@ -91,11 +91,13 @@ func (h *House) Left() int64 { return h.left()[0] }
 // Health returns nil while the house can serve, else why it cannot.
 func (h *House) Health() error { return h.health.get() }
 
-// elsewhere says whether an actor belongs to a model other than t.
+// elsewhere says whether an actor belongs to a model other than t and its draft model.
 func (h *House) elsewhere(id string, t *tenant) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.ContainsFunc(h.tenants, func(o *tenant) bool { return o != t && o.has(id) })
+	return slices.ContainsFunc(h.tenants, func(o *tenant) bool {
+		return o != t && (t == nil || o.target != t) && o.has(id)
+	})
 }
 
 // gaveUp is called by supervision for an actor that keeps failing. If it is a model's, the model fails, else the

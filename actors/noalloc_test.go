@@ -18,7 +18,10 @@ func TestNoAllocStates(t *testing.T) {
 	eachKeeper(t, func(t *testing.T, name string) { noAlloc(t, name, func(*Config) {}) })
 }
 
-func noAlloc(t *testing.T, name string, edit func(*Config)) {
+func noAlloc(t *testing.T, name string, edit func(*Config)) { noAllocOf(t, name, 1, edit) }
+
+// noAllocOf is noAlloc for so many models that answer together.
+func noAllocOf(t *testing.T, name string, models uint64, edit func(*Config)) {
 	e := startFixture(t, name, func(c *Config) {
 		c.Context = 1024
 		edit(c)
@@ -44,7 +47,7 @@ func noAlloc(t *testing.T, name string, edit func(*Config)) {
 	for range 4 {
 		least = min(least, read(64))
 	}
-	require.Less(t, least, uint64(8), "allocations over 64 tokens")
+	require.Less(t, least, 8*models, "allocations over 64 tokens")
 }
 
 // Law NoAlloc, for models on two devices.
@@ -60,4 +63,12 @@ func TestNoAllocProposals(t *testing.T) {
 // Law NoAlloc, where answers are guessed from what they say.
 func TestNoAllocSpeculating(t *testing.T) {
 	noAlloc(t, fixture, func(c *Config) { c.Speculate = true })
+}
+
+// Law NoAlloc, where a draft model guesses.
+func TestNoAllocDrafted(t *testing.T) {
+	noAllocOf(t, fixture, 2, func(c *Config) {
+		c.Speculate = true
+		draftedBy(t, fixture)(c)
+	})
 }

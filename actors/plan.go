@@ -20,22 +20,37 @@ type Plan struct {
 	Available int64          // bytes of memory for models: the devices' own, if Apart, else the machine's
 	Apart     bool           // the devices have memory of their own
 	Traits    backend.Traits // of the device
+	Draft     *Plan          // of its draft model, whose slabs are the same; nil: it has none
 }
 
 // PlanFor plans one model for a device, and starts nothing. Device and file stay the caller's.
 func PlanFor(m *Model, d backend.Device) (*Plan, error) {
-	specs, plan, err := planAll([]Model{*m}, d.Traits(), mem.Available(), nil)
+	models, targets := withDrafts([]Model{*m})
+	specs, plan, err := planAll(models, targets, d.Traits(), mem.Available(), nil)
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Info: specs[0].info, Model: plan.Models[0], Slabs: plan.SlabBytes(), Available: mem.Available()}
+	p, err := planOf(specs[0], &plan.Models[0], d)
+	if err == nil && len(specs) > 1 {
+		p.Draft, err = planOf(specs[1], &plan.Models[1], d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.Slabs = plan.SlabBytes()
+	return p, nil
+}
+
+// planOf is the plan of one of the models that were planned together, without slabs.
+func planOf(s *spec, m *place.Model, d backend.Device) (p *Plan, err error) {
+	p = &Plan{Info: s.info, Model: *m, Available: mem.Available()}
 	if p.Traits = d.Traits(); p.Traits.Memory == backend.OwnMemory {
 		p.Apart, p.Available = true, 0
 		for _, d := range devicesOf(p.Traits)[1:] {
 			p.Available += d.Free
 		}
 	}
-	p.Memory, err = measure(specs[0], d)
+	p.Memory, err = measure(s, d)
 	if p.Memory.Weights = p.Model.Host().Weights; p.Apart {
 		p.Memory.Weights = p.Model.Beyond().Weights
 	}
@@ -87,8 +102,8 @@ func machineOf(devices []backend.Traits, memory int64, flight int) place.Machine
 }
 
 // planAll reads what the models' files say and plans the models together, for a machine with so many bytes of memory.
-// edit, if it is not nil, changes the plan of each.
-func planAll(models []Model, traits backend.Traits, memory int64, edit func(*ir.Bound, *place.Model)) (
+// targets says whose draft models they are. edit, if it is not nil, changes the plan of each.
+func planAll(models []Model, targets []int, traits backend.Traits, memory int64, edit func(*ir.Bound, *place.Model)) (
 	[]*spec, *place.Plan, error) {
 	specs := make([]*spec, len(models))
 	asks, devices := make([]place.Ask, len(models)), devicesOf(traits)
@@ -117,6 +132,9 @@ func planAll(models []Model, traits backend.Traits, memory int64, edit func(*ir.
 		return nil, nil, fmt.Errorf("the memory for blocks that KV caches have no room for is %d MiB more than there is: "+
 			"ask for less (--kv-host)", -memory>>20)
 	}
+	if err := fitDrafts(specs, asks, targets); err != nil {
+		return nil, nil, err
+	}
 	machine := machineOf(devices, memory, traits.Flight)
 	if traits.Shares {
 		place.Fit(asks, machine)
@@ -125,6 +143,9 @@ func planAll(models []Model, traits backend.Traits, memory int64, edit func(*ir.
 		return nil, nil, err
 	}
 	plan, err := place.Make(asks, machine)
+	if err == nil && shortenDrafts(plan, asks, targets) {
+		plan, err = place.Make(asks, machine)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -20,7 +20,9 @@ import (
 // scheduler forms steps, and keeps as many in flight as the device takes. batch.State decides what they compute; this
 // file carries it out. Messages that it accepts, by their senders: *submit and *cancel from a session, *wake from a
 // stream or itself, *kvRequest from kv and *mask from masks as answers, *step from the sampler, *stepRing from the
-// device, *run.Flushed and *restarted from kv, device and sampler, *torn from masks when it was restarted.
+// device, *run.Flushed and *restarted from kv, device and sampler, *torn from masks when it was restarted; *follow,
+// *cancel and *parted from a target's scheduler, *drafted and *parted from that of a draft model, *parted from the
+// house.
 // Wide: it is all that one actor knows; what it decides by is in batch.State.
 type scheduler struct {
 	system      *run.System
@@ -45,6 +47,8 @@ type scheduler struct {
 	delays      delays // what delays the next step
 	pace        pace
 	guesses     guesses
+	drafting    drafting
+	following   following
 }
 
 // failing is what has come back since a step failed: all parts that were in flight with it get a strike together.
@@ -72,16 +76,22 @@ func (s *scheduler) Receive(c actor.Context) {
 		s.start(c)
 	case *submit:
 		if !m.seq.cancelled.Load() {
-			m.seq.kv, m.seq.mask = newKVRequest(m.seq), newMask(m.seq)
-			m.seq.Host = s.spec.draw(&m.seq.of.Sampling, 0).Host
-			s.tape.opened(m.seq)
-			s.state.Submit(&m.seq.Seq)
-			s.guesses.begin(m.seq)
-			if m.seq.bound != nil && !m.seq.bound.Found() {
-				s.state.Hold(&m.seq.Seq)
-			}
+			s.admit(m.seq)
+		}
+	case *follow:
+		if m.begins && !m.draft.seq.cancelled.Load() {
+			s.admit(&m.draft.seq)
+		}
+		s.following.follow(s.state, m, s.unflushed == 0)
+	case *drafted:
+		s.drafting.answered(m)
+	case *parted:
+		s.following.forget(s.state)
+		if s.drafting.parted(s.state.Seqs(), m.gone); m.gone {
+			s.guesses.learned = nil
 		}
 	case *cancel:
+		s.drafting.drop(m.seq)
 		s.state.Cancel(m.seq.ID)
 		s.tape.ended(m.seq)
 		if s.streams && s.out.step.Held() > 0 {
@@ -128,6 +138,19 @@ func (s *scheduler) start(c actor.Context) {
 	s.restart(c)
 	if s.incarnation > 0 {
 		s.out.restarted.Send(&restarted{})
+		s.drafting.begun()
+	}
+}
+
+// admit takes a sequence in.
+func (s *scheduler) admit(h *sequence) {
+	h.kv, h.mask = newKVRequest(h), newMask(h)
+	h.Host = s.spec.draw(&h.of.Sampling, 0).Host
+	s.tape.opened(h)
+	s.state.Submit(&h.Seq)
+	s.guesses.begin(h)
+	if h.bound != nil && !h.bound.Found() {
+		s.state.Hold(&h.Seq)
 	}
 }
 
@@ -140,6 +163,7 @@ func (s *scheduler) restart(c actor.Context) {
 	s.failing = failing{}
 	s.waits = false // the device forgets this model's turn with its generation
 	s.state.Reset()
+	s.following.lost(s.state)
 	for _, q := range s.state.Seqs() {
 		h := q.Owner.(*sequence)
 		h.kv, h.mask = newKVRequest(h), newMask(h) // the old ones may still be in a mailbox
@@ -162,7 +186,8 @@ func (s *scheduler) pump(c actor.Context) {
 	s.requestMasks()
 	s.state.Share()
 	s.requestKV(c)
-	for s.failing.err == nil && s.out.step.Held() < len(s.ring) {
+	s.drafting.ask(s.state)
+	for s.failing.err == nil && s.drafting.due == 0 && s.out.step.Held() < len(s.ring) {
 		m := s.ring[0]
 		var hopeless *batch.Seq
 		m.budget = s.pace.budget(s.spec.limits.Rows, s.contended)
@@ -177,6 +202,10 @@ func (s *scheduler) pump(c actor.Context) {
 		}
 		s.dispatch(m)
 	}
+	if s.drafting.due > 0 {
+		s.rest(trace.Scheduler)
+	}
+	s.following.keep(s.state)
 	s.publishStats()
 }
 
@@ -184,10 +213,15 @@ func (s *scheduler) pump(c actor.Context) {
 func (s *scheduler) idle(c actor.Context) {
 	s.requestKV(c) // planning may have preempted a sequence
 	s.markStarved()
+	s.rest(s.lack())
+}
+
+// rest notes why no step follows, if none is in flight, and tells the device if that waits for one.
+func (s *scheduler) rest(cause trace.Cause) {
 	if s.out.step.Held() > 0 {
 		return
 	}
-	s.lacks(s.lack())
+	s.lacks(cause)
 	s.stats.idle()
 	if s.waits {
 		s.waits = false
@@ -368,6 +402,8 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 		case !s.state.Live(p.Seq) || p.Wanted == 0:
 		case p.Seq.Score:
 			s.scored(p, m)
+		case p.Seq.Follows:
+			s.following.drew(s.state, p.Seq, r)
 		default:
 			s.deliver(c, p, r, m)
 		}
@@ -398,6 +434,7 @@ func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, of *step)
 		s.tape.drawn(h, one.ID)
 		s.send(h, m, first)
 		if m.end != batch.NotEnded {
+			s.drafting.drop(h)
 			return
 		}
 	}
@@ -464,6 +501,11 @@ func (s *scheduler) strikeParts(c actor.Context, parts []batch.Part, cause error
 
 func (s *scheduler) fail(c actor.Context, q *batch.Seq, err error) {
 	h := q.Owner.(*sequence)
+	if h.follows != nil {
+		s.following.forsake(s.state, h.follows)
+		return
+	}
+	s.drafting.drop(h)
 	s.state.Finish(q)
 	s.out.failure.At(h.session).Send(&seqFailed{h, err})
 }
@@ -478,7 +520,7 @@ func (s *scheduler) lack() trace.Cause {
 	cause := trace.NoWork
 	for _, q := range s.state.Seqs() {
 		switch {
-		case !s.state.Live(q):
+		case !s.state.Live(q), q.Rests():
 		case s.state.Held(q):
 			cause = trace.Mask
 		case s.state.Starved(q):

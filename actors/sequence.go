@@ -24,7 +24,10 @@ type sequence struct {
 	tore    int                   // how often masks failed on it
 	state   sample.State          // after the last token
 	source  speculate.Source      // proposes its tokens; nil: nothing is guessed
-	guesses *speculate.Adaptive   // chooses how many tokens of source are tried
+	guesses *speculate.Adaptive   // chooses how many tokens of source are tried, or of draft
+	drafts  bool                  // a draft model may guess its tokens
+	draft   *draft                // guesses its tokens, too; nil: nothing follows it
+	follows *draft                // it belongs to; nil: it follows nothing
 	rows    []float32             // Score: logits of the rows of the last step
 
 	fresh     bool       // its request had no rows in any step yet
@@ -38,6 +41,9 @@ type sequence struct {
 	cancel cancel
 	wake   wake
 }
+
+// tokenSlack is the number of generated tokens for which room is allocated at once.
+const tokenSlack = 1024
 
 type ( // what the scheduler hears of it
 	// submit, from a session, asks for this sequence to be computed.
@@ -53,6 +59,46 @@ func (*submit) Late()   {}
 func (*cancel) Urgent() {}
 func (*cancel) Late()   {}
 func (*wake) Late()     {}
+
+// draft is a draft model's sequence, which follows one of its target and guesses how that goes on. The target's
+// scheduler makes it, and asks for tokens; it asks again only when it was answered.
+type draft struct {
+	seq  sequence // belongs to the draft model's scheduler
+	of   *sequence
+	by   int   // the incarnation of the target's scheduler that made it
+	asks asked // how it draws
+
+	read int  // tokens of the text that were read, as last answered; for the target
+	due  bool // an answer is; likewise
+	owed bool // the same; for the draft model
+
+	ask    follow
+	answer drafted
+}
+
+type (
+	// follow, from a target's scheduler to that of its draft model, gives a sequence the text that it follows, and asks
+	// for most tokens after it. It begins the sequence, or the target's steps wait for the answer, or neither.
+	follow struct {
+		draft         *draft
+		text          []int32
+		most          int
+		begins, waits bool
+	}
+	// drafted, the answer, has these tokens. If the sequence is lost there are none.
+	drafted struct {
+		draft  *draft
+		tokens []int32
+		lost   bool
+	}
+	// parted, between these schedulers, says that its sender has lost all drafts; or, from the house, that the draft
+	// model is gone.
+	parted struct{ gone bool }
+)
+
+func (*follow) Late()  {}
+func (*drafted) Late() {}
+func (*parted) Late()  {}
 
 func newKVRequest(q *sequence) *kvRequest { return &kvRequest{seq: &q.Seq, of: q.of} }
 

@@ -139,7 +139,9 @@ func (s *session) submit(c actor.Context) {
 	tokens := append(make([]int32, 0, min(a.terms.MaxLen, known+tokenSlack)), a.prompt.Tokens...)
 	q := &sequence{of: a, session: c.Self(), bound: bound, state: r.state, cached: -1}
 	q.Seq = batch.Seq{Terms: &a.terms, ID: batch.ID(s.ids.Add(1)), Tokens: append(tokens, r.answer...), Owner: q}
-	if s.spec.guesses && !q.Score && !a.Unguessed {
+	guessed := s.spec.guesses && !q.Score && !a.Unguessed
+	q.drafts = guessed && s.spec.drafted
+	if guessed && !s.spec.textless {
 		s.turns.Leave(func() { q.source = s.source(q.Tokens, min(q.MaxLen, cap(q.Tokens))) })
 	}
 	q.submit.seq, q.cancel.seq, q.wake.seq = q, q, q
@@ -188,9 +190,6 @@ func (s *session) bind() (c *constrain.Constraint, err error) {
 	}
 	return c, err
 }
-
-// tokenSlack is the number of generated tokens for which room is allocated at once.
-const tokenSlack = 1024
 
 // abandon cancels the sequence under way, if any.
 func (s *session) abandon(c actor.Context) {

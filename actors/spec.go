@@ -40,6 +40,8 @@ type spec struct {
 	layout   backend.Config // what the device compiles
 	limits   batch.Limits
 	guesses  bool                 // tokens of answers are guessed; see Model.Speculate
+	drafted  bool                 // by a draft model, too
+	textless bool                 // and only by that
 	among    int                  // most tokens (top-k) that a draw on the device may choose among
 	trie     func() *grammar.Trie // of vocab; made when the first request with a grammar comes
 	calls    func() *grammar.Trie // the same, with marks
@@ -209,6 +211,7 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 		s.limits.Redo = backend.BlockSize
 	}
 	s.guesses = m.Speculate && !s.bound.Whole
+	s.drafted, s.textless = m.Draft != nil, m.DraftOnly
 	s.among = traits.Draws
 	for segment := range s.layout.Devices {
 		s.silent = append(s.silent, !traits.Of(&s.layout.Layout, segment).Clock)
@@ -244,13 +247,26 @@ func (s *spec) rowCosts() (c speculate.Shape) {
 	}
 	c.Row = (c.Fixed + c.Experts*float64(c.Used)/float64(max(c.Count, 1))) / 10
 	if s.streams() {
-		const slower = 20
 		c.Row /= slower
 		if c.Count > 0 { // the experts are what is streamed
 			c.Fixed /= slower
 		}
 	}
 	return c
+}
+
+// slower is how many bytes in memory are read while one is streamed.
+const slower = 20
+
+// draftCosts estimates what a draft model's guess costs, and what it costs it to read a token, in steps of one row of
+// this model.
+func (s *spec) draftCosts(draft *spec) (each, row float64) {
+	one, own := draft.rowCosts(), s.rowCosts()
+	unit := own.Cost(1)
+	if s.streams() {
+		unit *= slower
+	}
+	return one.Cost(1) / unit, one.Row / unit
 }
 
 // text is how many tokens a text that is scored or embedded may have.

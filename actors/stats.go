@@ -20,6 +20,7 @@ type stats struct {
 	requests, failedSteps    atomic.Uint64
 	promptTokens, generated  atomic.Uint64
 	proposed, accepted       atomic.Uint64 // tokens
+	drafted, draftedRight    atomic.Uint64 // those of them that a draft model guessed
 	steps, rows              atomic.Uint64
 	lacking                  atomic.Uint32 // a trace.Cause: why there is no step to plan; 0: there is one or more
 	wall, computing, sampled atomic.Int64  // nanoseconds, of steps that followed one another without idling
@@ -203,6 +204,7 @@ type Snapshot struct {
 	Requests, FailedSteps   uint64
 	PromptTokens, Generated uint64
 	Proposed, Accepted      uint64 // tokens: those that were guessed, and those of them that were drawn
+	Drafted, DraftedRight   uint64 // those that a draft model guessed, and those of them that were drawn
 	Steps                   Steps
 	KV                      kv.Stats
 	Streamed                tiers.Moved

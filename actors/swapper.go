@@ -78,7 +78,7 @@ func (s *housed) Measure(_ context.Context, name string) (room swap.Room, err er
 	if err != nil {
 		return room, err
 	}
-	defer func() { err = errors.Join(err, m.File.Close()) }()
+	defer func() { err = errors.Join(err, closeFiles([]Model{m})) }()
 	m.Weights = bounded(&m, h.Traits(), s.room.Host)
 	p, err := PlanFor(&m, h.device)
 	if err != nil {
@@ -103,6 +103,13 @@ func (s *housed) need(m *Model, p *Plan) (r swap.Room) {
 		r.Host = p.Model.Host().Weights + p.Slabs
 	}
 	r.Host += p.Model.Host().Spilled
+	if p.Draft != nil {
+		also := s.need(&Model{NoRepack: m.NoRepack}, p.Draft)
+		r.Host += also.Host
+		for i := range also.Devices {
+			r.Devices[i] += also.Devices[i]
+		}
+	}
 	return r.Within(s.room)
 }
 

@@ -15,6 +15,7 @@ import (
 
 // tenant is one model of the house: what its facade knows of it, and what its actors are made from. Each actor is
 // given the parts that it uses.
+// Wide: all that is kept of a model is found here.
 type tenant struct {
 	spec   *spec
 	tape   *tape // writes its token trace; nil: it has none
@@ -27,6 +28,8 @@ type tenant struct {
 	opened atomic.Uint64 // requests so far
 	stay   stay
 	lodger *lodger // what the root knows of it
+	draft  *tenant // its draft model; nil: it has none
+	target *tenant // the model whose draft model it is; nil: it is none
 
 	// State that outlives incarnations of the actors.
 	generations atomic.Uint64        // the scheduler's latest generation
@@ -122,6 +125,14 @@ func (t *tenant) fail(err error) {
 	t.log.Error().Err(err).Str("model", t.spec.info.Name).Msg("the model cannot go on")
 	t.health.set(err)
 	t.wiring.hangUpAll.Send(&hangUpAll{err})
+	t.tellTarget()
+}
+
+// tellTarget tells the target of a draft model that this one is gone.
+func (t *tenant) tellTarget() {
+	if t.target != nil {
+		t.wiring.parted.At(t.target.wiring.scheduler.Address).Send(&parted{gone: true})
+	}
 }
 
 // gaveUp is called by supervision for an actor that keeps failing and that the model cannot do without.

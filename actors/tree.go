@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/constrain"
+	"github.com/sluice-ai/sluice/stages/speculate"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
 
@@ -180,13 +181,32 @@ func (h *House) masksChild(t *tenant) run.Child {
 
 func (h *House) schedulerChild(t *tenant) run.Child {
 	return run.Child{At: t.wiring.scheduler, Produce: func(n int) actor.Actor {
-		return &scheduler{
+		s := &scheduler{
 			system: h.system, turns: h.turns, log: h.log, out: t.wiring.schedulerEdges, spec: t.spec, tape: t.tape,
 			streams: t.spec.streams(), lost: t.fail, stats: &t.stats, generations: &t.generations, incarnation: n,
 			guesses: guesses{propose: h.propose, took: h.took, again: len(t.spec.bound.States) > 0, stats: &t.stats,
 				tape: t.tape},
+			following: t.wiring.following,
 		}
+		if t.target != nil {
+			s.following.target = t.target.wiring.scheduler.Address
+		}
+		s.drafting = h.newDrafting(t, n)
+		s.guesses.learned = s.drafting.learned
+		return s
 	}}
+}
+
+// newDrafting is what a model's scheduler knows of the model's draft model, if there is one.
+func (h *House) newDrafting(t *tenant, incarnation int) drafting {
+	d := drafting{out: t.wiring.drafting, incarnation: incarnation, vocab: t.spec.bound.Vocab, took: h.took}
+	if x := t.draft; x != nil && x.health.get() == nil {
+		each, row := t.spec.draftCosts(x.spec)
+		d.learned = speculate.NewDrafts(each)
+		d.by = &drafter{at: x.wiring.scheduler.Address, ids: &x.sequences, context: x.spec.plan.Context,
+			vocab: x.spec.bound.Vocab, row: row}
+	}
+	return d
 }
 
 func (h *House) sessionsChild(t *tenant, all *records) run.Child {

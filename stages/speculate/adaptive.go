@@ -21,6 +21,7 @@ type Adaptive struct {
 	trust  Trust            // of the newest guesses
 	length int              // guesses that were chosen for the text of at tokens
 	wanted int              // guesses that a draft model should make of it, in place of those of length
+	looks  bool             // they are wanted only to learn what they gain
 	at     int              // tokens of the newest text; -1: none
 	Again  bool             // the rows of right guesses are computed once more, by the next step
 	mean   float64          // guesses of a step, of late
@@ -62,7 +63,7 @@ func (a *Adaptive) look(text []int32) {
 	}
 	if a.drafts != nil && gain < math.Inf(1) {
 		if n, g := a.draft(); g > gain {
-			a.wanted = n
+			a.wanted, a.looks = n, math.IsInf(g, 1)
 		}
 	}
 }
@@ -74,8 +75,11 @@ func (a *Adaptive) Drafts(text []int32) int {
 }
 
 // Drafted takes what a draft model has guessed of the text that Drafts was asked for. If that is nothing, the other
-// source's guesses are proposed.
+// source's guesses are proposed, and what was to be learned is learned soon.
 func (a *Adaptive) Drafted(guesses []int32) {
+	if len(guesses) == 0 && a.wanted > 0 && a.looks {
+		a.drafts.unlooked()
+	}
 	if n := min(len(guesses), a.wanted); n > 0 {
 		a.buffer, a.trust, a.length = append(a.buffer[:0], guesses[:n]...), Drafted, n
 	}
@@ -90,16 +94,22 @@ func (a *Adaptive) Propose(text []int32, n int, out []int32) []int32 {
 	return append(out, a.buffer[:min(a.length, n)]...)
 }
 
+// ByDraft says whether a draft model made the newest guesses.
+func (a *Adaptive) ByDraft() bool { return a.trust == Drafted }
+
 // Settle tells how many guesses a step had, and how many were right: all those before the first that was not.
 func (a *Adaptive) Settle(guesses, right int) {
 	a.known[a.trust].add(guesses, right)
-	if a.trust == Drafted {
+	if a.trust == Drafted && a.drafts != nil {
 		a.drafts.known.add(guesses, right)
 	}
 	if a.Again {
 		a.mean += float64(right) / lateGuess
 	}
 }
+
+// Undrafted is told that there is no draft model any more.
+func (a *Adaptive) Undrafted() { a.drafts, a.wanted = nil, 0 }
 
 // least is the gain in throughput, of all sequences of a step together, from which on tokens are guessed: times are
 // not measured more exactly.

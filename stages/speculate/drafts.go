@@ -9,6 +9,7 @@ type Drafts struct {
 	beside      float64 // sequences for which tokens are guessed at once, of late
 	known       estimate
 	wait, pause int // chances before a few guesses are made only to learn what they gain: those that are left, and all
+	looks       int // how many such guesses are under way
 	open        int // how many sequences of a step may still make such guesses: together they cost each less
 }
 
@@ -76,6 +77,7 @@ func (d *Drafts) gain(c *Clock, right float64, k int) float64 {
 func (d *Drafts) look(c *Clock) int {
 	if d.open > 0 {
 		d.open--
+		d.looks++
 		return fewGuesses
 	}
 	if d.wait--; d.wait > 0 {
@@ -84,8 +86,16 @@ func (d *Drafts) look(c *Clock) int {
 	if d.pause = min(2*d.pause, lastLook); d.took.known && d.gain(c, 1, fewGuesses) < 1 && d.gain(c, 1, MostGuesses) < 1 {
 		d.pause = lastLook
 	}
-	d.wait, d.open = d.pause*c.Rows(), c.Rows()-1
+	d.wait, d.open, d.looks = d.pause*c.Rows(), c.Rows()-1, 1
 	return fewGuesses
+}
+
+// unlooked is told that the draft model was not ready for a look. If it was not for any of the step, there is another
+// one with the next chance.
+func (d *Drafts) unlooked() {
+	if d.looks--; d.looks == 0 {
+		d.wait, d.pause = 1, max(d.pause/2, firstLook)
+	}
 }
 
 // pays is told that guesses are worth their cost.

@@ -1,0 +1,209 @@
+package actors
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/speculate"
+)
+
+// drafting has a draft model guess tokens for the sequences of its target. It belongs to the target's scheduler, whose
+// steps wait for the answers, so that all sequences stay together. Until the draft model has read a text, which may be
+// long, nobody waits.
+type drafting struct {
+	by      *drafter          // nil: there is no draft model, or it is gone
+	learned *speculate.Drafts // nil: there never was one
+	vocab   int               // tokens that the target knows
+	took    time.Duration     // the time that a test says each step has taken; 0: the real one
+	out     draftingEdges
+
+	incarnation int // of the scheduler
+
+	due     int       // answers that steps wait for
+	reading int       // texts that are being read
+	began   time.Time // when the first answer of due was asked for
+	most    int       // most tokens that any of them is to have
+	all     int       // how many answers were asked for since began
+}
+
+// drafter is what a target's scheduler knows of its draft model.
+type drafter struct {
+	at      *actor.PID     // its scheduler
+	ids     *atomic.Uint64 // the last sequence's number
+	context int            // positions that one sequence may hold
+	vocab   int            // tokens that it knows
+	row     float64        // what reading a token costs, in steps of the target of one row
+}
+
+type draftingEdges struct {
+	follow run.Edge[follow]
+	cancel run.Edge[cancel]
+	parted run.Edge[parted]
+}
+
+// closeBy is how many tokens a draft model may have missed so that steps wait until it has read them.
+const closeBy = 16
+
+// ask has tokens guessed for the sequences whose next steps should try some.
+func (d *drafting) ask(s *batch.State) {
+	if d.by == nil {
+		return
+	}
+	for _, q := range s.Seqs() {
+		h := q.Owner.(*sequence)
+		if h.guesses == nil || d.waits(h) {
+			continue
+		}
+		most := s.Room(q)
+		if most == 0 {
+			continue
+		}
+		if n := min(h.guesses.Drafts(q.Tokens), most); n > 0 && !d.begin(h, n) {
+			h.guesses.Drafted(nil)
+		}
+	}
+}
+
+// waits says whether steps wait for guesses of a sequence's next tokens.
+func (*drafting) waits(h *sequence) bool { return h.draft != nil && h.draft.due && h.draft.ask.waits }
+
+// begin asks for n tokens after a sequence's, if the draft model has read those before them, or all but a few. Else it
+// has them read, once that is worth it, and returns false.
+func (d *drafting) begin(h *sequence, n int) bool {
+	x, missed := h.draft, len(h.Tokens)
+	if x != nil {
+		missed -= x.read
+	}
+	worth := d.learned.Reads(missed, int(h.Sent()), d.by.row) //nolint:gosec // tokens of an answer
+	switch {
+	case len(h.Tokens)+n > d.by.context || !d.knows(h.Tokens[len(h.Tokens)-missed:]):
+		return false
+	case x == nil && worth:
+		h.draft = d.newDraft(h)
+		d.send(h, 1, false)
+		return false
+	case x == nil || x.due || missed > closeBy && !worth:
+		return false
+	case missed > closeBy:
+		d.send(h, 1, false)
+		return false
+	}
+	if d.due == 0 {
+		d.began, d.most, d.all = now(), 0, 0
+	}
+	d.most, d.all = max(d.most, n), d.all+1
+	d.send(h, n, true)
+	return true
+}
+
+// knows says whether the draft model has tokens in its vocabulary. It may lack the last ones of its target's.
+func (d *drafting) knows(tokens []int32) bool {
+	return d.by.vocab >= d.vocab || !slices.ContainsFunc(tokens, func(id int32) bool { return int(id) >= d.by.vocab })
+}
+
+func (d *drafting) send(h *sequence, n int, waits bool) {
+	x := h.draft
+	x.ask = follow{draft: x, text: h.Tokens[:len(h.Tokens):len(h.Tokens)], most: n, begins: x.read == 0,
+		waits: waits}
+	x.due = true
+	d.count(waits, 1)
+	d.out.follow.At(d.by.at).Send(&x.ask)
+}
+
+// count counts answers that are due.
+func (d *drafting) count(waits bool, n int) {
+	if waits {
+		d.due += n
+	} else {
+		d.reading += n
+	}
+}
+
+// answered takes the draft model's answer for a sequence.
+func (d *drafting) answered(m *drafted) {
+	x := m.draft
+	h := x.of
+	if x.by != d.incarnation || h.draft != x {
+		return // it was let go meanwhile
+	}
+	x.due, x.read = false, len(x.ask.text)
+	d.count(x.ask.waits, -1)
+	if x.ask.waits {
+		h.guesses.Drafted(d.known(m.tokens))
+		if d.due == 0 && d.reading == 0 && !m.lost {
+			d.learned.Observe(d.most, d.all, cmp.Or(d.took*time.Duration(d.most)/mostProposed, now().Sub(d.began)))
+		}
+	}
+	if m.lost {
+		d.drop(h)
+	}
+}
+
+// known returns tokens up to one that the target does not know.
+func (d *drafting) known(tokens []int32) []int32 {
+	if i := slices.IndexFunc(tokens, func(id int32) bool { return int(id) >= d.vocab }); i >= 0 {
+		return tokens[:i]
+	}
+	return tokens
+}
+
+// drop ends what follows a sequence, if anything does.
+func (d *drafting) drop(h *sequence) {
+	x := h.draft
+	if x == nil {
+		return
+	}
+	if h.draft = nil; x.due {
+		d.count(x.ask.waits, -1)
+	}
+	x.seq.cancelled.Store(true)
+	if d.by != nil {
+		d.out.cancel.At(d.by.at).Send(&x.seq.cancel)
+	}
+}
+
+// parted takes in that the draft model has lost all that followed these sequences, or is gone.
+func (d *drafting) parted(all []*batch.Seq, gone bool) {
+	if gone {
+		d.by = nil
+	}
+	for _, q := range all {
+		h := q.Owner.(*sequence)
+		if h.guesses == nil {
+			continue
+		}
+		h.guesses.Drafted(nil)
+		if d.drop(h); gone {
+			h.guesses.Undrafted()
+		}
+	}
+}
+
+// newDraft makes a sequence of the draft model that follows one of the target. It draws as that one does.
+func (d *drafting) newDraft(h *sequence) *draft {
+	x := &draft{of: h, by: d.incarnation}
+	x.asks.Sampling, x.asks.Salt = h.of.Sampling, h.of.Salt
+	x.asks.Sampling.LogProbs, x.asks.Sampling.Masked = -1, false // nobody reads them, and no mask is found
+	x.asks.terms = batch.Terms{Client: h.Client, Prompt: len(h.Tokens), MaxLen: len(h.Tokens) + 1}
+	q := &x.seq
+	q.of, q.cached, q.follows = &x.asks, -1, x
+	room := min(h.MaxLen, len(h.Tokens)+tokenSlack) + mostProposed
+	q.Seq = batch.Seq{Terms: &x.asks.terms, ID: batch.ID(d.by.ids.Add(1)), Follows: true, Owner: q,
+		Tokens: append(make([]int32, 0, room), h.Tokens...)}
+	q.cancel.seq = q
+	x.answer = drafted{draft: x, tokens: make([]int32, 0, mostProposed)}
+	return x
+}
+
+// begun tells the draft model, after a restart, that those that its sequences follow are lost.
+func (d *drafting) begun() {
+	if d.by != nil {
+		d.out.parted.At(d.by.at).Send(&parted{})
+	}
+}

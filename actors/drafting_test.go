@@ -1,0 +1,168 @@
+package actors
+
+import (
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sluice-ai/sluice/actors/devicetest"
+	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// draftedBy has a fixture guess tokens.
+func draftedBy(t testing.TB, name string) func(*Config) {
+	return func(c *Config) {
+		c.took = time.Millisecond
+		if c.Speculate {
+			f, err := gguf.Open(fixturePath(t, name))
+			require.NoError(t, err)
+			c.Draft, c.DraftOnly = f, true
+		}
+	}
+}
+
+// Law Unseen, with a draft model: one that knows the answers, but for those of few bits, and one that knows nothing.
+func TestUnseenDrafted(t *testing.T) {
+	s := unseenOf(t, fixture, requestsUnseen(48, 1), draftedBy(t, fixture))
+	require.Positive(t, s.DraftedRight)
+	require.Equal(t, s.Accepted, s.DraftedRight, "nobody else guesses")
+	require.Greater(t, float64(s.DraftedRight), 0.8*float64(s.Drafted))
+	fixturePath(t, "qwen2")
+	s = unseenOf(t, fixture, requestsUnseen(24, 4), draftedBy(t, "qwen2"))
+	require.Positive(t, s.Drafted)
+	require.Less(t, s.Drafted, s.Generated/3, "it stops by itself")
+}
+
+// Law Unseen, with a draft model beside the text, and too few blocks for all.
+func TestUnseenDraftedCrowded(t *testing.T) {
+	s := unseenOf(t, fixture, 24, func(c *Config) {
+		draftedBy(t, fixture)(c)
+		c.DraftOnly, c.Blocks, c.Rows = false, 9, 32
+	})
+	require.Positive(t, s.DraftedRight)
+}
+
+// Law Unseen, with a draft model on a card that draws tokens itself.
+func TestUnseenDraftedOnCard(t *testing.T) {
+	s := unseenOf(t, fixture, 10, func(c *Config) {
+		draftedBy(t, fixture)(c)
+		c.Device = devicetest.Played(t)
+	})
+	require.Positive(t, s.DraftedRight)
+}
+
+// Whatever of a draft model dies, and whatever it shares with its target, answers are those without it; the target does
+// not notice, and has it guess again.
+func TestDraftDies(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	all := prompts(3)
+	want := likeliest(t, startFixture(t, fixture, nil), all, 40)
+	h := emptyHouse(t, newDevice(t))
+	m := modelIn(t, "target", func() (*gguf.File, error) { return gguf.Open(fixturePath(t, fixture)) })
+	draft, err := gguf.Open(fixturePath(t, fixture))
+	require.NoError(t, err)
+	m.Draft, m.DraftOnly, m.Speculate = draft, true, true
+	h.took = time.Millisecond
+	e, err := h.Enter(t.Context(), m)
+	require.NoError(t, err)
+	require.Len(t, h.Engines(), 1)
+	together := func(victim string) {
+		t.Helper()
+		var wg sync.WaitGroup
+		for i, p := range all {
+			wg.Go(func() {
+				if got, err := trySpelled(begin(t, e, plain(p, 40))); err != nil || got != want[i] {
+					t.Errorf("%s dies; prompt %d: error %v\n got %s\nwant %s", victim, i, err, got, want[i])
+				}
+			})
+		}
+		wg.Wait()
+	}
+	guesses := func(victim string) {
+		t.Helper()
+		before := e.Snapshot().DraftedRight
+		for range 20 {
+			if together(victim); e.Snapshot().DraftedRight > before {
+				return
+			}
+		}
+		t.Errorf("after %s died nothing is guessed", victim)
+	}
+	guesses("nobody")
+	one := &Engine{e.draft.spec.info, h, e.draft}
+	for _, victim := range []string{"scheduler", "kv", "sampler", "mover", "model"} {
+		before := restartsOf(e)
+		time.AfterFunc(time.Millisecond, func() { one.crash(victim) }) // a moment, whichever
+		guesses("the draft's " + victim)
+		require.Equal(t, before, restartsOf(e), "of the target")
+	}
+	for _, victim := range []string{"scheduler", "kv", "sampler", "model", "sessions"} {
+		time.AfterFunc(time.Millisecond, func() { e.crash(victim) })
+		guesses("the target's " + victim)
+	}
+	for _, victim := range ofHouse {
+		time.AfterFunc(time.Millisecond, func() { e.crash(victim) })
+		guesses(victim)
+	}
+	e.draft.fail(errNoBlocks) // for good
+	together("the draft")
+	require.NoError(t, e.Health())
+	before := e.Snapshot().Drafted
+	together("the draft, before")
+	require.Equal(t, before, e.Snapshot().Drafted)
+	require.NoError(t, e.Leave(t.Context()))
+	require.Empty(t, h.tenants)
+}
+
+// A model that does not fit as a draft is refused with words, and files are closed.
+func TestDraftMustFit(t *testing.T) {
+	open := func(path string) *gguf.File {
+		f, err := gguf.Open(path)
+		require.NoError(t, err)
+		return f
+	}
+	start := func(draft *gguf.File) error {
+		f, err := gguf.Parse(mini.Name, mini.GGUF)
+		require.NoError(t, err)
+		_, err = Start(t.Context(), Config{Log: zerolog.Nop(), Device: newDevice(t),
+			Model: Model{File: f, Context: 256, Speculate: true, Draft: draft}})
+		return err
+	}
+	err := start(open(fixturePath(t, fixture)))
+	require.ErrorContains(t, err, "cannot guess tokens for")
+	require.ErrorContains(t, err, "their vocabularies differ: one has 8192 tokens, the other ")
+}
+
+// TestPlanOfDraft: a plan counts a draft model's memory, and its weights come out of the budget.
+func TestPlanOfDraft(t *testing.T) {
+	open := func() (*gguf.File, *gguf.File) {
+		f, err := gguf.Parse(mini.Name, mini.GGUF)
+		require.NoError(t, err)
+		d, err := gguf.Open(filepath.Join(testref.Dir(t), "models", "draft-bf16.gguf"))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, d.Close()) })
+		return f, d
+	}
+	f, d := open()
+	device := newDevice(t)
+	t.Cleanup(func() { require.NoError(t, device.Close()) })
+	p, err := PlanFor(&Model{File: f, Context: 1024, Sequences: 2, Speculate: true, Draft: d}, device)
+	require.NoError(t, err)
+	require.NotNil(t, p.Draft)
+	require.Equal(t, p.Info.Context, p.Draft.Info.Context)
+	require.Positive(t, p.Draft.Memory.KV)
+	require.Greater(t, p.Draft.Memory.Weights, int64(10<<20))
+	const ram = 20 << 20
+	p, err = PlanFor(&Model{File: f, Context: 1024, Sequences: 2, Speculate: true, Draft: d, Weights: ram}, device)
+	require.NoError(t, err)
+	require.LessOrEqual(t, p.Model.Host().Weights+p.Draft.Model.Host().Weights+p.Slabs, int64(ram))
+	_, err = PlanFor(&Model{File: f, Context: 1024, Speculate: true, Draft: d, Weights: 8 << 20}, device)
+	require.ErrorContains(t, err, "the draft model's weights alone take 10 MiB")
+}

@@ -1,0 +1,91 @@
+package actors
+
+import (
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/stages/batch"
+)
+
+// following has sequences of a draft model follow those of its target. It belongs to the draft model's scheduler, and
+// its state is that one's.
+type following struct {
+	target  *actor.PID // the target's scheduler; nil: the model is no draft model
+	drafted run.Edge[drafted]
+	parted  run.Edge[parted]
+}
+
+// follow has a sequence go on with a text; if it begins, it is submitted already. Nobody waits where nothing is
+// computed for now.
+func (f *following) follow(s *batch.State, m *follow, computes bool) {
+	x := m.draft
+	x.owed, x.answer.tokens, x.answer.lost = true, x.answer.tokens[:0], false
+	if !m.begins && !(computes && s.Follow(&x.seq.Seq, m.text, m.most)) {
+		f.forsake(s, x)
+	}
+}
+
+// drew takes the tokens that were drawn for a sequence.
+func (f *following) drew(s *batch.State, q *batch.Seq, r *outcome) {
+	h := q.Owner.(*sequence)
+	x := h.follows
+	for i := range r.tokens {
+		h.state = r.tokens[i].State
+		x.answer.tokens = append(x.answer.tokens, r.tokens[i].ID)
+		if s.Append(q, r.tokens[i].ID) != batch.NotEnded {
+			f.answer(x)
+			return
+		}
+	}
+	if r.err != nil {
+		f.forsake(s, x)
+	}
+}
+
+// answer answers the target, if it waits.
+func (f *following) answer(x *draft) {
+	if x.owed {
+		x.owed = false
+		f.drafted.At(f.target).Send(&x.answer)
+	}
+}
+
+// forsake ends a sequence.
+func (f *following) forsake(s *batch.State, x *draft) {
+	s.Cancel(x.seq.ID)
+	x.answer.tokens, x.answer.lost = x.answer.tokens[:0], true
+	f.answer(x)
+}
+
+// keep ends sequences that have lost their places while the target's steps wait for them.
+func (f *following) keep(s *batch.State) {
+	if f.target == nil {
+		return
+	}
+	for i := len(s.Seqs()) - 1; i >= 0; i-- {
+		q := s.Seqs()[i] // the list becomes shorter behind it only
+		if x := q.Owner.(*sequence).follows; x != nil && x.owed && x.ask.waits && !s.Placed(q) {
+			f.forsake(s, x)
+		}
+	}
+}
+
+// forget ends all sequences, since they or those that they follow are lost. The target is not answered.
+func (f *following) forget(s *batch.State) {
+	for _, q := range slices.Clone(s.Seqs()) {
+		if x := q.Owner.(*sequence).follows; x != nil {
+			x.owed = false
+			s.Cancel(q.ID)
+		}
+	}
+}
+
+// lost ends all sequences in a restart of the model, and tells the target.
+func (f *following) lost(s *batch.State) {
+	if f.target != nil {
+		f.forget(s)
+		f.parted.At(f.target).Send(&parted{})
+	}
+}
