@@ -93,6 +93,8 @@ func (c *conversation) block(place string, o *jsontext.Object) *wire.Fault {
 			return wire.Invalid(place+".text", "invalid_value", "%s.text: want a string", place)
 		}
 		c.Add(chat.Part{Text: string(text)})
+	case kind == "document" && plain(o) != "":
+		c.Add(chat.Part{Text: plain(o)})
 	case kind == "image", kind == "document":
 		c.Add(chat.Part{Kind: chat.Medium(kind), Type: kind, At: place})
 	case kind == "thinking" && assistant:
@@ -108,6 +110,19 @@ func (c *conversation) block(place string, o *jsontext.Object) *wire.Fault {
 				"and the user's results (tool_result)", place, wire.Shown(kind), c.Role())
 	}
 	return nil
+}
+
+// plain returns the text of a document that is nothing else, below its title; empty for other documents.
+func plain(o *jsontext.Object) string {
+	source := o.Object("source")
+	if source == nil || source.Text("type") != "text" {
+		return ""
+	}
+	text := source.Text("data")
+	if title := o.Text("title"); title != "" && text != "" {
+		text = title + "\n\n" + text
+	}
+	return text
 }
 
 func (c *conversation) call(place string, o *jsontext.Object) *wire.Fault {
