@@ -260,6 +260,8 @@ func TestServeRefuses(t *testing.T) {
 		{exitUsage, "want an origin such as https://chat.example.org", []string{"--cors", "chat.example.org"}},
 		{exitUsage, "want an origin such as https://chat.example.org", []string{"--cors", "null"}},
 		{exitUsage, "--host-name is empty", []string{"--host-name", ""}},
+		{exitUsage, "want the name alone", []string{"--host-name", "http://llm.example.org"}},
+		{exitUsage, "want the name alone", []string{"--host-name", "llm.example.org:8080"}},
 		{exitUsage, "--api-key is empty", []string{"--api-key", ""}},
 		{exitUsage, "--api-key is empty", []string{"--api-key", "  "}},
 		{exitUsage, "holds no key: want one in each line", []string{"--api-key-file", os.DevNull}},

@@ -7,7 +7,20 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/storage/store"
 )
+
+// TestWebPages: a network that wants its guests to log in answers with a page in the hub's place.
+func TestWebPages(t *testing.T) {
+	page := []byte("\n<!doctype html><title>Welcome to the hotel</title>")
+	_, err := parseRepository(page)
+	require.ErrorContains(t, err, "a web page came: open the hub in a browser")
+	_, err = parseLayers(page, store.Name{})
+	require.ErrorContains(t, err, "a web page came: open the hub in a browser")
+	_, err = parseRepository([]byte("{"))
+	require.ErrorContains(t, err, "not what its API says: unexpected end")
+}
 
 // refusing answers every request with 404, and counts the bodies that are open.
 type refusing struct{ open int }

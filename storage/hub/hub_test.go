@@ -101,6 +101,7 @@ func TestPull(t *testing.T) {
 	require.Equal(t, hubtest.Commit, got.Manifest.Revision)
 	require.Equal(t, h.URL+"/Ann/Small-GGUF", got.Manifest.Source)
 	require.EqualValues(t, 2_000_000, got.Received)
+	require.True(t, got.Projector)
 	require.EqualValues(t, 2_000_000, h.Sent.Load(), "each byte once")
 	require.Equal(t, Progress{Name: named(t, "Ann/Small-GGUF:Q4_K_M"), Digest: got.Manifest.Files[0].Digest,
 		Done: 2_000_000, Total: 2_000_000}, last)
@@ -172,6 +173,7 @@ func TestPullFromOllama(t *testing.T) {
 	require.Equal(t, []store.Role{store.Weights, store.Template, store.License}, []store.Role{
 		got.Manifest.Files[0].Role, got.Manifest.Files[1].Role, got.Manifest.Files[2].Role})
 	require.Equal(t, "small-1b.gguf", got.Manifest.Files[0].Name)
+	require.True(t, got.Projector)
 	same(t, s, "small:1b", h.Layers["library/small/1b"]["model"])
 	got, err = c.Pull(context.Background(), s, named(t, "small:1b"))
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
@@ -12,6 +13,7 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +34,14 @@ type published struct {
 	git    string       // hash of its git blob: SHA-1 of a header and the content
 }
 
+// foreign is the error of an answer that is no JSON, such as the page by which a network wants its guests to log in.
+func foreign(what string, data []byte, err error) error {
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("<")) {
+		return fmt.Errorf("%s: a web page came: open the hub in a browser, the network may want a login first", what)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
 var commitText = regexp.MustCompile(`^[0-9a-f]{40,64}$`)
 
 // parseRepository decodes the answer to GET /api/models/OWNER/NAME/revision/REVISION?blobs=true. Unknown fields are
@@ -50,7 +60,7 @@ func parseRepository(data []byte) (*repository, error) {
 		}
 	}
 	if err := json.Unmarshal(data, &said); err != nil {
-		return nil, fmt.Errorf("the hub's answer is not what its API says: %w", err)
+		return nil, foreign("the hub's answer is not what its API says", data, err)
 	}
 	if !commitText.MatchString(said.SHA) {
 		return nil, fmt.Errorf("the hub's answer names the commit %.60q, want 40 hexadecimal digits", said.SHA)
@@ -108,6 +118,9 @@ func (h *session) offerOf(repo *repository, n store.Name) (*offer, error) {
 	source := h.base.JoinPath(n.Owner, n.Model)
 	o := &offer{token: h.token, manifest: store.Manifest{Name: n.Host + "/" + n.Owner + "/" + n.Model + ":" + tag,
 		Source: source.String(), Revision: repo.commit, Pulled: h.clock().UTC().Truncate(time.Second)}}
+	o.projector = tag != folderTag && slices.ContainsFunc(repo.files, func(f published) bool {
+		return strings.HasPrefix(strings.ToLower(base(f.path)), "mmproj")
+	})
 	for _, f := range files {
 		role := store.Weights
 		if tag == folderTag && path.Ext(f.path) != tensors {

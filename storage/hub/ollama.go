@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -38,7 +39,7 @@ func parseLayers(data []byte, n store.Name) ([]store.File, error) {
 		}
 	}
 	if err := json.Unmarshal(data, &said); err != nil {
-		return nil, fmt.Errorf("the registry's answer is no manifest: %w", err)
+		return nil, foreign("the registry's answer is no manifest", data, err)
 	}
 	if said.SchemaVersion != 2 {
 		return nil, fmt.Errorf("the registry's manifest is of version %d, want 2", said.SchemaVersion)
@@ -98,7 +99,7 @@ func (h *session) offerOfLayers(data []byte, n store.Name) (*offer, error) {
 		return nil, err
 	}
 	registry := h.base.JoinPath("v2", n.Owner, n.Model)
-	o := &offer{manifest: store.Manifest{Name: n.Host + "/" + n.Owner + "/" + n.Model + ":" + n.Tag,
+	o := &offer{projector: bytes.Contains(data, []byte(layerType+"projector")), manifest: store.Manifest{Name: n.Host + "/" + n.Owner + "/" + n.Model + ":" + n.Tag,
 		Source: registry.String(), Revision: string(store.DigestOf(data)), Files: files,
 		Pulled: h.clock().UTC().Truncate(time.Second)}}
 	for _, f := range files {

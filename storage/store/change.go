@@ -24,6 +24,9 @@ func (s *Store) Copy(ctx context.Context, from, to Name, replace bool) error {
 		if err != nil {
 			return err
 		}
+		if other, err := s.Find(to); err == nil && strings.EqualFold(other.Name.Full(), to.Full()) {
+			to = other.Name // case does not count here, and no two names differ by it alone
+		}
 		again := m.Manifest
 		again.Name = to.Full()
 		err = s.put(&again, to, replace)

@@ -173,6 +173,9 @@ func TestCopySharesFiles(t *testing.T) {
 	require.NoError(t, s.Copy(ctx, name(t, "llama3.2:1b"), name(t, "mine"), false))
 	require.Len(t, tree(t, s), len(before)+1, "one manifest more, and nothing else")
 	require.ErrorContains(t, s.Copy(ctx, name(t, "llama3.2:1b"), name(t, "mine"), false), "mine is there already: sluice rm mine")
+	require.ErrorContains(t, s.Copy(ctx, name(t, "llama3.2:1b"), name(t, "Mine"), false), "mine is there already")
+	require.NoError(t, s.Copy(ctx, name(t, "llama3.2:1b"), name(t, "MINE"), true), "it replaces the one of that name")
+	require.Len(t, tree(t, s), len(before)+1)
 	require.ErrorAs(t, s.Copy(ctx, name(t, "none"), name(t, "other"), false), new(*Absent))
 
 	freed, err := s.Remove(ctx, name(t, "llama3.2:1b"))

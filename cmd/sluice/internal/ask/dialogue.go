@@ -215,8 +215,19 @@ func settle(s *actors.Stream) actors.Usage {
 // full says whether the context is full.
 func (d *dialogue) full() bool { return d.used() >= d.engine.Info.Context }
 
-// used is how many positions of the context the conversation took at the last answer.
-func (d *dialogue) used() int { return d.tally.last.Prompt + d.tally.last.Generated }
+// used is how many positions of the context the conversation took at the last answer, or takes as a prompt after a
+// message was taken back.
+func (d *dialogue) used() int {
+	if d.tally.last.Prompt > 0 || len(d.Messages) == 0 {
+		return d.tally.last.Prompt + d.tally.last.Generated
+	}
+	r := actors.Request{Chat: &chat.Input{Messages: d.seen(d.Messages), Tools: d.Tools, Documents: d.Documents}}
+	r, err := d.engine.Prepare(r, nil)
+	if err != nil {
+		return 0 // it cannot be asked of the model either
+	}
+	return r.PromptTokens()
+}
 
 // reset forgets the conversation but for its system message.
 func (d *dialogue) reset() {

@@ -131,7 +131,8 @@ func TestChatPatience(t *testing.T) {
 		"/stats", "/exit", "never")
 	require.NoError(t, talk.run(context.Background()))
 	shown := screen.String()
-	require.Contains(t, shown, "there is no command /nonsense")
+	require.Contains(t, shown, "there is no command /nonsense: /help lists them")
+	require.NotContains(t, shown, "take the last message back", "the help is only shown when it is asked for")
 	require.Contains(t, shown, "the context of 64 tokens is full: /reset begins a new conversation")
 	require.Contains(t, shown, "and the context holds 64: shorten it")
 	require.Contains(t, shown, "The message was not kept. /reset begins a new conversation")
@@ -240,9 +241,11 @@ func TestChatTrims(t *testing.T) {
 }
 
 func TestChatUndo(t *testing.T) {
-	talk, screen := typed(t, &Chat{}, "/undo", "12 + 30", "12 + 31", "/undo", "/bye", "never")
+	talk, screen := typed(t, &Chat{}, "/system -", "/undo", "12 + 30", "12 + 31", "/undo", "/stats", "/bye", "never")
 	require.NoError(t, talk.run(context.Background()))
 	require.Contains(t, screen.String(), "there is no message to take back")
+	require.Contains(t, screen.String(), "there is no system message to remove")
+	require.Regexp(t, `context +[1-9]\d* of \d+ tokens used`, screen.String(), "two messages are left")
 	require.Contains(t, screen.String(), "2 messages left")
 	require.Len(t, talk.Messages, 2)
 	require.Equal(t, "12 + 30", talk.Messages[0].Text())

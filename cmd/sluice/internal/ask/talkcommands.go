@@ -73,8 +73,8 @@ func escapeGlob(text string) string {
 func (t *talk) command(ctx context.Context, line string) error {
 	name, arg, _ := strings.Cut(line, " ")
 	arg = strings.TrimSpace(arg)
-	if name == "/bye" || name == "/quit" { // what others call it
-		name = "/exit"
+	if own, ok := otherNames[name]; ok {
+		name = own
 	}
 	for _, c := range talkCommands() {
 		switch {
@@ -85,11 +85,12 @@ func (t *talk) command(ctx context.Context, line string) error {
 			return c.do(t, ctx, arg)
 		}
 	}
-	if err := t.doHelp(ctx, ""); err != nil {
-		return err
-	}
-	return fmt.Errorf("there is no command %s. A message may begin with a slash after a blank", env.Printable(name))
+	return fmt.Errorf("there is no command %s: /help lists them. A message may begin with a slash after a blank",
+		env.Printable(name))
 }
+
+// otherNames are what other programs call commands.
+var otherNames = map[string]string{"/bye": "/exit", "/quit": "/exit", "/clear": "/reset", "/?": "/help"}
 
 func (t *talk) doHelp(context.Context, string) error {
 	var rows []string
@@ -128,6 +129,9 @@ func (t *talk) doSystem(_ context.Context, arg string) error {
 		t.note("%s", strings.Map(env.Harmless, text))
 		return nil
 	case "-":
+		if _, ok := t.system(); !ok {
+			return errors.New("there is no system message to remove")
+		}
 		t.setSystem("")
 		t.note("the system message is gone")
 	default:

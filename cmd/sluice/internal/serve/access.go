@@ -3,6 +3,7 @@ package serve
 import (
 	"net"
 	"net/netip"
+	"strings"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/server"
@@ -23,6 +24,9 @@ func (f *accessFlags) options(keys []string) (server.Options, error) {
 	for _, name := range f.HostName {
 		if name == "" {
 			return o, env.Usagef("--host-name is empty: want a name such as llm.example.org")
+		}
+		if strings.ContainsAny(name, "/:@ ") {
+			return o, env.Usagef("--host-name is %q: want the name alone, such as llm.example.org, without scheme, port or path", name)
 		}
 	}
 	for _, text := range f.Proxy {
