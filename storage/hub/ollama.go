@@ -99,9 +99,9 @@ func (h *session) offerOfLayers(data []byte, n store.Name) (*offer, error) {
 		return nil, err
 	}
 	registry := h.base.JoinPath("v2", n.Owner, n.Model)
-	o := &offer{projector: bytes.Contains(data, []byte(layerType+"projector")), manifest: store.Manifest{Name: n.Host + "/" + n.Owner + "/" + n.Model + ":" + n.Tag,
+	o := &offer{manifest: store.Manifest{Name: n.Host + "/" + n.Owner + "/" + n.Model + ":" + n.Tag,
 		Source: registry.String(), Revision: string(store.DigestOf(data)), Files: files,
-		Pulled: h.clock().UTC().Truncate(time.Second)}}
+		Pulled: h.clock().UTC().Truncate(time.Second)}, projector: bytes.Contains(data, []byte(layerType+"projector"))}
 	for _, f := range files {
 		o.places = append(o.places, registry.JoinPath("blobs", string(f.Digest)))
 	}
