@@ -92,7 +92,9 @@ func (k *kvOwner) moved(m *move) {
 	if m.err != nil {
 		panic(m.err)
 	}
-	k.cache.Moved()
+	for range m.all {
+		k.cache.Moved()
+	}
 	k.spare = append(k.spare, m)
 	k.out.move.Give()
 }
@@ -100,15 +102,15 @@ func (k *kvOwner) moved(m *move) {
 // proceed sends as many moves as the mover has credit for, and answers the requests that wait for none.
 func (k *kvOwner) proceed() {
 	for k.out.move.Held() < movesAhead {
-		next, ok := k.cache.NextMove()
-		if !ok {
-			break
-		}
 		m := &move{}
 		if n := len(k.spare); n > 0 {
 			m, k.spare = k.spare[n-1], k.spare[:n-1]
 		}
-		*m = move{gen: k.gen, Move: next}
+		*m = move{gen: k.gen, all: k.cache.NextMoves(movesTogether, m.all[:0])}
+		if len(m.all) == 0 {
+			k.spare = append(k.spare, m)
+			break
+		}
 		k.out.move.Take()
 		k.out.move.Send(m)
 	}

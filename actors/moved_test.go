@@ -124,13 +124,16 @@ type slowMove struct {
 	of *slowMoves
 }
 
-func (m *slowMove) WriteBlock(class int, block int32, from []byte) error {
+func (m *slowMove) Carry(all []backend.Carriage) error {
+	if !slices.ContainsFunc(all, func(c backend.Carriage) bool { return !c.Out }) {
+		return m.Model.Carry(all)
+	}
 	select {
 	case m.of.begun <- struct{}{}:
 	default:
 	}
 	<-m.of.goOn
-	return m.Model.WriteBlock(class, block, from)
+	return m.Model.Carry(all)
 }
 
 // startSlow has the first of its prompts in the host's memory, and a device that writes no block yet.
@@ -146,6 +149,59 @@ func startSlow(t *testing.T) (e *Engine, d *slowMoves, all [][]int32, want []str
 	require.Equal(t, want, alone(t, e, all, 12))
 	require.Positive(t, e.Snapshot().KV.Host)
 	return e, d, all, want
+}
+
+// carried is a device that keeps how many copies of blocks it was given at once.
+type carried struct {
+	backend.Device
+	mu  sync.Mutex
+	all []int
+}
+
+func (d *carried) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	m, err := d.Device.Compile(p, c)
+	return &carriedOf{m, d}, err
+}
+
+type carriedOf struct {
+	backend.Model
+	of *carried
+}
+
+func (m *carriedOf) Carry(all []backend.Carriage) error {
+	m.of.mu.Lock()
+	m.of.all = append(m.of.all, len(all))
+	m.of.mu.Unlock()
+	return m.Model.Carry(all)
+}
+
+// take returns what was kept since it was called last.
+func (d *carried) take() (all []int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all, d.all = d.all, nil
+	return all
+}
+
+// Blocks that come back for a prompt, and those that make room for them, come together: a card waits for its steps
+// once.
+func TestBlocksComeTogether(t *testing.T) {
+	d := &carried{}
+	e := startFixture(t, fixture, func(c *Config) {
+		pressed(c)
+		d.Device = c.Device
+		c.Device = d
+	})
+	all := longPrompts(4)[:3]
+	want := alone(t, e, all, 12)
+	d.take()
+	s := begin(t, e, ask(all[0], 1))
+	collect(t, s)
+	blocks := s.Usage().Cached / backend.BlockSize
+	require.Greater(t, blocks, 1)
+	at := d.take()
+	require.GreaterOrEqual(t, at[0], blocks, "of %v", at)
+	require.Equal(t, want, alone(t, e, all, 12))
 }
 
 // A sequence waits for its blocks that are on their way, and others' steps go on meanwhile.
@@ -212,7 +268,7 @@ func TestHostTierOutlivesTheDevice(t *testing.T) {
 // A move that a model's end cut short is no failure of the KV owner, whose restart would lose the host tier.
 func TestClosedModelIsNoFailureOfMoves(t *testing.T) {
 	owner := &kvOwner{}
-	short := &move{err: new(cacheMemory).move(&kv.Move{})}
+	short := &move{err: new(cacheMemory).move([]kv.Move{{}})}
 	require.Error(t, short.err)
 	require.NotPanics(t, func() { owner.moved(short) })
 	require.Panics(t, func() { owner.moved(&move{err: io.ErrUnexpectedEOF}) })

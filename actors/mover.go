@@ -15,18 +15,22 @@ import (
 
 // The mover accepts Flush, from the scheduler, and move.
 //
-// move, from the KV owner, asks for a block to be copied to another tier. The same struct returns as the answer.
+// move, from the KV owner, asks for blocks to be copied to other tiers. The same struct returns as the answer.
 type move struct {
 	gen uint64
-	kv.Move
+	all []kv.Move
 
 	err error // answer
 }
 
 func (*move) Late() {}
 
-// movesAhead is how many moves are asked for at a time: the next one is there when one is done.
-const movesAhead = 4
+// movesAhead is how many messages of moves are under way at a time: the next one is there when one is done. Each has
+// movesTogether moves at most: a device waits for its steps in flight once for all of them.
+const (
+	movesAhead    = 2
+	movesTogether = 16
+)
 
 type moverEdges struct {
 	restarted run.Edge[restarted]
@@ -54,7 +58,7 @@ func (v *mover) Receive(c actor.Context) {
 		m.Done()
 	case *move:
 		if m.gen == v.gen {
-			m.err = v.memory.move(&m.Move)
+			m.err = v.memory.move(m.all)
 			v.out.answer.Send(m)
 		}
 	default:
@@ -65,10 +69,11 @@ func (v *mover) Receive(c actor.Context) {
 // cacheMemory is the memory of the blocks of a model's caches: on the device while the model is compiled, and on the
 // host. It outlives incarnations of the device and of the mover.
 type cacheMemory struct {
-	mu     sync.Mutex     // held while a block is copied
+	mu     sync.Mutex     // held while blocks are copied
 	device backend.Blocks // nil: the model is not compiled
 	host   [][]byte       // by class, one block after the other; nil until the first one comes
 	rooms  []kv.Class     // by class: how many blocks each tier has
+	carry  []backend.Carriage
 }
 
 // errNotCompiled is the error of a move for a model that was closed meanwhile: a new generation is about to begin.
@@ -95,28 +100,32 @@ func (x *cacheMemory) free() (err error) {
 	return err
 }
 
-// move copies a block. Host memory for all blocks of a class is allocated when the first one comes.
-func (x *cacheMemory) move(m *kv.Move) error {
+// move copies blocks. Host memory for all blocks of a class is allocated when the first one comes.
+func (x *cacheMemory) move(all []kv.Move) (err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.device == nil {
 		return errNotCompiled
 	}
-	switch [2]kv.Tier{m.From, m.To} {
-	case [2]kv.Tier{kv.Device, kv.Host}:
-		to, err := x.place(m.Class, m.Into)
-		if err != nil {
+	x.carry = x.carry[:0]
+	for i := range all {
+		m := &all[i]
+		c := backend.Carriage{Class: m.Class}
+		there := m.Block
+		switch [2]kv.Tier{m.From, m.To} {
+		case [2]kv.Tier{kv.Device, kv.Host}:
+			c.Out, c.Block, there = true, m.Block, m.Into
+		case [2]kv.Tier{kv.Host, kv.Device}:
+			c.Block = m.Into
+		default:
+			return fmt.Errorf("a block of cache class %d goes from tier %d to %d: there is no such way", m.Class, m.From, m.To)
+		}
+		if c.Memory, err = x.place(m.Class, there); err != nil {
 			return err
 		}
-		return x.device.ReadBlock(m.Class, m.Block, to)
-	case [2]kv.Tier{kv.Host, kv.Device}:
-		from, err := x.place(m.Class, m.Block)
-		if err != nil {
-			return err
-		}
-		return x.device.WriteBlock(m.Class, m.Into, from)
+		x.carry = append(x.carry, c)
 	}
-	return fmt.Errorf("a block of cache class %d goes from tier %d to %d: there is no such way", m.Class, m.From, m.To)
+	return x.device.Carry(x.carry)
 }
 
 // place returns the host memory of a block of a class.

@@ -36,66 +36,96 @@ func (b *blocks) BlockBytes(class int) (bytes int) {
 	return bytes
 }
 
-// ReadBlock implements backend.Blocks.
-func (b *blocks) ReadBlock(class int, block int32, to []byte) error {
-	err := b.move(class, len(to), func(r driver.Recording, x *area, at uint64) {
-		r.Copy(b.staged, at, x.buffer, x.at(block), x.each)
-	}, block)
-	if err == nil {
-		copy(to, b.staged.Bytes)
-	}
-	return err
-}
+// together is how many bytes of blocks one submission copies at most, unless a block has more.
+const together = 16 << 20
 
-// WriteBlock implements backend.Blocks.
-func (b *blocks) WriteBlock(class int, block int32, from []byte) error {
-	if err := b.stage(class, len(from), block); err != nil {
+// Carry implements backend.Blocks: by as few submissions as the staging buffer allows.
+func (b *blocks) Carry(all []backend.Carriage) error {
+	for i := range all {
+		if err := b.check(all[i].Class, all[i].Block); err != nil {
+			return err
+		}
+		if have, want := len(all[i].Memory), b.BlockBytes(all[i].Class); have != want {
+			return fmt.Errorf("%d bytes for a block of cache class %d, which has %d", have, all[i].Class, want)
+		}
+	}
+	if err := b.stage(); err != nil {
 		return err
 	}
-	copy(b.staged.Bytes, from)
-	return b.move(class, len(from), func(r driver.Recording, x *area, at uint64) {
-		r.Copy(x.buffer, x.at(block), b.staged, at, x.each)
-	}, block)
+	for len(all) > 0 {
+		n, bytes := 0, 0
+		for n < len(all) && bytes+len(all[n].Memory) <= len(b.staged.Bytes) {
+			bytes += len(all[n].Memory)
+			n++
+		}
+		if err := b.submit(all[:n]); err != nil {
+			return err
+		}
+		all = all[n:]
+	}
+	return nil
 }
 
-// CopyBlock implements backend.Blocks.
-func (b *blocks) CopyBlock(class int, to, from int32) error {
-	if to == from {
-		return b.stage(class, -1, to)
+// submit copies blocks that fit the staging buffer, each behind the one before.
+func (b *blocks) submit(all []backend.Carriage) error {
+	staged := b.staged.Bytes
+	for _, c := range all {
+		if !c.Out {
+			copy(staged, c.Memory)
+		}
+		staged = staged[len(c.Memory):]
 	}
-	return b.move(class, -1, func(r driver.Recording, x *area, _ uint64) {
-		r.Copy(x.buffer, x.at(to), x.buffer, x.at(from), x.each)
-	}, to, from)
-}
-
-// move records a copy for each area of a class, by the function each, and waits until it has run. at is the area's
-// offset in the staging buffer.
-func (b *blocks) move(class, bytes int, each func(r driver.Recording, x *area, at uint64), which ...int32) error {
-	if err := b.stage(class, bytes, which...); err != nil {
-		return err
-	}
-	return b.queue.once(func(r driver.Recording) error {
-		r.BarrierAll()
+	err := b.queue.once(func(r driver.Recording) error {
 		at := uint64(0)
-		for i := range b.areas[class] {
-			x := &b.areas[class][i]
-			each(r, x, at)
-			at += x.each
+		for _, c := range all {
+			r.BarrierAll()
+			for i := range b.areas[c.Class] {
+				x := &b.areas[c.Class][i]
+				if c.Out {
+					r.Copy(b.staged, at, x.buffer, x.at(c.Block), x.each)
+				} else {
+					r.Copy(x.buffer, x.at(c.Block), b.staged, at, x.each)
+				}
+				at += x.each
+			}
 		}
 		r.BarrierAll()
 		r.BarrierToHost()
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	staged = b.staged.Bytes
+	for _, c := range all {
+		if c.Out {
+			copy(c.Memory, staged)
+		}
+		staged = staged[len(c.Memory):]
+	}
+	return nil
 }
 
-// stage checks a request, and takes the staging buffer, for the largest block, when it is first needed. bytes is -1 for
-// a request that needs no staging buffer.
-func (b *blocks) stage(class, bytes int, which ...int32) (err error) {
+// CopyBlock implements backend.Blocks.
+func (b *blocks) CopyBlock(class int, to, from int32) error {
+	if err := b.check(class, to, from); err != nil || to == from {
+		return err
+	}
+	return b.queue.once(func(r driver.Recording) error {
+		r.BarrierAll()
+		for i := range b.areas[class] {
+			x := &b.areas[class][i]
+			r.Copy(x.buffer, x.at(to), x.buffer, x.at(from), x.each)
+		}
+		r.BarrierAll()
+		return nil
+	})
+}
+
+// check refuses classes and blocks that do not exist.
+func (b *blocks) check(class int, which ...int32) error {
 	if class < 0 || class >= len(b.areas) {
 		return fmt.Errorf("cache class %d of %d", class, len(b.areas))
-	}
-	if want := b.BlockBytes(class); bytes >= 0 && bytes != want {
-		return fmt.Errorf("%d bytes for a block of cache class %d, which has %d", bytes, class, want)
 	}
 	for _, x := range b.areas[class] {
 		for _, block := range which {
@@ -104,14 +134,22 @@ func (b *blocks) stage(class, bytes int, which ...int32) (err error) {
 			}
 		}
 	}
-	if bytes < 0 || b.staged != nil {
+	return nil
+}
+
+// stage takes the staging buffer, when it is first needed.
+func (b *blocks) stage() (err error) {
+	if b.staged != nil {
 		return nil
 	}
-	most := 0
-	for c := range b.areas {
-		most = max(most, b.BlockBytes(c))
+	most, all := 0, 0
+	for class, areas := range b.areas {
+		most = max(most, b.BlockBytes(class))
+		for _, x := range areas {
+			all += int(x.each) * x.count
+		}
 	}
-	b.staged, err = b.memory.raw(driver.Staging, uint64(most), "blocks of caches on their way")
+	b.staged, err = b.memory.raw(driver.Staging, uint64(max(most, min(together, all))), "blocks of caches on their way")
 	return err
 }
 

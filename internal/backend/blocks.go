@@ -1,6 +1,9 @@
 package backend
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Blocks reads and writes the blocks of a model's caches as bytes, so that they can move between tiers. A block is K
 // and V, or states, of all layers of a class that are computed here. The layout of its bytes is the device's own, and
@@ -11,11 +14,19 @@ import "fmt"
 type Blocks interface {
 	// BlockBytes is the size of a block of a class; 0: there is none.
 	BlockBytes(class int) int
-	// ReadBlock copies a block to memory, and WriteBlock memory to a block, of BlockBytes.
-	ReadBlock(class int, block int32, to []byte) error
-	WriteBlock(class int, block int32, from []byte) error
+	// Carry copies blocks to memory and memory to blocks, with the effect of one after the other. None takes memory to
+	// a block that an earlier one fills. A device that waits for what it was given before waits as seldom as it can.
+	Carry(all []Carriage) error
 	// CopyBlock makes a block equal to another one.
 	CopyBlock(class int, to, from int32) error
+}
+
+// Carriage is a copy of a block to memory, or of memory to a block.
+type Carriage struct {
+	Class  int
+	Block  int32
+	Out    bool   // from the block to Memory
+	Memory []byte // of BlockBytes
 }
 
 // Area is the memory of one layer's blocks of a class: Each bytes for every block.
@@ -38,24 +49,21 @@ func (a Areas) BlockBytes(class int) (bytes int) {
 	return bytes
 }
 
-// ReadBlock implements Blocks.
-func (a Areas) ReadBlock(class int, block int32, to []byte) error {
-	if err := a.check(class, len(to), block); err != nil {
-		return err
-	}
-	for _, x := range a[class] {
-		to = to[copy(to, x.part(block)):]
-	}
-	return nil
-}
-
-// WriteBlock implements Blocks.
-func (a Areas) WriteBlock(class int, block int32, from []byte) error {
-	if err := a.check(class, len(from), block); err != nil {
-		return err
-	}
-	for _, x := range a[class] {
-		from = from[copy(x.part(block), from):]
+// Carry implements Blocks.
+func (a Areas) Carry(all []Carriage) error {
+	for i := range all {
+		c := &all[i]
+		if err := a.check(c.Class, len(c.Memory), c.Block); err != nil {
+			return err
+		}
+		rest := c.Memory
+		for _, x := range a[c.Class] {
+			if part := x.part(c.Block); c.Out {
+				rest = rest[copy(rest, part):]
+			} else {
+				rest = rest[copy(part, rest):]
+			}
+		}
 	}
 	return nil
 }
@@ -106,14 +114,26 @@ func (j Joined) BlockBytes(class int) (bytes int) {
 	return bytes
 }
 
-// ReadBlock implements Blocks.
-func (j Joined) ReadBlock(class int, block int32, to []byte) error {
-	return j.each(class, to, func(b Blocks, part []byte) error { return b.ReadBlock(class, block, part) })
-}
-
-// WriteBlock implements Blocks.
-func (j Joined) WriteBlock(class int, block int32, from []byte) error {
-	return j.each(class, from, func(b Blocks, part []byte) error { return b.WriteBlock(class, block, part) })
+// Carry implements Blocks.
+func (j Joined) Carry(all []Carriage) error {
+	rest := slices.Clone(all)
+	for i := range rest {
+		if c := &rest[i]; len(c.Memory) != j.BlockBytes(c.Class) {
+			return fmt.Errorf("%d bytes for a block of cache class %d, which has %d", len(c.Memory), c.Class,
+				j.BlockBytes(c.Class))
+		}
+	}
+	for _, b := range j {
+		part := slices.Clone(rest)
+		for i := range part {
+			n := b.BlockBytes(part[i].Class)
+			part[i].Memory, rest[i].Memory = rest[i].Memory[:n:n], rest[i].Memory[n:]
+		}
+		if err := b.Carry(part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // CopyBlock implements Blocks.
@@ -122,20 +142,6 @@ func (j Joined) CopyBlock(class int, to, from int32) error {
 		if err := b.CopyBlock(class, to, from); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func (j Joined) each(class int, bytes []byte, move func(b Blocks, part []byte) error) error {
-	if want := j.BlockBytes(class); len(bytes) != want {
-		return fmt.Errorf("%d bytes for a block of cache class %d, which has %d", len(bytes), class, want)
-	}
-	for _, b := range j {
-		n := b.BlockBytes(class)
-		if err := move(b, bytes[:n]); err != nil {
-			return err
-		}
-		bytes = bytes[n:]
 	}
 	return nil
 }

@@ -43,12 +43,24 @@ func (w *lawful) moved(t *testing.T, classes int) {
 			require.NoError(t, w.CopyBlock(class, int32(9+i), b))
 			kept := make([]byte, w.BlockBytes(class))
 			require.NotEmpty(t, kept)
-			require.NoError(t, w.ReadBlock(class, b, kept))
-			require.NoError(t, w.WriteBlock(class, b, make([]byte, len(kept))))
-			require.NoError(t, w.WriteBlock(class, int32(6+i), kept))
-			again := make([]byte, len(kept))
-			require.NoError(t, w.ReadBlock(class, int32(6+i), again))
+			require.NoError(t, w.Carry([]backend.Carriage{{Class: class, Block: b, Out: true, Memory: kept}}))
+			gone, before, again := make([]byte, len(kept)), make([]byte, len(kept)), make([]byte, len(kept))
+			require.NoError(t, w.Carry([]backend.Carriage{ // in this order
+				{Class: class, Block: b, Memory: gone}, {Class: class, Block: int32(6 + i), Memory: gone},
+				{Class: class, Block: int32(6 + i), Out: true, Memory: before},
+				{Class: class, Block: int32(6 + i), Memory: kept},
+				{Class: class, Block: int32(6 + i), Out: true, Memory: again},
+			}))
+			require.Equal(t, gone, before)
 			require.Equal(t, kept, again)
+			many := make([]backend.Carriage, 3*lawBlocks) // more than all blocks have together
+			for n := range many {
+				many[n] = backend.Carriage{Class: class, Block: int32(6 + i), Out: true, Memory: make([]byte, len(kept))}
+			}
+			require.NoError(t, w.Carry(many))
+			for n := range many {
+				require.Equal(t, kept, many[n].Memory, "copy %d", n)
+			}
 		}
 	}
 	for what, to := range map[string][]int32{"written": {6, 7, 8}, "copied": {9, 10, 11}} {
@@ -60,11 +72,15 @@ func (w *lawful) moved(t *testing.T, classes int) {
 // refused checks that blocks and sizes that do not exist are refused.
 func (w *lawful) refused(t *testing.T, classes int) {
 	some := make([]byte, w.BlockBytes(0))
-	require.ErrorContains(t, w.ReadBlock(classes, 0, some), "cache class")
-	require.ErrorContains(t, w.ReadBlock(-1, 0, some), "cache class")
-	require.ErrorContains(t, w.WriteBlock(0, lawBlocks, some), "block 12 of cache class 0, which has 12")
-	require.ErrorContains(t, w.ReadBlock(0, -1, some), "block -1")
+	carry := func(class int, block int32, memory []byte, out bool) error {
+		return w.Carry([]backend.Carriage{{Class: class, Block: block, Memory: memory, Out: out}})
+	}
+	require.NoError(t, w.Carry(nil))
+	require.ErrorContains(t, carry(classes, 0, some, true), "cache class")
+	require.ErrorContains(t, carry(-1, 0, some, true), "cache class")
+	require.ErrorContains(t, carry(0, lawBlocks, some, false), "block 12 of cache class 0, which has 12")
+	require.ErrorContains(t, carry(0, -1, some, true), "block -1")
 	require.ErrorContains(t, w.CopyBlock(0, 0, lawBlocks), "block 12")
 	require.ErrorContains(t, w.CopyBlock(classes, 0, 0), "cache class")
-	require.ErrorContains(t, w.ReadBlock(0, 0, some[1:]), "bytes for a block of cache class 0")
+	require.ErrorContains(t, carry(0, 0, some[1:], true), "bytes for a block of cache class 0")
 }

@@ -2,6 +2,7 @@ package kv
 
 import (
 	"fmt"
+	"slices"
 )
 
 // Tier is the memory that a block lies in. Only blocks of the device are in tables; those that nobody uses go from tier
@@ -58,14 +59,21 @@ func (m *moves) add(x Move) {
 	}
 }
 
-// NextMove is the next copy to begin, if there is one. Several may be begun before the first is done, as long as they
-// have the effect of one after the other.
-func (c *Cache) NextMove() (m Move, ok bool) {
-	if len(c.moves.due) == 0 {
-		return Move{}, false
+// NextMoves appends to out the next copies to begin, at most so many. Several may be begun before the first is done, as
+// long as they have the effect of one after the other. None of those returned at once reads what another of them
+// writes, but on the device: where a block is on its way out and back, that ends what is returned.
+func (c *Cache) NextMoves(most int, out []Move) []Move {
+	begun := len(out)
+	for len(c.moves.due) > 0 && len(out)-begun < most {
+		m := c.moves.due[0]
+		if slices.ContainsFunc(out[begun:], func(x Move) bool {
+			return m.From != Device && x.To == m.From && x.Class == m.Class && x.Into == m.Block
+		}) {
+			break
+		}
+		out, c.moves.due = append(out, m), c.moves.due[1:]
 	}
-	m, c.moves.due = c.moves.due[0], c.moves.due[1:]
-	return m, true
+	return out
 }
 
 // Moved records that the oldest move that was begun is done.

@@ -14,8 +14,9 @@ import (
 
 // all carries out every move, and returns them.
 func all(c *Cache) (moves []Move) {
-	for m, ok := c.NextMove(); ok; m, ok = c.NextMove() {
-		moves = append(moves, m)
+	for n := -1; n < len(moves); {
+		n = len(moves)
+		moves = c.NextMoves(100, moves)
 	}
 	for range moves {
 		c.Moved()
@@ -55,6 +56,27 @@ func TestMovesOutAndBack(t *testing.T) {
 	require.Equal(t, 3*backend.BlockSize, compute(t, c, 5, "abc"))
 }
 
+// What is on its way out and wanted back comes in a call of its own: of those that are made at once, none reads outside
+// the device what another of them writes.
+func TestOutAndBackAreNotAtOnce(t *testing.T) {
+	c := New(Class{Blocks: 3, Host: 3})
+	compute(t, c, 1, "abc")
+	require.NoError(t, c.Close(1))
+	compute(t, c, 2, "xy")
+	require.NoError(t, c.Close(2)) // before c and b have left
+	require.Equal(t, 3*backend.BlockSize, compute(t, c, 3, "abc"))
+	var at [][]Move
+	for more := c.NextMoves(100, nil); len(more) > 0; more = c.NextMoves(100, nil) {
+		at = append(at, more)
+	}
+	require.Equal(t, [][]Move{
+		{{From: Device, To: Host, Block: 2, Into: 0}, {From: Device, To: Host, Block: 1, Into: 1},
+			{From: Device, To: Host, Block: 1, Into: 2}},
+		{{From: Host, To: Device, Block: 1, Into: 1}, {From: Device, To: Host, Block: 2, Into: 1},
+			{From: Host, To: Device, Block: 0, Into: 2}},
+	}, at)
+}
+
 // A sequence that shares what is on its way for another one waits with it. One that has nothing to do with it does not.
 func TestComingIsShared(t *testing.T) {
 	c := New(Class{Blocks: 4, Host: 4})
@@ -65,8 +87,7 @@ func TestComingIsShared(t *testing.T) {
 	require.Len(t, all(c), 4)
 	compute(t, c, 3, "a")
 	require.Len(t, c.moves.due, 2, "z goes, a comes")
-	_, _ = c.NextMove()
-	_, _ = c.NextMove()
+	require.Len(t, c.NextMoves(2, nil), 2)
 	compute(t, c, 4, "a")
 	c.Moved()
 	require.True(t, c.Coming(3))
@@ -133,8 +154,7 @@ func TestLoseKeepsOtherTiers(t *testing.T) {
 	require.Len(t, all(c), 3, "c, b and a")
 	compute(t, c, 3, "k")
 	require.NoError(t, c.Close(3))
-	_, begun := c.NextMove()
-	require.True(t, begun, "z, which does not arrive")
+	require.Len(t, c.NextMoves(1, nil), 1, "z, which does not arrive")
 	c.Lose()
 	require.Equal(t, Stats{Blocks: 3, Free: 3, Host: 3, Out: 4, Misses: 2*193 + 65}, c.Stats())
 	require.Empty(t, all(c))
@@ -248,12 +268,15 @@ func (x *contents) end(t *rapid.T) {
 
 // carry begins moves, and ends some that were begun: their copies are made as late as can be.
 func (x *contents) carry(t *rapid.T) {
-	for len(x.begun) < 3 {
-		m, ok := x.c.NextMove()
-		if !ok {
-			break
+	if most := rapid.IntRange(1, 4).Draw(t, "at once"); len(x.begun) < 3 {
+		more := x.c.NextMoves(most, nil)
+		require.LessOrEqual(t, len(more), most)
+		for i, m := range more { // a device may read the memory of all before it fills any
+			for _, before := range more[:i] {
+				require.False(t, m.From != Device && before.To == m.From && before.Class == m.Class && before.Into == m.Block)
+			}
 		}
-		x.begun = append(x.begun, m)
+		x.begun = append(x.begun, more...)
 	}
 	for range rapid.IntRange(0, len(x.begun)).Draw(t, "done") {
 		m := x.begun[0]
