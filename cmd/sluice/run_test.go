@@ -110,6 +110,16 @@ func TestRunSaysWhatIsOdd(t *testing.T) {
 	require.Contains(t, o.stderr, path+": is an adapter (LoRA), not a model")
 }
 
+// TestNoTokens: who asks for no token is told so, in place of a whole answer.
+func TestNoTokens(t *testing.T) {
+	for _, command := range []string{"run", "chat"} {
+		o := sluice("12 + 30", command, "-n", "0")
+		require.Equal(t, exitUsage, o.code)
+		require.Contains(t, o.stderr, "-n is 0, which leaves no answer")
+	}
+	require.Equal(t, "12 + 30 = 42.\n", sluice("", "run", "-n", "-1", "12 + 30").stdout)
+}
+
 func TestLogitsFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "logits.f32")
 	o := sluice("", "logits", "--tokens", "1,2,3", "-o", path)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -33,6 +34,9 @@ func TestTopScreen(t *testing.T) {
 	for _, plain := range []string{"", "1"} {
 		e := envtest.NewEnv("", "top", "--addr", s.url[len("http://"):])
 		screen, keys := &waitedBuffer{}, &keyboard{}
+		stdin, typed := io.Pipe()
+		defer typed.Close()
+		e.Stdin = stdin
 		var width atomic.Int64
 		width.Store(80)
 		e.Stdout, e.Interruptible = screen, keys.interruptible
@@ -50,7 +54,11 @@ func TestTopScreen(t *testing.T) {
 		draws(1)
 		width.Store(130)
 		draws(2)
-		keys.ctrlC()
+		if plain == "" {
+			keys.ctrlC()
+		} else {
+			typed.Write([]byte("xq"))
+		}
 		require.Zero(t, <-code, "%s", e.Stderr)
 		text := screen.String()
 		require.True(t, strings.HasPrefix(text, "\x1b[?1049h\x1b[?25l\x1b[H"))

@@ -14,7 +14,7 @@ import (
 type Chat struct {
 	compute.EngineFlags
 	System string `placeholder:"TEXT" help:"System message: who the model should be, or what it should mind."`
-	N      int    `short:"n" placeholder:"N" help:"Most tokens of an answer; -1: until it ends, as without it."`
+	N      int    `short:"n" default:"-1" placeholder:"N" help:"Most tokens of an answer; -1: until it ends, as without it."`
 	library.PullFlag
 	env.ForceFlag
 	compute.SamplingFlags
@@ -32,7 +32,7 @@ func (Chat) Help() string {
 }
 
 func (c *Chat) Run(e *env.Env) error {
-	if err := env.Within("-n", c.N, -1, env.MaxTokens); err != nil {
+	if err := tokens(c.N); err != nil {
 		return err
 	}
 	engine, err := c.load(e)
@@ -55,6 +55,14 @@ func (c *Chat) Run(e *env.Env) error {
 	ctx, cancel := e.Interruptible(context.Background())
 	defer cancel()
 	return t.run(ctx)
+}
+
+// tokens refuses what is no number of tokens for -n.
+func tokens(n int) error {
+	if n == 0 {
+		return env.Usagef("-n is 0, which leaves no answer: want 1 to %d, or -1", env.MaxTokens)
+	}
+	return env.Within("-n", n, -1, env.MaxTokens)
 }
 
 // question is the prompt for a yes or no.

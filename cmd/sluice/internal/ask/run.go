@@ -25,7 +25,7 @@ type Run struct {
 	compute.EngineFlags
 	Prompt []string `arg:"" optional:"" help:"What to ask; after -- if it begins with a dash. A text on standard input is added; - waits for one, and so does a command without a prompt."`
 	File   []string `short:"f" sep:"none" placeholder:"FILE" help:"File to add to the prompt; - is standard input. May be repeated."`
-	N      int      `short:"n" placeholder:"N" help:"Most tokens to generate; -1: until the answer ends, as without it."`
+	N      int      `short:"n" default:"-1" placeholder:"N" help:"Most tokens to generate; -1: until the answer ends, as without it."`
 	System string   `help:"System message to put before the prompt."`
 	Raw    bool     `help:"Complete the text as it is, without the chat template, and print nothing but what was generated."`
 	Tokens *string  `placeholder:"IDS" help:"Token ids as they are, such as 1,2,3, instead of a prompt."`
@@ -134,7 +134,7 @@ func (c *Run) takeModel(e *env.Env) error {
 
 // prompt is the text to answer; none if ids were given.
 func (c *Run) prompt(e *env.Env) (string, error) {
-	if err := env.Within("-n", c.N, -1, env.MaxTokens); err != nil {
+	if err := tokens(c.N); err != nil {
 		return "", err
 	}
 	switch {

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
+
+	"golang.org/x/term"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/server"
@@ -23,7 +26,7 @@ func (Top) Examples() [2]string {
 
 // Help is what the flags do not say.
 func (Top) Help() string {
-	return "Ctrl-C ends it. Where there is no terminal, it prints what happened between two looks and ends."
+	return "q or Ctrl-C ends it. Where there is no terminal, it prints what happened between two looks and ends."
 }
 
 // The escape sequences of a screen of its own: xterm's alternate screen, DECTCEM, ECMA-48.
@@ -49,18 +52,48 @@ func (c *Top) Run(e *env.Env) error {
 		return err
 	}
 	t := &topView{addr: c.Addr, before: first, now: first, Pane: e.Pane(e.Stdout)}
-	term, _ := e.Lookup("TERM")
-	if !e.IsTerminal(e.Stdout) || term == "" || term == "dumb" {
+	kind, _ := e.Lookup("TERM")
+	if !e.IsTerminal(e.Stdout) || kind == "" || kind == "dumb" {
 		return c.once(ctx, e, t)
 	}
 	if _, err := io.WriteString(e.Stdout, enterScreen); err != nil {
 		return fmt.Errorf("writing: %w", err)
 	}
 	defer io.WriteString(e.Stdout, leaveScreen) //nolint:errcheck // there is nobody left to tell
+	defer listen(e, cancel)()
 	return c.watch(ctx, e, t)
 }
 
-// watch draws until Ctrl-C: after each request to the server, and when the size of the terminal changes.
+// listen calls end when q or Ctrl-C is typed. The terminal shows nothing of what is typed until restore is called.
+func listen(e *env.Env, end func()) (restore func()) {
+	restore = func() {}
+	if !e.IsTerminal(e.Stdin) {
+		return restore
+	}
+	if in, ok := e.Stdin.(*os.File); ok {
+		before, err := term.MakeRaw(int(in.Fd()))
+		if err != nil {
+			return restore
+		}
+		restore = func() { _ = term.Restore(int(in.Fd()), before) } // the terminal may be gone
+	}
+	go func() { // it ends with the process, or the terminal
+		key := make([]byte, 1)
+		for {
+			n, err := e.Stdin.Read(key)
+			if n == 1 && strings.ContainsRune("qQ\x03\x04", rune(key[0])) {
+				end()
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return restore
+}
+
+// watch draws until q or Ctrl-C: after each request to the server, and when the size of the terminal changes.
 func (c *Top) watch(ctx context.Context, e *env.Env, t *topView) error {
 	looks, sizes := time.NewTicker(time.Duration(c.Every)*time.Second), time.NewTicker(resized)
 	defer looks.Stop()
