@@ -13,13 +13,7 @@ import (
 )
 
 // Caches implements kernel.Table.
-func (k *Kernels) Caches(f backend.Format) error {
-	if kernel.CacheKind(f) == 0 {
-		return fmt.Errorf("caches in %s have no kernels on CUDA: keep them in %s, or use --device cpu: %w", f,
-			backend.KVListOpen(), errors.ErrUnsupported)
-	}
-	return nil
-}
+func (k *Kernels) Caches(f backend.Format) error { return kernel.KnownCache("CUDA", f) }
 
 // appendArgs is the arguments of append.cu.
 type appendArgs struct {
@@ -29,18 +23,19 @@ type appendArgs struct {
 
 func (k *Kernels) append(r *recording, s *kernel.Append) error {
 	h := &s.Heads
-	kind := kernel.CacheKind(h.Format())
-	if kind == 0 {
-		return k.Caches(h.Format())
+	if err := k.Caches(h.Format()); err != nil {
+		return err
 	}
 	grid := [3]uint32{uint32(h.KV), uint32(s.N), 1}
-	a := appendArgs{x: s.K, cache: s.Keys, rows: s.Rows, tables: s.Tables, count: s.Count, kind: kind,
+	a := appendArgs{x: s.K, cache: s.Keys, rows: s.Rows, tables: s.Tables, count: s.Count,
+		kind:     kernel.KeyKind(h.Format().K.Open),
 		features: uint32(h.Features), grouped: backend.KVScaled, xStride: uint32(s.KStride)}
 	if err := launch(k, r, "append", "append", grid, 64, 0, &a); err != nil {
 		return err
 	}
 	values := a // a copy: a recording keeps the address of its arguments
 	values.x, values.cache, values.xStride = s.V, s.Values, uint32(s.VStride)
+	values.kind = kernel.ValueKind(h.Format().V.Open)
 	values.features, values.grouped = uint32(h.ValueFeatures()), uint32(h.ValueFeatures())
 	return launch(k, r, "append", "append", grid, 64, 0, &values)
 }
@@ -68,21 +63,24 @@ type attendAnyArgs struct {
 	xStride, window                                 uint32
 	scale, cap                                      float32
 	chunked, kind, features, valueFeatures, queries uint32
-	_                                               uint32
+	valueKind, open, _                              uint32
 }
 
 // attendAny records attention of heads of any size over a cache of any known format. Queries were rotated, and keys and
 // values stored, before.
 func (k *Kernels) attendAny(r *recording, h *kernel.Heads, a *kernel.Attention) error {
-	kind := kernel.CacheKind(h.Format())
+	unknown := k.Caches(h.Format())
 	switch {
 	case a.Alone || a.Quantise:
 		return errors.New("these heads are rotated and stored before, and quantised after attention: see Fused")
-	case kind == 0:
-		return k.Caches(h.Format())
+	case unknown != nil:
+		return unknown
 	case h.KV < 1 || h.Query%h.KV != 0 || h.ValueFeatures() > anyFeatures:
 		return fmt.Errorf("attention of %d query heads, %d KV heads of %d and %d features has no kernel", h.Query, h.KV,
 			h.Features, h.ValueFeatures())
+	}
+	if h.Format().Seals() {
+		return k.attendSealed(r, h, a)
 	}
 	if err := k.attendSplits(r, h, a); err != nil {
 		return err
@@ -103,14 +101,24 @@ func (k *Kernels) attendSplits(r *recording, h *kernel.Heads, a *kernel.Attentio
 			chunked: bit(a.Chunked), kind: kind, features: uint32(h.Features), queries: uint32(h.Query / h.KV),
 			size: uint32(a.N)})
 	}
+	return k.attendParts(r, h, a, false)
+}
+
+// attendParts records the parts of each row by itself; or, if own, one part of the row's own block.
+func (k *Kernels) attendParts(r *recording, h *kernel.Heads, a *kernel.Attention, own bool) error {
+	splits := kernel.MostSplits(a.Depth)
+	if own {
+		splits = 1
+	}
 	once := k.headsAtOnce(h, h.Query*splits*a.N)
 	threads := max(64, (h.ValueFeatures()+63)/64*64)
 	grid := [3]uint32{uint32(h.Query / once), uint32(splits), uint32(a.N)}
 	return launch(k, r, fmt.Sprintf("attend_any_%d", once), "attendAny", grid, threads, 4*once*(h.Features+64),
 		&attendAnyArgs{x: a.X, keys: a.Keys, values: a.Values, parts: a.Parts, rows: a.Rows, tables: a.Tables, count: a.Count,
 			xStride: uint32(a.XStride), window: uint32(a.Window), scale: a.Scale * math.Log2E, cap: a.Cap * math.Log2E,
-			chunked: bit(a.Chunked), kind: kind, features: uint32(h.Features), valueFeatures: uint32(h.ValueFeatures()),
-			queries: uint32(h.Query / h.KV)})
+			chunked: bit(a.Chunked), kind: kernel.KeyKind(h.Format().K.Open), features: uint32(h.Features),
+			valueKind: kernel.ValueKind(h.Format().V.Open), valueFeatures: uint32(h.ValueFeatures()),
+			queries: uint32(h.Query / h.KV), open: bit(own)})
 }
 
 // attendRowsArgs is the arguments of attend_rows.cu.
@@ -129,8 +137,9 @@ const tiledPairs = 64
 // attend_any.cu.
 func takesRows(h *kernel.Heads, a *kernel.Attention) bool {
 	wide := h.ValueFeatures() / 64
-	return a.X%16 == 0 && a.XStride%4 == 0 && tiledPairs%(h.Query/h.KV) == 0 && h.Features%backend.KVScaled == 0 &&
-		h.ValueFeatures()%64 == 0 && bits.OnesCount(uint(wide)) == 1
+	return kernel.CacheKind(h.Format()) != 0 && a.X%16 == 0 && a.XStride%4 == 0 &&
+		tiledPairs%(h.Query/h.KV) == 0 && h.Features%backend.KVScaled == 0 && h.ValueFeatures()%64 == 0 &&
+		bits.OnesCount(uint(wide)) == 1
 }
 
 // mergeAnyArgs is the arguments of merge_any.cu.

@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-ai/sluice/gpu/driver"
 	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -355,9 +356,15 @@ func TestAttendRowsAny(t *testing.T) {
 	}
 }
 
-// TestCaches: formats that kernels do not know are refused by name.
+// TestCaches: a format whose forms kernels do not know is refused by name.
 func TestCaches(t *testing.T) {
-	mixed := backend.Format{Name: "f16 and q8", K: backend.KVF16.K, V: backend.KVQ8.V}
-	require.ErrorContains(t, (&Kernels{}).Caches(mixed), "caches in f16 and q8 have no kernels on CUDA: keep them in f32, f16 or q8")
-	require.NoError(t, (&Kernels{}).Caches(backend.KVQ8.Format))
+	for _, key := range backend.KVNames() {
+		for _, value := range backend.KVNamesOfV() {
+			kv, err := backend.MixKV(key, value)
+			require.NoError(t, err)
+			require.NoError(t, (&Kernels{}).Caches(kv.Format), kv)
+		}
+	}
+	toy := backendtest.Toy().Format
+	require.ErrorContains(t, (&Kernels{}).Caches(toy), "have no kernels on CUDA: keep them in f32, f16, q8, q5, q4, tq4 or tq3")
 }

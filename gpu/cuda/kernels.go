@@ -172,6 +172,8 @@ func (k *Kernels) Launch(to driver.Recording, l kernel.Launch) error {
 // launchRest is Launch for kernels that few models have.
 func (k *Kernels) launchRest(r *recording, l kernel.Launch) error {
 	switch l := l.(type) {
+	case *kernel.Seal:
+		return k.seal(r, l)
 	case *kernel.Route:
 		return k.route(r, l)
 	case *kernel.Chosen:

@@ -56,13 +56,21 @@ func (m *maker) result(n int) uint64 {
 // both launches the same on the card and on gpu/null, and returns the results of each.
 func (c *card) both(build func(m *maker) kernel.Launch) (ours, plain []*driver.Buffer) {
 	c.t.Helper()
+	return c.bothAll(func(m *maker) []kernel.Launch { return []kernel.Launch{build(m)} })
+}
+
+// bothAll is both for launches of which each uses what those before it wrote.
+func (c *card) bothAll(build func(m *maker) []kernel.Launch) (ours, plain []*driver.Buffer) {
+	c.t.Helper()
 	here, there := &maker{d: c.d, t: c.t}, &maker{d: null.Open(null.Options{Integers: true}), t: c.t}
 	c.t.Cleanup(func() { require.NoError(c.t, there.d.Close(false)) })
-	c.run(build(here))
-	l := build(there)
+	c.run(build(here)...)
 	r, err := there.d.Record(driver.Compute, 0)
 	require.NoError(c.t, err)
-	require.NoError(c.t, there.d.Kernels().Launch(r, l))
+	for _, l := range build(there) {
+		require.NoError(c.t, there.d.Kernels().Launch(r, l))
+		r.BarrierAll()
+	}
 	require.NoError(c.t, r.End())
 	line, err := there.d.Timeline()
 	require.NoError(c.t, err)

@@ -182,11 +182,11 @@ func TestAttentionSealed(t *testing.T) {
 		positions []int
 		window    int
 	}{
-		{kernel.Heads{Query: 4, KV: 2, Features: 64}, "tq4", "tq4", []int{700, 63, 64}, 0},
+		{kernel.Heads{Query: 4, KV: 2, Features: 64}, "tq4", "tq4", []int{530, 63, 64}, 0},
 		{kernel.Heads{Query: 2, KV: 1, Features: 80, Values: 40}, "q4", "tq3", []int{300, 5}, 77},
 		{kernel.Heads{Query: 3, KV: 1, Features: 36, Values: 24}, "q5", "q4", []int{200}, 0},
 		{kernel.Heads{Query: 1, KV: 1, Features: 48, Values: 72}, "tq3", "q5", []int{200}, 90},
-		{kernel.Heads{Query: 1, KV: 1, Features: 40, Values: 18}, "q8", "tq2", []int{140}, 0},
+		{kernel.Heads{Query: 1, KV: 1, Features: 40, Values: 18}, "q8", "tq2", []int{4200}, 0}, // splits of several turns
 	} {
 		t.Run(c.k+" "+c.v, func(t *testing.T) {
 			if testing.Short() && c.k != "tq4" && c.k != "q8" {

@@ -23,7 +23,7 @@ struct Args {
 	uint64_t x;      // rows of query heads
 	uint64_t keys;   // the layer's
 	uint64_t values;
-	uint64_t parts;  // [row][head][mostSplits][valueFeatures + 4]: values, largest score, sum
+	uint64_t parts;  // [row][head][mostSplits + open][valueFeatures + 4]: values, largest score, sum
 	uint64_t rows;
 	uint64_t tables;
 	uint64_t count;  // rows that are there; 0: all
@@ -32,10 +32,12 @@ struct Args {
 	float scale;     // of scores, times log2(e)
 	float cap;       // scores s become cap·tanh(s/cap), cap times log2(e); 0: they stay
 	uint chunked;    // 1: the window is the row's own chunk of so many positions
-	uint type;       // of the cache
+	uint type;       // of keys
 	uint keyFeatures;
 	uint valueFeatures;
 	uint queries;    // heads of a KV head
+	uint valueType;
+	uint open;       // 1: a row's own block alone, which is the part behind the splits
 	uint pad;
 };
 
@@ -68,10 +70,10 @@ DEVICE float dot(const Args &a, const float *query, uint64_t run, uint position)
 // valueAt is a feature of the value of a position of a run.
 DEVICE float valueAt(const Args &a, uint64_t run, uint position, uint d) {
 	uint from = position * a.valueFeatures + d;
-	if (a.type == kvF32) {
+	if (a.valueType == kvF32) {
 		return at<const float>(run)[from];
 	}
-	if (a.type == kvF16) {
+	if (a.valueType == kvF16) {
 		return fromHalf(at<const uint16_t>(run)[from]);
 	}
 	return static_cast<float>(at<const int8_t>(run)[from]) * at<const float>(run + 64ul * a.valueFeatures)[position];
@@ -83,7 +85,7 @@ struct Sums { float best[ONCE], total[ONCE], value[ONCE]; };
 // take adds the positions of a run from low to, but not including, high.
 DEVICE void take(Sums &m, const Args &a, const float *query, float *weights, uint64_t block, uint low, uint high) {
 	uint64_t keys = a.keys + block * runBytes(a.type, a.keyFeatures, grouped);
-	uint64_t values = a.values + block * runBytes(a.type, a.valueFeatures, a.valueFeatures);
+	uint64_t values = a.values + block * runBytes(a.valueType, a.valueFeatures, a.valueFeatures);
 	uint position = threadX() % 64;
 	for (uint h = threadX() / 64; h < ONCE; h += blockThreads() / 64) {
 		float s = 2 * nothing;
@@ -140,6 +142,11 @@ KERNEL(attendAny, Args, 512) {
 	}
 	Row row = at<const Row>(a.rows)[r];
 	uint length = splitLength(row.position), start = split * length;
+	if (a.open != 0) {
+		length = 64;
+		start = row.position / 64 * 64;
+		split = mostSplits;
+	}
 	if (start > row.position) {
 		return;
 	}
@@ -161,7 +168,8 @@ KERNEL(attendAny, Args, 512) {
 	}
 #pragma unroll
 	for (uint h = 0; h < ONCE; h++) {
-		float *part = at<float>(a.parts) + ((uint64_t(r) * heads + head + h) * mostSplits + split) * (a.valueFeatures + 4);
+		uint64_t of = (uint64_t(r) * heads + head + h) * (mostSplits + a.open) + split;
+		float *part = at<float>(a.parts) + of * (a.valueFeatures + 4);
 		if (threadX() < a.valueFeatures) {
 			part[threadX()] = m.value[h];
 		}
