@@ -170,7 +170,7 @@ func (w *modelWiring) wireSteps(g *run.Graph, h *houseWiring, flight int) {
 // wireFaults declares the edges on which actors hear that another one has restarted.
 func (w *modelWiring) wireFaults(g *run.Graph, h *houseWiring) {
 	c := &w.schedulerEdges
-	c.partners = run.Partner(g, w.scheduler, run.ControlCredits, w.kv, w.mover, w.sampler, w.masks, h.device)
+	c.partners = run.Partner(g, w.scheduler, w.kv, w.mover, w.sampler, w.masks, h.device)
 	tell := func(from, to run.Place) run.Edge[restarted] { return run.Tell[step](g, from, to) }
 	w.kvEdges.restarted, w.guest.restarted = tell(w.kv, w.scheduler), tell(h.device, w.scheduler)
 	w.samplerEdges.restarted, w.moverEdges.restarted = tell(w.sampler, w.scheduler), tell(w.mover, w.scheduler)

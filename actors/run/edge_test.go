@@ -20,17 +20,17 @@ func TestGraph(t *testing.T) {
 	Connect[tell](g, server, client, Each(asks.Edge), "one an ask")
 	Connect[tell](g, other, server, Most(2).Again(), "two")
 	Connect[Restarted[tell]](g, other, server, Most(1), "one a restart")
-	Partner(g, server, 3, client)
+	Partner(g, server, client)
 	require.Equal(t, []Declared{
 		{"client", "server", "ask", Bound{10, "counted, twice"}, "it waits"},
 		{"server", "client", "tell", Bound{10, "each ask"}, "one an ask"},
 		{"other", "server", "tell", Bound{4, "protocol, twice"}, "two"},
 		{"other", "server", "Restarted", Bound{1, "protocol"}, "one a restart"},
-		{"server", "client", "Flush", Bound{3, "protocol"}, "one a restart, and restarts are bounded"},
-		{"client", "server", "Flushed", Bound{3, "each Flush"}, "an answer to each"},
+		{"server", "client", "Flush", Bound{18, "protocol"}, "one a restart, and restarts are bounded"},
+		{"client", "server", "Flushed", Bound{18, "each Flush"}, "an answer to each"},
 	}, g.Edges())
-	require.Equal(t, 10+4+1+3+1, g.Capacity(server))
-	require.Equal(t, 10+3+1, g.Capacity(client))
+	require.Equal(t, 10+4+1+18+1, g.Capacity(server))
+	require.Equal(t, 10+18+1, g.Capacity(client))
 	require.Equal(t, 1, g.Capacity(other))
 }
 
@@ -112,7 +112,7 @@ func TestPartners(t *testing.T) {
 			return actor.ReceiveFunc(receive)
 		}}))
 	}
-	partners := Partner(NewGraph(s), at("leader"), 4, at("first"), at("second"))
+	partners := Partner(NewGraph(s), at("leader"), at("first"), at("second"))
 	waiting := partners.Flush(5)
 	one, two := <-held, <-held
 	require.EqualValues(t, 5, one.Gen)

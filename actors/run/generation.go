@@ -28,10 +28,7 @@ type Flushed struct {
 // Restarted says that its sender has lost its state. During is the work W that it was at when it failed, if any.
 type Restarted[W any] struct{ During *W }
 
-// ControlCredits is how many messages about restarts of five neighbours may wait for a receiver: one for each restart
-// of their own that supervision allows, and one more of each for a failure on a Poisonous message. Such a failure
-// needs work of the current generation, and a generation has work only once all partners hold nothing older: however
-// many are forgiven, the receiver has heard of all but the last.
+// ControlCredits is room for messages that are sent once a restart, or more seldom, of up to five neighbours.
 const ControlCredits = 5 * (MaxRestarts + 1)
 
 // tellCredits is how many restarts of one actor supervision allows within restartWindow. A receiver that is no partner,
@@ -85,10 +82,12 @@ type Partners struct {
 	flushed []Edge[Flushed]
 }
 
-// Partner declares the edges between an actor and those that it starts generations with. At most restarts generations
-// are begun before all have heard of the first.
-func Partner(g *Graph, of Place, restarts int, with ...Place) Partners {
-	p := Partners{of: of.Address}
+// Partner declares the edges between an actor and those that it starts generations with. Before a partner has heard of
+// the first, as many generations are begun as there are restarts of the actor and its partners: those for reasons of
+// their own that supervision allows, and one of each on a Poisonous message. A second one of those needs work, and a
+// generation has work only once all partners hold nothing older.
+func Partner(g *Graph, of Place, with ...Place) Partners {
+	p, restarts := Partners{of: of.Address}, (1+len(with))*(MaxRestarts+1)
 	for _, w := range with {
 		flush := Connect[Flush](g, of, w, Most(restarts), Bounded)
 		p.flush = append(p.flush, flush)

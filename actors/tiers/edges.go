@@ -99,7 +99,7 @@ func (w *Wiring) wireLoading(g *run.Graph) {
 func (w *Wiring) wireFaults(g *run.Graph) {
 	tell := func(from, to run.Place) run.Edge[restarted] { return run.Tell[struct{}](g, from, to) }
 	u := &w.uploader
-	u.partners = run.Partner(g, w.Uploader, run.ControlCredits, w.Reader, w.Pool, w.Packer)
+	u.partners = run.Partner(g, w.Uploader, w.Reader, w.Pool, w.Packer)
 	w.reader.restarted = []run.Edge[restarted]{tell(w.Reader, w.Uploader)}
 	w.pool.restarted = []run.Edge[restarted]{tell(w.Pool, w.Uploader)}
 	w.packer.restarted, u.restarted = tell(w.Packer, w.Uploader), tell(w.Uploader, w.Prefetcher)
