@@ -72,9 +72,12 @@ func (r recording) write(ctx context.Context, out io.Writer, most int64) error {
 		case <-tick.C:
 		}
 		spans = r.tap.Drain(spans[:0])
+		spans = slices.DeleteFunc(spans, func(s trace.Span) bool { // told late
+			return s.Kind == trace.Idle && s.End() < from
+		})
 		for i := range spans {
 			if s := &spans[i]; s.Kind == trace.Idle && s.At < from {
-				s.At, s.Work = min(from, s.End()), max(0, s.End()-from)
+				s.At, s.Work = from, s.End()-from
 			}
 		}
 		if err := file.Write(spans); err != nil {

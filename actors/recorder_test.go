@@ -54,6 +54,26 @@ func TestRecorderMissesNothing(t *testing.T) {
 	require.Equal(t, trace.Prefill, spans[0].Kind)
 }
 
+// TestNothingBefore: a wait that was over when the trace began, and is told of late, is not in it: a viewer would open
+// the trace on an empty stretch.
+func TestNothingBefore(t *testing.T) {
+	ring := trace.New(8, now().Add(-time.Minute))
+	w := &watch{spans: ring, idle: ring.Track("idle").Waits()}
+	r := w.record()
+	at := now().Add(-4 * time.Second)
+	ring.Track("sampler").Record(trace.Idle, trace.Nothing(), at, at, at.Add(time.Second))
+	ring.Track("device").Record(trace.Idle, trace.Nothing(), at, at, now().Add(time.Second))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out bytes.Buffer
+	require.NoError(t, r.write(ctx, &out, 1<<20))
+	spans, err := chrome.Read(&out)
+	require.NoError(t, err)
+	require.Len(t, spans, 1)
+	require.Equal(t, "device", spans[0].Track)
+	require.GreaterOrEqual(t, spans[0].At, r.from.Truncate(time.Microsecond))
+}
+
 // TestRecordFrom: a wait that began long ago is recorded from the begin of the trace, and one without any work is.
 func TestRecordFrom(t *testing.T) {
 	e := startFixture(t, fixture, nil)
