@@ -335,6 +335,24 @@ func TestPageShows(t *testing.T) {
 	p.quiet(s.addr)
 }
 
+// TestPageShowsLittle: an empty answer is said to be one, and names of characters are these.
+func TestPageShowsLittle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes long")
+	}
+	s, p := atDesk(t)
+	s.plays(func(w *pieces, _ *http.Request) { w.end("stop") })
+	p.ask("Nothing, please.")
+	p.says(last, "The answer is empty.")
+	s.plays(func(w *pieces, _ *http.Request) {
+		w.content("a &mdash; b &hellip; &times; &nonsense; &amp;")
+		w.end("stop")
+	})
+	p.ask("Characters, please.")
+	p.says(last, "a — b … × &nonsense; &")
+	p.quiet(s.addr)
+}
+
 // TestPageAsksForTheKey: without one the page loads and asks; a wrong one is said to be wrong.
 func TestPageAsksForTheKey(t *testing.T) {
 	if testing.Short() {
@@ -348,6 +366,9 @@ func TestPageAsksForTheKey(t *testing.T) {
 	p.press("Enter")
 	p.says("#key", "not one of the server’s")
 	p.shot("key")
+	var model string
+	p.eval(`document.querySelector("#model").value`, &model)
+	require.Empty(t, model, "the word that stands for the list is no model's name")
 	p.click("#key-value")
 	p.write("open sesame")
 	p.press("Enter")

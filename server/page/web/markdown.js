@@ -130,7 +130,11 @@ function link(href, children) {
   return [el('a', { href: url.href, target: '_blank', rel: 'noopener noreferrer nofollow' }, ...children)];
 }
 
-const entities = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0' };
+const entities = {
+  amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0', mdash: '—', ndash: '–', hellip: '…', bull: '•',
+  middot: '·', laquo: '«', raquo: '»', lsquo: '‘', rsquo: '’', ldquo: '“', rdquo: '”', copy: '©', reg: '®', trade: '™',
+  deg: '°', times: '×', divide: '÷', plusmn: '±', le: '≤', ge: '≥', ne: '≠', larr: '←', rarr: '→', euro: '€', sect: '§',
+};
 
 // plain is text with its character references resolved.
 function plain(token) {

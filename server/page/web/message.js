@@ -80,6 +80,8 @@ export class MessageView {
     else if (m.error) {
       notice = [el('div', { class: 'problem', role: 'alert' }, el('strong', {}, 'The answer failed'), el('p', {}, m.error),
         el('button', { type: 'button', class: 'button', click: () => this.acts.again(m) }, icon('again'), 'Try again'))];
+    } else if (m.ended === 'stop' && !m.content && !m.thought && !m.calls?.length) {
+      notice = [el('p', { class: 'quiet' }, 'The answer is empty.')];
     } else if (m.ended === 'length') notice = [el('p', { class: 'quiet' }, 'The answer was cut: it reached the most tokens it may have.')];
     else if (m.ended === 'stopped') notice = [el('p', { class: 'quiet' }, 'Stopped.')];
     else if (!m.ended && !busy) {
