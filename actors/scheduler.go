@@ -398,6 +398,7 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 		r := &m.results[i]
 		s.state.Advance(p, max(len(r.tokens)-1, 0))
 		s.guesses.settled(p, r)
+		p.Seq.Owner.(*sequence).reached(p.Seq.Done())
 		switch {
 		case !s.state.Live(p.Seq) || p.Wanted == 0:
 		case p.Seq.Score:

@@ -32,6 +32,7 @@ type sequence struct {
 
 	fresh     bool       // its request had no rows in any step yet
 	kv        *kvRequest // the request under way or the next one
+	prompt    *progress  // its request's; nil: nobody wants to know
 	cached    int        // positions that the first KV open found in the cache
 	cancelled atomic.Bool
 	credit
@@ -99,6 +100,14 @@ type (
 func (*follow) Late()  {}
 func (*drafted) Late() {}
 func (*parted) Late()  {}
+
+// reached tells who reads the answer how many positions are computed.
+func (q *sequence) reached(done int) {
+	if q.prompt != nil {
+		q.prompt.cached.Store(int64(max(q.cached, 0)))
+		q.prompt.done.Store(int64(done))
+	}
+}
 
 func newKVRequest(q *sequence) *kvRequest { return &kvRequest{seq: &q.Seq, of: q.of} }
 

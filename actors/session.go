@@ -144,6 +144,8 @@ func (s *session) submit(c actor.Context) {
 	if guessed && !s.spec.textless {
 		s.turns.Leave(func() { q.source = s.source(q.Tokens, min(q.MaxLen, cap(q.Tokens))) })
 	}
+	q.prompt = &r.stream.prompt
+	q.prompt.total.Store(int64(a.terms.Prompt))
 	q.submit.seq, q.cancel.seq, q.wake.seq = q, q, q
 	q.wakeUp = func() { s.out.wake.Send(&q.wake) }
 	s.seq = q

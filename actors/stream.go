@@ -74,6 +74,7 @@ type Usage struct {
 // client that does not read is left out of further steps, and does not slow the others down.
 type Stream struct {
 	cancel func() // tells the session that nobody reads any more
+	prompt progress
 
 	mu     sync.Mutex
 	queue  []unseen // ring buffer of events that were not read
@@ -83,6 +84,23 @@ type Stream struct {
 	usage  Usage
 	notify chan struct{} // has an item when an event or the end has come
 	owed   *credit       // the credit of the event that was read last, if its rows are still the reader's
+}
+
+// progress is how far the steps have come with a prompt, in tokens.
+type progress struct{ done, cached, total atomic.Int64 }
+
+// Reading is how far the engine has read a prompt, in tokens.
+type Reading struct {
+	Done   int // read so far, or found in the cache
+	Cached int // found there
+	Total  int // 0: it is not computed yet
+}
+
+// Reading returns how far the prompt of the request has been read.
+func (s *Stream) Reading() Reading {
+	p := &s.prompt
+	total := p.total.Load()
+	return Reading{Done: int(min(p.done.Load(), total)), Cached: int(p.cached.Load()), Total: int(total)}
 }
 
 // unseen is an event that was not read.

@@ -40,6 +40,7 @@ type Options struct {
 
 	Patience time.Duration // how long a client may leave a write waiting; default 1 min
 	Reading  time.Duration // how long a request may take to arrive; default 30 s
+	Beat     time.Duration // how often a waiting client hears of its prompt; default 1 s
 }
 
 // Limits of connections and requests.
@@ -110,6 +111,9 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	s.models = &s.later
 	s.intake = exchange.NewIntake(intake, maxBody, intakeQueue)
 	service := answer.New(s.models, s.intake, o.Reading)
+	if o.Beat > 0 {
+		service.Beat = o.Beat
+	}
 	spoken := list(service)
 	s.routes = newRoutes(append(spoken, answer.Dialect{Routes: s.own(), Fault: spoken[0].Fault}))
 	s.access.keys, s.access.names, s.access.proxies = digests(o.APIKeys), o.HostNames, o.Proxies

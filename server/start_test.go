@@ -107,6 +107,9 @@ func startEngine(t *testing.T, edit func(*actors.Config)) *actors.Engine {
 
 // startServer serves on a loopback port; it ends before its engines.
 func startServer(t *testing.T, engine *actors.Engine, o Options, serve func(Options) *Server) *running {
+	if o.Beat == 0 {
+		o.Beat = time.Hour // most tests read events, and no comments
+	}
 	t.Helper()
 	r := &running{engine: engine, log: &lockedBuffer{}}
 	o.Log = zerolog.New(r.log)

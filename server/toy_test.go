@@ -81,7 +81,9 @@ func sayToy(s *answer.Service) func(*fasthttp.RequestCtx, *exchange.Exchange) *w
 
 type toyLines struct{}
 
-func (toyLines) Media() string                             { return "text/x-toy" }
+func (toyLines) Media() string                                                { return "text/x-toy" }
+func (toyLines) Reading(dst []byte, _ actors.Reading, _ time.Duration) []byte { return dst }
+
 func (toyLines) Begin(dst []byte, _ *answer.Choice) []byte { return dst }
 
 func (toyLines) Fault(dst []byte, f *wire.Fault) []byte { return fmt.Appendf(dst, "!%s\n", f.Text) }

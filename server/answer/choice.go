@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -33,7 +34,8 @@ type Choice struct {
 	began   time.Time     // when its first event came
 	request actors.Request
 	forms   *forms
-	stream  *actors.Stream // once it has begun
+	stream  *actors.Stream                // once it has begun
+	begun   atomic.Pointer[actors.Stream] // the same, for other goroutines
 	vocab   *token.Vocab
 	event   actors.Event
 	offset  int // Prob.Offset of the next token
@@ -61,6 +63,7 @@ func (c *Choice) begin(ctx context.Context, x *exchange.Exchange, m *Model) (end
 		m.places.leave(x, 1)
 		return nil, err
 	}
+	c.begun.Store(c.stream)
 	c.request = actors.Request{}
 	end = sync.OnceFunc(func() {
 		c.stream.Close()

@@ -2,9 +2,11 @@ package answer
 
 import (
 	"iter"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 )
@@ -44,6 +46,9 @@ type Encoder interface {
 
 	// Media returns the Content-Type of a stream.
 	Media() string
+	// Reading appends what says, before the first part, how far a prompt has been read, since when; there may be
+	// nothing.
+	Reading(dst []byte, r actors.Reading, since time.Duration) []byte
 	// Begin appends the events before the first part of a choice; there may be none.
 	Begin(dst []byte, c *Choice) []byte
 	// Part appends what was generated for a choice since the last part.

@@ -35,6 +35,7 @@ type Order struct {
 	Prompts []actors.Request
 	N       int // choices for each prompt; they differ in their seed
 	Stream  bool
+	Reading bool          // the client wants to know at once how far its prompt is read
 	Within  time.Duration // after this time the answer ends with the line at hand; 0: no limit
 	Notes   []string      // what of the request is passed over, for the log
 	Repeats bool          // the encoder keeps parts of the stream for its end: they are charged as memory

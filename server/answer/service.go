@@ -23,12 +23,13 @@ type Service struct {
 	forms   *forms
 	kept    *stock        // bytes of memory for answers that are kept until they are complete
 	reading time.Duration // how long a body may take to arrive
+	Beat    time.Duration // how often a client that waits for a token hears of its prompt
 }
 
 // New makes a service for models, which the caller still owns.
 func New(models Models, intake *exchange.Intake, reading time.Duration) *Service {
 	return &Service{directory{models: models, known: map[string]*Model{}}, intake, newForms(),
-		newStock(keptBytes, keptQueue), reading}
+		newStock(keptBytes, keptQueue), reading, beat}
 }
 
 // Body receives the body of a request.
@@ -108,9 +109,9 @@ func (s *Service) choicesOf(o *Order) []*Choice {
 	return choices
 }
 
-// stream sends choices as they are generated. The status is 200 only once there is a token; errors before have their
-// own status. All choices are read from the beginning: the engine may compute any of them first, and would wait for
-// ever for one that is not read.
+// stream sends choices as they are generated. The status is 200 once there is a token, or something to say of a prompt
+// that is being read; errors before have their own status. All choices are read from the beginning: the engine may
+// compute any of them first, and would wait for ever for one that is not read.
 func (s *Service) stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder, choices []*Choice,
 ) *wire.Fault {
 	var w *exchange.Writer
@@ -137,14 +138,25 @@ func (s *Service) stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 			}
 		})
 	}()
-	select {
-	case <-begun:
-	case <-ended:
-		count(x, choices)
-		return explain(x, o, err)
+	t := newTeller(o, e, choices, s.Beat)
+	var said []byte
+	reading := true
+	for reading && len(said) == 0 {
+		select {
+		case <-begun:
+			reading, said = false, t.whole()
+		case <-ended:
+			count(x, choices)
+			return explain(x, o, err)
+		case <-t.tick:
+			said = t.news()
+		}
 	}
 	x.Stream(rc, e.Media(), e.Fault(nil, wire.Internal(x.ID)), func(writer *exchange.Writer) {
 		w = writer
+		if t.send(w, said); reading {
+			t.follow(w, begun, ended)
+		}
 		close(ready)
 		<-ended
 		count(x, choices)

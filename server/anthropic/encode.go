@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
@@ -46,6 +47,11 @@ const end = "}\n\n" // end of an event
 
 // Media implements answer.Encoder.
 func (*encoder) Media() string { return "text/event-stream" }
+
+// Reading implements answer.Encoder.
+func (*encoder) Reading(dst []byte, r actors.Reading, _ time.Duration) []byte {
+	return wire.AppendReading(dst, r.Done, r.Total)
+}
 
 // Begin implements answer.Encoder. Nothing of the answer is sent yet.
 func (e *encoder) Begin(dst []byte, c *answer.Choice) []byte {

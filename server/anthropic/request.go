@@ -100,7 +100,7 @@ func (f fields) thinking(o *request, r *actors.Request, vars *jsontext.Object) {
 			in.Wrong("display", raw, `"summarized" or "omitted"`)
 		}
 	})
-	decode.Think(vars, think)
+	chat.Think(vars, think)
 }
 
 // output decodes output_config: how hard the model is to think, and the answer's form.

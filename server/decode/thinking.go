@@ -1,17 +1,9 @@
 package decode
 
-import "github.com/sluice-ai/sluice/internal/jsontext"
-
-// Think sets the template's variables for whether the model is to think. Templates have several names for it.
-func Think(vars *jsontext.Object, think bool) {
-	mode := "disabled"
-	if think {
-		mode = "enabled"
-	}
-	vars.Set("enable_thinking", jsontext.Bool(think))
-	vars.Set("thinking", jsontext.Bool(think))
-	vars.Set("thinking_mode", jsontext.String(mode))
-}
+import (
+	"github.com/sluice-ai/sluice/internal/jsontext"
+	"github.com/sluice-ai/sluice/stages/chat"
+)
 
 // HowHard sets the template's variables for how hard the model is to think. effort is a word of any API; templates
 // share low, medium and high, those with thinking_effort lack medium.
@@ -35,9 +27,9 @@ func (f Fields) Effort(name string, vars *jsontext.Object) (effort string) {
 	switch effort {
 	case "":
 	case "none":
-		Think(vars, false)
+		chat.Think(vars, false)
 	case "minimal", "low", "medium", "high", "xhigh", "max":
-		Think(vars, true)
+		chat.Think(vars, true)
 		HowHard(vars, effort)
 	default:
 		raw, _ := f.Get(name)

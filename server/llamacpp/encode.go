@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"iter"
 	"strconv"
+	"time"
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
@@ -18,6 +19,7 @@ type encoder struct {
 	tokens   bool   // the ids of tokens are wanted
 	probs    bool   // the log-probabilities of tokens are wanted
 	silent   bool   // no text is wanted: the prompt is only computed into the cache
+	reading  bool   // how far the prompt is read is wanted
 }
 
 func newEncoder(o *request) *encoder {
@@ -25,11 +27,20 @@ func newEncoder(o *request) *encoder {
 	if err != nil {
 		panic(err) // they are numbers
 	}
-	return &encoder{o.Model.Name, text, o.several, o.tokens, o.probs, o.silent}
+	return &encoder{o.Model.Name, text, o.several, o.tokens, o.probs, o.silent, o.Reading}
 }
 
 // Media implements answer.Encoder.
 func (*encoder) Media() string { return "text/event-stream" }
+
+// Reading implements answer.Encoder.
+func (e *encoder) Reading(dst []byte, r actors.Reading, since time.Duration) []byte {
+	if !e.reading {
+		return wire.AppendReading(dst, r.Done, r.Total)
+	}
+	dst = append(dst, `data: {"index":0,"content":"","tokens":[],"stop":false,"id_slot":-1`...)
+	return append(wire.AppendProgress(dst, r.Total, r.Cached, r.Done, since), "}\n\n"...)
+}
 
 // Begin implements answer.Encoder.
 func (*encoder) Begin(dst []byte, _ *answer.Choice) []byte { return dst }

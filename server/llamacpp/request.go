@@ -100,6 +100,7 @@ func (f fields) common(m *answer.Model) (o request, r actors.Request) {
 	o = request{Order: answer.Order{Model: m, N: 1}}
 	r = actors.Request{Sampling: f.Sampling(m), MaxTokens: -1}
 	f.Flag("stream", &o.Stream)
+	f.Flag("return_progress", &o.Reading)
 	f.Flag("return_tokens", &o.tokens)
 	f.Count("max_tokens", -2, decode.AnyLength, &r.MaxTokens)
 	f.Count("n_predict", -2, decode.AnyLength, &r.MaxTokens)

@@ -123,6 +123,10 @@ func (e *encoder) idle(reason string) []byte {
 func (*encoder) Media() string { return "application/x-ndjson" }
 
 // Begin implements answer.Encoder.
+// Reading implements answer.Encoder. All lines of this API are of answers: there is nothing to say it by.
+func (*encoder) Reading(dst []byte, _ actors.Reading, _ time.Duration) []byte { return dst }
+
+// Begin implements answer.Encoder.
 func (*encoder) Begin(dst []byte, _ *answer.Choice) []byte { return dst }
 
 // Part implements answer.Encoder. A call is sent once it is complete.

@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/chat"
 )
 
 // request is a decoded request: an order, or none if it only loads or unloads a model.
@@ -119,7 +120,7 @@ func (f fields) think(vars *jsontext.Object) {
 		think = true
 		decode.HowHard(vars, level)
 	}
-	decode.Think(vars, think)
+	chat.Think(vars, think)
 }
 
 // unloads decodes keep_alive, and reports whether the model is to be unloaded at once. Other values change nothing.

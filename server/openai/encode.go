@@ -31,6 +31,7 @@ type encoder struct {
 	chunk []byte // beginning of an event: {"id":…,"object":…,"created":…,"model":…
 	full  []byte // beginning of an answer that is not streamed
 	usage bool   // a stream ends with the token counts
+	tells bool   // how far the prompt is read is wanted
 	shape shape
 }
 
@@ -42,7 +43,7 @@ func newEncoder(o *request, id, chunk, full string, s shape) *encoder {
 		b = strconv.AppendInt(append(b, `,"created":`...), now, 10)
 		return wire.AppendString(append(b, `,"model":`...), o.Model.Name)
 	}
-	return &encoder{head(chunk), head(full), o.usage, s}
+	return &encoder{head(chunk), head(full), o.usage, o.Reading, s}
 }
 
 // Media implements answer.Encoder.
@@ -50,6 +51,14 @@ func (*encoder) Media() string { return "text/event-stream" }
 
 func (e *encoder) open(dst []byte) []byte {
 	return append(append(append(dst, "data: "...), e.chunk...), `,"choices":[`...)
+}
+
+// Reading implements answer.Encoder.
+func (e *encoder) Reading(dst []byte, r actors.Reading, since time.Duration) []byte {
+	if !e.tells {
+		return wire.AppendReading(dst, r.Done, r.Total)
+	}
+	return append(wire.AppendProgress(e.shut(e.open(dst)), r.Total, r.Cached, r.Done, since), "}\n\n"...)
 }
 
 // Begin implements answer.Encoder.

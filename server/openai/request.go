@@ -34,6 +34,7 @@ func (f fields) common(m *answer.Model) (request, actors.Request) {
 	r := actors.Request{Sampling: f.Sampling(m)}
 	f.Count("n", 1, answer.MaxChoices, &o.N)
 	f.Flag("stream", &o.Stream)
+	f.Flag("return_progress", &o.Reading) // as llama.cpp's server has it
 	f.Object("stream_options", `an object such as {"include_usage": true}`, func(options *wire.Fields) {
 		options.Flag("include_usage", &o.usage)
 	})

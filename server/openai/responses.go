@@ -159,6 +159,11 @@ const endOfEvent = "}\n\n"
 // Media implements answer.Encoder.
 func (*response) Media() string { return "text/event-stream" }
 
+// Reading implements answer.Encoder.
+func (*response) Reading(dst []byte, r actors.Reading, _ time.Duration) []byte {
+	return wire.AppendReading(dst, r.Done, r.Total)
+}
+
 // Begin implements answer.Encoder.
 func (e *response) Begin(dst []byte, _ *answer.Choice) []byte {
 	for _, kind := range [...]string{"response.created", "response.in_progress"} {

@@ -3,6 +3,8 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
+	"time"
 	"unicode/utf8"
 
 	"github.com/valyala/fasthttp"
@@ -80,4 +82,23 @@ func AppendObject(dst, text []byte) []byte {
 		return append(dst, "{}"...)
 	}
 	return out.Bytes()
+}
+
+// AppendReading appends a comment of an event stream, which says how far a prompt was read, in tokens. Programs ignore
+// comments, and learn from them that the server is at work.
+func AppendReading(dst []byte, done, total int) []byte {
+	dst = strconv.AppendInt(append(dst, ": reading the prompt, "...), int64(done), 10)
+	return append(strconv.AppendInt(append(dst, " of "...), int64(total), 10), " tokens\n\n"...)
+}
+
+// AppendProgress appends the member prompt_progress, as llama.cpp's server has it: tokens, and the time it took so far.
+func AppendProgress(dst []byte, total, cached, done int, since time.Duration) []byte {
+	for _, n := range []struct {
+		key   string
+		value int64
+	}{{`,"prompt_progress":{"total":`, int64(total)}, {`,"cache":`, int64(cached)}, {`,"processed":`, int64(done)},
+		{`,"time_ms":`, since.Milliseconds()}} {
+		dst = strconv.AppendInt(append(dst, n.key...), n.value, 10)
+	}
+	return append(dst, '}')
 }

@@ -14,7 +14,8 @@ import (
 type Chat struct {
 	compute.EngineFlags
 	System string `placeholder:"TEXT" help:"System message: who the model should be, or what it should mind."`
-	N      int    `short:"n" default:"-1" placeholder:"N" help:"Most tokens of an answer; -1: until it ends, as without it."`
+	ThinkFlag
+	N int `short:"n" default:"-1" placeholder:"N" help:"Most tokens of an answer; -1: until it ends, as without it."`
 	library.PullFlag
 	env.ForceFlag
 	compute.SamplingFlags
@@ -47,6 +48,10 @@ func (c *Chat) Run(e *env.Env) error {
 	if engine.Info.TemplateNote != "" {
 		fmt.Fprintln(e.Stderr, "sluice: "+engine.Info.TemplateNote)
 	}
+	if note := c.unchanged(engine); note != "" {
+		fmt.Fprintln(e.Stderr, "sluice: "+note)
+	}
+	d.watch = func(s prompted) func() { return watchReading(e, s) }
 	if e.IsTerminal(e.Stdin) && e.IsTerminal(e.Stdout) {
 		return c.converse(e, d)
 	}
@@ -103,7 +108,7 @@ func (c *Chat) dialogue(engine *actors.Engine) (*dialogue, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dialogue{engine: engine, sampling: params, most: max(c.N, 0)}
+	d := &dialogue{engine: engine, sampling: params, most: max(c.N, 0), thinks: c.ThinkFlag}
 	if c.System != "" {
 		d.setSystem(c.System)
 	}

@@ -23,6 +23,8 @@ type dialogue struct {
 	most     int           // tokens of an answer; 0: as many as the context holds
 	trims    bool          // a full context leaves the oldest messages out, instead of an error
 	left     int           // number of messages after the system message that the model no longer sees
+	thinks   ThinkFlag
+	watch    func(prompted) (done func()) // shows how far a prompt is read, until done; nil: nobody looks
 	tally    tally
 }
 
@@ -139,7 +141,8 @@ func (d *dialogue) undo() bool {
 // cut by ctx or an error is kept as far as it came, unless it is empty.
 func (d *dialogue) generate(ctx context.Context, messages []chat.Message, show func(piece) error) (reply, error) {
 	r := actors.Request{
-		Chat:      &chat.Input{Messages: d.seen(messages), Tools: d.Tools, Documents: d.Documents, AddGenerationPrompt: true},
+		Chat: &chat.Input{Messages: d.seen(messages), Tools: d.Tools, Documents: d.Documents, AddGenerationPrompt: true,
+			Extra: d.thinks.vars()},
 		MaxTokens: d.most, Sampling: d.sampling, Thoughts: true,
 	}
 	r.Sampling.Seed += d.tally.answers
@@ -147,7 +150,7 @@ func (d *dialogue) generate(ctx context.Context, messages []chat.Message, show f
 	if err != nil {
 		return reply{}, err
 	}
-	said, finish, err := listen(ctx, stream, show)
+	said, finish, err := d.listen(ctx, stream, show)
 	used := settle(stream)
 	if used.Generated > 0 {
 		d.tally.add(used)
@@ -165,10 +168,16 @@ func with(messages []chat.Message, m chat.Message) []chat.Message {
 }
 
 // listen reads an answer until it ends or is cut.
-func listen(ctx context.Context, s *actors.Stream, show func(piece) error) (chat.Message, actors.Finish, error) {
+func (d *dialogue) listen(ctx context.Context, s *actors.Stream, show func(piece) error) (
+	chat.Message, actors.Finish, error) {
 	var thought, text strings.Builder
 	var ev actors.Event
+	begun := func() {}
+	if d.watch != nil {
+		begun = d.watch(s)
+	}
 	err := s.Next(ctx, &ev)
+	begun()
 	for ; err == nil; err = s.Next(ctx, &ev) {
 		for p, said := range ev.Each() {
 			aside := p.Kind == tools.Thought

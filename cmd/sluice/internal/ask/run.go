@@ -31,6 +31,7 @@ type Run struct {
 	Tokens *string  `placeholder:"IDS" help:"Token ids as they are, such as 1,2,3, instead of a prompt."`
 	Stop   []string `sep:"none" placeholder:"TEXT" help:"Text that ends the answer. May be repeated."`
 
+	ThinkFlag
 	IgnoreEOS bool `name:"ignore-eos" help:"Go on after the end of the answer."`
 	JSON      bool `name:"json" help:"Print one JSON object instead of text."`
 	compute.RecordFlags
@@ -99,7 +100,7 @@ func (c *Run) Run(e *env.Env) (err error) {
 	if c.JSON {
 		return c.printJSON(ctx, e, stream, began, loaded)
 	}
-	return c.printText(ctx, e, stream)
+	return c.printText(ctx, e, stream, engine.Info.Context)
 }
 
 // note logs the counts and times of an answer.
@@ -200,7 +201,10 @@ func (c *Run) request(e *env.Env, engine *actors.Engine, prompt string) (actors.
 		if engine.Info.TemplateNote != "" {
 			fmt.Fprintln(e.Stderr, "sluice: "+engine.Info.TemplateNote)
 		}
-		r.Chat = &chat.Input{Messages: conversation(c.System, prompt), AddGenerationPrompt: true}
+		if note := c.unchanged(engine); note != "" {
+			fmt.Fprintln(e.Stderr, "sluice: "+note)
+		}
+		r.Chat = &chat.Input{Messages: conversation(c.System, prompt), AddGenerationPrompt: true, Extra: c.vars()}
 	}
 	return r, nil
 }
@@ -215,27 +219,52 @@ func conversation(system, prompt string) []chat.Message {
 }
 
 // printText prints the answer as it comes. It adds a newline at the end if there is none, unless a program wants the
-// exact bytes.
-func (c *Run) printText(ctx context.Context, e *env.Env, s *actors.Stream) error {
+// exact bytes. On a terminal lines are broken between words.
+func (c *Run) printText(ctx context.Context, e *env.Env, s *actors.Stream, context int) error {
 	var ev actors.Event
-	last := byte('\n')
+	var wrap env.Wrapper
+	if e.IsTerminal(e.Stdout) && !c.Raw {
+		wrap.Width = e.Columns(e.Stdout)
+	}
+	begun := watchReading(e, s)
+	last, finish := byte('\n'), actors.Running
 	for {
 		err := s.Next(ctx, &ev)
+		if begun(); err != nil {
+			fmt.Fprint(e.Stdout, wrap.Rest())
+		}
 		if err != nil && last != '\n' && (!c.Raw || e.IsTerminal(e.Stdout)) {
 			fmt.Fprintln(e.Stdout)
 		}
 		if errors.Is(err, io.EOF) {
+			c.cut(e, s.Usage(), finish, context)
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if _, err := e.Stdout.Write(ev.Text); err != nil {
+		if finish = ev.Finish; wrap.Width == 0 {
+			_, err = e.Stdout.Write(ev.Text)
+		} else {
+			_, err = io.WriteString(e.Stdout, wrap.Take(string(ev.Text)))
+		}
+		if err != nil {
 			return fmt.Errorf("writing the answer: %w", err)
 		}
 		if n := len(ev.Text); n > 0 {
 			last = ev.Text[n-1]
 		}
+	}
+}
+
+// cut says of an answer that ended in its middle why it did. Where -n ended it, a program knows that itself.
+func (c *Run) cut(e *env.Env, u actors.Usage, finish actors.Finish, context int) {
+	switch {
+	case finish != actors.Length || c.IgnoreEOS:
+	case u.Prompt+u.Generated >= context:
+		fmt.Fprintf(e.Stderr, "sluice: the answer was cut: the context of %d tokens is full (--ctx sets its size)\n", context)
+	case e.IsTerminal(e.Stderr):
+		fmt.Fprintf(e.Stderr, "sluice: the answer was cut: -n lets it have %s\n", env.Count(c.N, "token"))
 	}
 }
 

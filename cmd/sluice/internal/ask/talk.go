@@ -133,6 +133,9 @@ func (t *talk) speak(ctx context.Context,
 	heard, done := t.interruptible(ctx)
 	defer done()
 	v := voice{Pane: t.answers}
+	if t.columns != nil {
+		v.Width = t.columns()
+	}
 	got, err := answer(heard, v.say)
 	err = errors.Join(err, v.end())
 	if got.left > 0 {
@@ -159,6 +162,9 @@ func (t *talk) speak(ctx context.Context,
 		}
 		t.note("the context of %d tokens is full: %s/reset begins a new conversation, --ctx sets the size",
 			t.engine.Info.Context, next)
+	case got.finish == actors.Length && t.patient:
+		t.remark()
+		t.note("the answer was cut: -n lets it have %s", env.Count(t.most, "token"))
 	default:
 		t.remark()
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/internal/lineedit"
 	"github.com/sluice-ai/sluice/stages/chat"
 )
@@ -257,8 +258,21 @@ func TestChatSet(t *testing.T) {
 	require.InDelta(t, 0.5, talk.sampling.Temp, 1e-6)
 	require.Equal(t, 7, talk.sampling.TopK)
 	require.InDelta(t, 0.95, talk.sampling.TopP, 1e-6, "what is wrong changes nothing")
-	for _, said := range []string{"there is no setting nonsense: want one of temperature, ", "want: /set NAME VALUE", "/set seed: ",
+	for _, said := range []string{"there is no setting nonsense: want think, or one of temperature, ", "want: /set NAME VALUE", "/set seed: ",
 		"temperature      0.5", "temperature is 0.5 from the next answer on"} {
+		require.Contains(t, screen.String(), said)
+	}
+}
+
+// TestChatThinks: thinking is turned on and off, in the words of other programs, too.
+func TestChatThinks(t *testing.T) {
+	talk, screen := typed(t, &Chat{}, "/set think off", "/set nothink", "/set think maybe", "/set")
+	require.NoError(t, talk.run(context.Background()))
+	require.Equal(t, "off", talk.thinks.Think)
+	vars := talk.thinks.vars()
+	require.Equal(t, []jsontext.Value{jsontext.Bool(false), jsontext.Bool(false), jsontext.String("disabled")},
+		[]jsontext.Value{vars.Get("enable_thinking"), vars.Get("thinking"), vars.Get("thinking_mode")})
+	for _, said := range []string{"has no switch for thinking: it stays as it is", "want: /set think on, or /set think off", "think            off"} {
 		require.Contains(t, screen.String(), said)
 	}
 }

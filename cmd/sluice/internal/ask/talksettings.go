@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,20 +43,28 @@ func (t *talk) doSet(_ context.Context, arg string) error {
 		p := &t.sampling
 		t.table(fmt.Sprintf("temperature\t%g", p.Temp), fmt.Sprintf("top_k\t%d", p.TopK), fmt.Sprintf("top_p\t%g", p.TopP),
 			fmt.Sprintf("min_p\t%g", p.MinP), fmt.Sprintf("repeat_penalty\t%g", p.RepeatPenalty), fmt.Sprintf("seed\t%d", p.Seed),
-			"others\t"+strings.Join(settings(), ", "))
+			"think\t"+cmp.Or(t.thinks.Think, "as the model does"), "others\t"+strings.Join(settings(), ", "))
 		return nil
 	case 2:
+	case 1:
+		if think, ok := map[string]string{"think": "on", "nothink": "off"}[words[0]]; ok { // as other programs have it
+			return t.setThinking(think)
+		}
+		fallthrough
 	default:
 		return errors.New("want: /set NAME VALUE, such as /set temperature 0.5")
 	}
 	name := strings.ReplaceAll(strings.ToLower(words[0]), "_", "-")
+	if name == "think" {
+		return t.setThinking(words[1])
+	}
 	if name == "temperature" {
 		name = "temp"
 	}
 	var given compute.SamplingFlags
 	if _, err := settingParser(&given).Parse([]string{"--" + name + "=" + words[1]}); err != nil {
 		if strings.HasPrefix(err.Error(), "unknown flag") {
-			return fmt.Errorf("there is no setting %s: want one of %s", env.Printable(words[0]), strings.Join(settings(), ", "))
+			return fmt.Errorf("there is no setting %s: want think, or one of %s", env.Printable(words[0]), strings.Join(settings(), ", "))
 		}
 		return fmt.Errorf("/set %s: %w", env.Printable(words[0]), err)
 	}
@@ -65,5 +74,19 @@ func (t *talk) doSet(_ context.Context, arg string) error {
 	}
 	t.sampling = changed
 	t.note("%s is %s from the next answer on", words[0], words[1])
+	return nil
+}
+
+// setThinking turns thinking on or off from the next answer on.
+func (t *talk) setThinking(to string) error {
+	if to != "on" && to != "off" {
+		return errors.New("want: /set think on, or /set think off")
+	}
+	t.thinks.Think = to
+	if note := t.thinks.unchanged(t.engine); note != "" {
+		t.note("%s", note)
+		return nil
+	}
+	t.note("think is %s from the next answer on", to)
 	return nil
 }

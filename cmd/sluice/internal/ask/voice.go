@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -19,9 +20,10 @@ type piece struct {
 // thinking and answer are dropped.
 type voice struct {
 	env.Pane
-	thinking bool   // of the last piece
-	begun    bool   // some of it was written
-	blank    string // white space at its end, written only if more follows
+	env.Wrapper        // of a person's screen
+	thinking    bool   // of the last piece
+	begun       bool   // some of it was written
+	blank       string // white space at its end, written only if more follows
 }
 
 func (v *voice) say(p piece) error {
@@ -29,10 +31,13 @@ func (v *voice) say(p piece) error {
 		return nil
 	}
 	if p.thinking != v.thinking {
+		if err := v.write(v.Rest()); err != nil {
+			return err
+		}
 		if v.begun {
 			fmt.Fprint(v.W, "\n\n")
 		}
-		*v = voice{Pane: v.Pane, thinking: p.thinking}
+		*v = voice{Pane: v.Pane, Wrapper: env.Wrapper{Width: v.Width}, thinking: p.thinking}
 	}
 	text := v.blank + p.text
 	if !v.begun {
@@ -47,10 +52,17 @@ func (v *voice) say(p piece) error {
 	if v.ANSI {
 		body = strings.Map(env.Harmless, body)
 	}
-	if p.thinking {
-		body = v.Dimmed(body)
+	return v.write(v.Take(body))
+}
+
+func (v *voice) write(text string) error {
+	if text == "" {
+		return nil
 	}
-	_, err := io.WriteString(v.W, body)
+	if v.thinking {
+		text = v.Dimmed(text)
+	}
+	_, err := io.WriteString(v.W, text)
 	return err
 }
 
@@ -59,6 +71,7 @@ func (v *voice) end() error {
 	if !v.begun {
 		return nil
 	}
-	_, err := io.WriteString(v.W, "\n")
-	return err
+	err := v.write(v.Rest())
+	_, last := io.WriteString(v.W, "\n")
+	return cmp.Or(err, last)
 }

@@ -33,4 +33,17 @@ func TestVoice(t *testing.T) {
 		require.NoError(t, v.end())
 		require.Equal(t, c.want, w.String(), c.name)
 	}
+	var w bytes.Buffer
+	v := voice{Pane: env.Pane{W: &w}, Wrapper: env.Wrapper{Width: 12}}
+	for _, text := range []string{"It is a wh", "ite lie", " indeed", "\n\n"} {
+		require.NoError(t, v.say(piece{text: text}))
+	}
+	require.NoError(t, v.end())
+	require.Equal(t, "It is a\nwhite lie\nindeed\n", w.String(), "no word is broken, however it comes")
+	w.Reset()
+	v = voice{Pane: env.Pane{W: &w, ANSI: true}, Wrapper: env.Wrapper{Width: 12}}
+	require.NoError(t, v.say(piece{text: "Hm", thinking: true}))
+	require.NoError(t, v.say(piece{text: "Yes"}))
+	require.NoError(t, v.end())
+	require.Equal(t, env.Dim+"Hm"+env.Normal+"\n\nYes\n", w.String())
 }

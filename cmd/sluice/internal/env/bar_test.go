@@ -97,9 +97,9 @@ func TestBarText(t *testing.T) {
 		{"loading m.gguf", 60, "loading m.gguf 40% ▕███░░░░░░▏ 2.0 GiB of 5.0 GiB, 12s left"},
 		{"loading m.gguf", 40, "loading m.gguf 40% 256.0 MiB/s, 12s"},
 		{"loading /data/somebody/models/llama-3.1-8b-Q4_K_M.gguf", 80,
-			"loading /dat….1-8b-Q4_K_M.gguf 40% 2.0 GiB of 5.0 GiB, 256.0 MiB/s, 12s left"},
-		{"loading /data/somebody/models/llama-3.1-8b-Q4_K_M.gguf", 40, "loading /dat…K_M.gguf 40% 256.0 MiB/s, 12s"},
-		{"loading /data/somebody/models/llama-3.1-8b-Q4_K_M.gguf", 30, "loading /dat…_K_M.gguf 40%"},
+			"loading /dat…a-3.1-8b-Q4_K_M.gguf 40% 2.0 GiB of 5.0 GiB, 256.0 MiB/s, 12s left"},
+		{"loading /data/somebody/models/llama-3.1-8b-Q4_K_M.gguf", 40, "loading /dat…ama-3.1-8b-Q4_K_M.gguf 40%"},
+		{"loading /data/somebody/models/llama-3.1-8b-Q4_K_M.gguf", 30, "loading /dat…-Q4_K_M.gguf 40%"},
 	} {
 		bar := &Bar{What: c.what, Count: c.what == "measuring"}
 		done, total := int64(2<<30), int64(5<<30)
