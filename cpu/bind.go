@@ -260,7 +260,7 @@ func (b *binder) store(n *ir.Node) *storeOp {
 		return nil
 	}
 	c := b.m.caches[n.Attend.KV]
-	o := &storeOp{cache: c.open, k: b.layout.place(n.In[1]), v: b.layout.place(n.In[2])}
+	o := &storeOp{cache: c.open, index: n.Attend.KV, k: b.layout.place(n.In[1]), v: b.layout.place(n.In[2])}
 	if c.open == c {
 		o.short = rowsTogether(n.Attend.Heads / n.Attend.KVHeads)
 	} // else all rows must be there before blocks are sealed, which is before attention

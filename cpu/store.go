@@ -12,6 +12,7 @@ import (
 // heads, and what is stored is in the cache of the core that reads it next.
 type storeOp struct {
 	cache *cache
+	index int // of the cache, in the program
 	k, v  place
 	short int // rows of the longest short span
 }
@@ -37,6 +38,9 @@ func (o *storeOp) head(ex *execution, worker, r, h int) error {
 	}
 	if err := ex.storable(value, c.format.V.Open, "V"); err != nil {
 		return fmt.Errorf("head %d: %w", h, err)
+	}
+	if ex.config.Stored != nil {
+		ex.config.Stored(o.index, h, key, value)
 	}
 	at := ex.pos[r] % backend.BlockSize
 	head := int(ex.step.Spans[ex.span[r]].Tables[c.Class].At(ex.pos[r]/backend.BlockSize))*c.KVHeads + h

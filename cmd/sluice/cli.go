@@ -45,6 +45,7 @@ type cli struct {
 	Parse      text.Parse         `cmd:"" help:"Say what a model's raw answer holds: text, thoughts and calls of tools."`
 	Logits     measure.Logits     `cmd:"" help:"Write the logits of every position of some tokens."`
 	Perplexity measure.Perplexity `cmd:"" help:"Measure how well a model predicts a text."`
+	KVProfile  measure.KVProfile  `cmd:"" name:"kv-profile" help:"Measure which layers' KV cache wants more bits, for --kv auto."`
 	Imatrix    measure.Imatrix    `cmd:"" help:"Measure which columns of a model's weights matter, for quantize."`
 	Convert    weights.Convert    `cmd:"" help:"Write the folder of a model, as it is trained with, as a GGUF file."`
 	Quantize   weights.Quantize   `cmd:"" help:"Write a model again in fewer bits."`

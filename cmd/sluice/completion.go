@@ -85,6 +85,9 @@ func flagWordOf(f *kong.Flag) flagWord {
 			w.values = append(w.values, v)
 		}
 	}
+	if v, ok := f.Target.Addr().Interface().(interface{ Values() []string }); ok {
+		w.values = v.Values()
+	}
 	w.files = strings.Contains(f.PlaceHolder, "FILE") || strings.Contains(f.PlaceHolder, "FOLDER") || f.PlaceHolder == "DIR"
 	return w
 }

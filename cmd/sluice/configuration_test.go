@@ -141,7 +141,7 @@ func TestSettingsRefused(t *testing.T) {
 		{"model = [['a']]", "is a list of lists"},
 		{"ctx = ['1', '2']", "--ctx: sluice.toml: is a list: want one value"},
 		{"ctx = 'many'", `--ctx: sluice.toml: "many" is no whole number`},
-		{"[serve]\nkv = 'q7'", `--kv: sluice.toml [serve]: "q7": want one of f32, f16, q8, q5, q4, tq4, tq3, q4_0, q5_0, q8_0`},
+		{"[serve]\nkv = 'q7'", `--kv: sluice.toml [serve]: "q7" is no type: want f32, f16, q8, q5, q4, tq4 or tq3, or auto[:BITS]`},
 		{"ram = 'much'", `sluice.toml: "much" is no amount of memory`},
 		{"keep-alive = 'soon'", `--keep-alive: sluice.toml: `},
 		{strings.Repeat("#", mostConfig+1), "it has 1048577 bytes"},

@@ -290,7 +290,7 @@ func TestWrongUsage(t *testing.T) {
 		{"run --seed x hi", `--seed: "x" is no whole number from 0 up`},
 		{"run --temp hot hi", `--temp: "hot" is no number` + "\n"},
 		{"serve --keep-alive long", `--keep-alive: "long" is no time: want one such as 10m or 1h30m` + "\n"},
-		{"run --kv q7 hi", `--kv is "q7": want f32, f16, q8, q5, q4, tq4, tq3, q4_0, q5_0 or q8_0` + "\n"},
+		{"run --kv q7 hi", `--kv: "q7" is no type: want f32, f16, q8, q5, q4, tq4 or tq3, or auto[:BITS]` + "\n"},
 		{"run --kv-k q7 hi", `--kv-k is "q7": want f32, f16, q8, q5, q4, tq4, tq3, q4_0, q5_0 or q8_0` + "\n"},
 		{"plan --kv-v Q8 hi", `--kv-v is "Q8": want f32, f16, q8, q5, q4, tq4, tq3, tq2, q4_0, q5_0 or q8_0` + "\n"},
 		{"serve --cache-type-k q8_0", "unknown flag --cache-type-k: here it is --kv-k\n"},

@@ -13,7 +13,7 @@ func (m *model) frame(s *backend.Step) *ir.Frame {
 		Caches:  make([]ir.Cache, len(m.caches)), States: make([]ir.State, len(m.states)),
 	}
 	for i := range m.caches {
-		f.Caches[i] = cacheOf{&m.caches[i], s.Spans}
+		f.Caches[i] = cacheOf{&m.caches[i], s.Spans, i, m.config.Stored}
 	}
 	for i := range m.states {
 		f.States[i] = stateOf{&m.states[i], s.Spans}
@@ -32,7 +32,9 @@ func (w weights) Decode(r ir.Ref, i int, to []float32) { w[r].row(to, i) }
 // cacheOf is a cache for the spans of a step, which reach it by their tables.
 type cacheOf struct {
 	*cache
-	spans []backend.Span
+	spans  []backend.Span
+	index  int
+	stored func(cache, head int, key, value []float32) // nil: nobody observes
 }
 
 func (c cacheOf) slot(in *cache, span, pos int) int {
@@ -42,6 +44,11 @@ func (c cacheOf) slot(in *cache, span, pos int) int {
 
 // Put stores a row, and seals the block that it is the last one of.
 func (c cacheOf) Put(span, pos int, k, v []float32) {
+	for h := range c.KVHeads {
+		if c.stored != nil {
+			c.stored(c.index, h, k[h*c.KDim:][:c.KDim], v[h*c.VDim:][:c.VDim])
+		}
+	}
 	if c.open == nil {
 		c.put(c.slot(c.cache, span, pos), k, v)
 		return

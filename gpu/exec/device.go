@@ -56,9 +56,9 @@ func (v *Device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 	if err := c.Check(p, v.Traits()); err != nil {
 		return nil, err
 	}
-	if c.Inputs != nil {
-		return nil, fmt.Errorf("a %s device does not add up the inputs of products: use --device cpu: %w", v.facts.API,
-			errors.ErrUnsupported)
+	if c.Inputs != nil || c.Stored != nil {
+		return nil, fmt.Errorf("a %s device does not show the inputs of products, and what caches store: use --device cpu: %w",
+			v.facts.API, errors.ErrUnsupported)
 	}
 	if v.queue.alive(nil) != nil {
 		if v.card.models.Load() > 0 {

@@ -92,6 +92,9 @@ type Observer struct {
 	Detail func() bool
 	// Inputs sums the squares of what goes into products.
 	Inputs *Inputs
+	// Stored is called with the rows of K and V that a step stores, by index into ir.Program.KV and head, before they are
+	// rounded. Several goroutines may call it at once.
+	Stored func(cache, head int, key, value []float32)
 }
 
 // Ran is a stretch of a device's work: the copy of a group to a slot, or the computation of a segment or of a part of

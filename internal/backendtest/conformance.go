@@ -34,6 +34,7 @@ func Oracle(t *testing.T, oracle backend.Device, matrixTypes []quant.Type) {
 func heldToLaws(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
 	t.Run("Orders", func(t *testing.T) { allOrders(t, d, oracle, matrixTypes) })
 	t.Run("Inputs", func(t *testing.T) { inputs(t, d, oracle) })
+	t.Run("Stored", func(t *testing.T) { stored(t, d, oracle) })
 	t.Run("Laws", func(t *testing.T) { laws(t, d, matrixTypes) })
 	if _, both := d.(split); !both { // whose programs are in parts, all of them
 		t.Run("Parts", func(t *testing.T) { parts(t, d, matrixTypes) })

@@ -57,7 +57,7 @@ func (f *Flags) Check() error {
 	if f.CPUExperts > 0 && f.GPULayers != allLayers {
 		return env.Usagef("--gpu-layers and --cpu-experts both say what the processor computes: give one of them")
 	}
-	return cmp.Or(env.Within("--ctx", f.Ctx, 0, env.MaxTokens), env.Within("-t", f.Threads, 0, env.MaxThreads),
+	return cmp.Or(f.check(), env.Within("--ctx", f.Ctx, 0, env.MaxTokens), env.Within("-t", f.Threads, 0, env.MaxThreads),
 		env.Within("--cpu-experts", f.CPUExperts, 0, env.MaxTokens))
 }
 
@@ -71,7 +71,11 @@ func (f *EngineFlags) Start(ctx context.Context, e *env.Env, edit func(*actors.C
 	if err != nil {
 		return nil, err
 	}
-	one := actors.Config{Model: f.modelOf(e, "", file, device), Device: device}
+	model, err := f.modelOf(e, "", file, device)
+	if err != nil {
+		return nil, errors.Join(err, file.Close(), device.Close())
+	}
+	one := actors.Config{Model: model, Device: device}
 	if edit != nil {
 		edit(&one)
 	}
@@ -95,23 +99,32 @@ func (f *Flags) Enter(ctx context.Context, e *env.Env, h *actors.House, d backen
 	if err != nil {
 		return nil, err
 	}
-	one := actors.Config{Model: f.modelOf(e, m.Name, file, d), Device: d}
+	model, err := f.modelOf(e, m.Name, file, d)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	one := actors.Config{Model: model, Device: d}
 	edit(&one.Model)
 	return f.enter(ctx, e, h, &one, began)
 }
 
-func (f *Flags) modelOf(e *env.Env, name string, file *gguf.File, d backend.Device) actors.Model {
-	m := f.ModelOf(name, file)
+func (f *Flags) modelOf(e *env.Env, name string, file *gguf.File, d backend.Device) (actors.Model, error) {
+	m, note, err := f.ModelOf(e, name, file)
 	m.Speeds = SpeedsOf(e, file, d)
-	return m
+	if note != "" {
+		fmt.Fprintf(e.Stderr, "sluice: --kv %s: %s\n", f.KV, note)
+	}
+	return m, err
 }
 
-// ModelOf is the actors' description of a model in a file, with the settings of the flags.
-func (f *Flags) ModelOf(name string, file *gguf.File) actors.Model {
+// ModelOf is the actors' description of a model in a file, with the settings of the flags, and a note for the user of
+// what they could not ask for.
+func (f *Flags) ModelOf(e *env.Env, name string, file *gguf.File) (m actors.Model, note string, err error) {
+	kv, note, err := f.Formats(e, file)
 	context := cmp.Or(f.Ctx, modelfile.Of(&file.Meta).Context)
-	return actors.Model{Name: name, File: file, KV: f.Formats(), KVHost: int64(f.KVHost), Context: context,
+	return actors.Model{Name: name, File: file, KV: kv, KVHost: int64(f.KVHost), Context: context,
 		NoRepack: f.NoRepack, Weights: int64(f.RAM), VRAM: int64(f.VRAM), Layers: f.GPULayers.Planned(),
-		Experts: f.CPUExperts, Speculate: f.Speculate != "off"}
+		Experts: f.CPUExperts, Speculate: f.Speculate != "off"}, note, err
 }
 
 // enter loads a model, whose file is open, into a house.
@@ -175,7 +188,7 @@ func (f *Flags) summarize(e *env.Env, log zerolog.Logger, d backend.Device, engi
 	_, weights := engine.Loaded()
 	cache := int64(blocks.Free+blocks.Cached+blocks.Used) * backend.BlockSize * info.KV.Bytes
 	log.Info().Str("model", info.Name).Str("architecture", info.Architecture).
-		Str("parameters", env.Parameters(info.Parameters)).Int("context", info.Context).Str("kv", f.Formats().String()).
+		Str("parameters", env.Parameters(info.Parameters)).Int("context", info.Context).Str("kv", info.KV.Type).
 		Int("threads", cmp.Or(f.Threads, runtime.NumCPU())).Str("kernels", d.Name()).
 		Str("weights", env.BinarySize(weights)).Str("cache", env.BinarySize(cache)).Str("memory", env.BinarySize(PeakMemory(e.Root))).
 		Dur("ms", took).Msg("ready")

@@ -46,6 +46,9 @@ func TestCacheFlags(t *testing.T) {
 		{CacheFlags{KV: "f32", KVK: "q8", KVV: "q8_0"}, "q8"},
 		{CacheFlags{KV: "f32", KVK: "f16", KVV: "q8"}, "f16/q8"},
 	} {
-		require.Equal(t, c.want, c.flags.Formats().String())
+		kv, note, err := c.flags.Formats(envtest.NewEnv(""), nil)
+		require.NoError(t, err)
+		require.Empty(t, note)
+		require.Equal(t, c.want, kv.String())
 	}
 }

@@ -236,8 +236,8 @@ func fileSystem(root fs.FS, path string) string {
 	return folder
 }
 
-// speedsFile is the path of the file with kept measurements.
-func speedsFile(e *env.Env) (string, error) {
+// cacheFolder is the folder for what was found out about this machine and its models.
+func cacheFolder(e *env.Env) (string, error) {
 	folder, _ := e.Lookup("XDG_CACHE_HOME")
 	if folder == "" {
 		var err error
@@ -245,7 +245,13 @@ func speedsFile(e *env.Env) (string, error) {
 			return "", err
 		}
 	}
-	return filepath.Join(folder, "sluice", "speeds.json"), nil
+	return filepath.Join(folder, "sluice"), nil
+}
+
+// speedsFile is the path of the file with kept measurements.
+func speedsFile(e *env.Env) (string, error) {
+	folder, err := cacheFolder(e)
+	return filepath.Join(folder, "speeds.json"), err
 }
 
 // kept lists kept measurements. Unreadable ones count as missing.

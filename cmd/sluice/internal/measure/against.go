@@ -53,9 +53,9 @@ func (c *Perplexity) compare(ctx context.Context, e *env.Env, engine *actors.Eng
 		bar.What = fmt.Sprintf("ppl %.6g, %.6g", so.PPL, so.Against)
 		bar.Show(int64(i+1), int64(len(chunks)))
 	}
-	k, v := c.Formats().Shares(engine.Info.Program.Program)
+	ours := engine.Info.KV
 	return env.PrintResult(e.Stdout, Compared{
-		Result: sum.Result(), KV: c.Formats().String(), Other: kv.String(), BitsK: k.Bits(), BitsV: v.Bits(),
+		Result: sum.Result(), KV: ours.Type, Other: kv.String(), BitsK: ours.BitsK, BitsV: ours.BitsV,
 		Chunks: len(chunks), Tokens: tokens, Scored: sum.Positions(),
 	})
 }

@@ -69,8 +69,7 @@ func (c *Bench) Run(e *env.Env) (err error) {
 	defer cancel()
 	c.Threads = cmp.Or(c.Threads, runtime.NumCPU())
 	result := &report.Bench{Machine: compute.ProcessorName(&cpuid.CPU), Commit: env.Built(), Threads: c.Threads,
-		Seqs:  c.Seqs,
-		Cache: c.Formats().String(), NoRepack: c.NoRepack}
+		Seqs: c.Seqs, NoRepack: c.NoRepack}
 	began := e.Now()
 	var device backend.Device
 	var file *gguf.File
@@ -87,6 +86,7 @@ func (c *Bench) Run(e *env.Env) (err error) {
 		return err
 	}
 	defer compute.Shut(engine)
+	result.Cache = engine.Info.KV.Type
 	result.Model, result.LoadSeconds = env.Printable(engine.Info.Name), e.Now().Sub(began).Seconds()
 	_, result.WeightBytes = engine.Loaded()
 	result.PeakBytes = compute.PeakMemory(e.Root)

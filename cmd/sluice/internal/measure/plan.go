@@ -52,7 +52,14 @@ func (c *Plan) plan(e *env.Env) (t *planText, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, device.Close()) }()
-	m := &actors.Model{File: file, KV: c.Formats(), KVHost: int64(c.KVHost), Context: c.Ctx, Sequences: c.Seqs,
+	kv, note, err := c.Formats(e, file)
+	if err != nil {
+		return nil, err
+	}
+	if note != "" {
+		fmt.Fprintf(e.Stderr, "sluice: --kv %s: %s\n", c.KV, note)
+	}
+	m := &actors.Model{File: file, KV: kv, KVHost: int64(c.KVHost), Context: c.Ctx, Sequences: c.Seqs,
 		Weights: int64(c.RAM), VRAM: int64(c.VRAM), Layers: c.GPULayers.Planned(), Experts: c.CPUExperts,
 		Speeds: compute.SpeedsOf(e, file, device), NoRepack: c.NoRepack}
 	t = &planText{ram: int64(c.RAM), vram: int64(c.VRAM), sequences: c.Seqs, device: device.Name()}

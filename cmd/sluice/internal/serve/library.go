@@ -158,7 +158,10 @@ func (l *loader) configured(name string) (m actors.Model, err error) {
 	if err != nil {
 		return m, err
 	}
-	return l.ModelOf(name, file), nil
+	if m, _, err = l.ModelOf(l.e, name, file); err != nil { // who enters it says the note
+		return m, errors.Join(err, file.Close())
+	}
+	return m, nil
 }
 
 // Enter loads a model into a house.
