@@ -24,7 +24,9 @@ type several struct {
 	names   []string
 	engines map[string]*actors.Engine
 	headers map[string]*actors.Header // of models that do not run
-	faults  map[string]error
+
+	unloaded []string
+	faults   map[string]error
 }
 
 func (s *several) Names() []string {
@@ -50,6 +52,9 @@ func (s *several) Unload(name string) error {
 	if s.Engine(name) == nil {
 		return actors.ErrUnknown
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unloaded = append(s.unloaded, name)
 	return nil
 }
 

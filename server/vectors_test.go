@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"io"
 	"math"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/stretchr/testify/require"
@@ -19,6 +21,7 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -264,4 +267,31 @@ func mustEncode(t *testing.T, v *token.Vocab, text string) []int32 {
 	ids, err := v.Encode(nil, text, token.Options{})
 	require.NoError(t, err)
 	return ids
+}
+
+// TestEmbedUnloads: keep_alive 0 unloads a model when its vectors are made; other values change nothing.
+func TestEmbedUnloads(t *testing.T) {
+	f, err := gguf.Open(filepath.Join(testref.Dir(t), "fixtures", "bert.gguf"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	engine := startEngine(t, func(c *actors.Config) { c.Model = actors.Model{File: f, Name: "small"} })
+	m := &several{}
+	m.set(map[string]*actors.Engine{"small": engine}, "small")
+	r := startServer(t, engine, Options{}, func(o Options) *Server {
+		s := speaking(o, func(s *answer.Service) []answer.Dialect { return dialects(s, nil) })
+		s.Loaded(m)
+		return s
+	})
+	for i, c := range []struct{ path, body string }{
+		{"/api/embed", `"input":"a","keep_alive":"5m"`}, {"/api/embed", `"input":"a","keep_alive":0`},
+		{"/api/embeddings", `"prompt":"a","keep_alive":"0s"`},
+	} {
+		status, body := r.post(t, c.path, `{"model":"small",`+c.body+`}`)
+		require.Equal(t, http.StatusOK, status, body)
+		require.Eventually(t, func() bool {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return len(m.unloaded) == i
+		}, patient, time.Millisecond)
+	}
 }

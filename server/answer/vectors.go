@@ -30,6 +30,7 @@ type Reading struct {
 	Texts []Text // dropped after they are tokenized, unless Kept is set
 	Kept  bool   // the answer repeats the texts
 	Field string // name of the request's field with the texts, for faults
+	Last  bool   // the model is to be unloaded afterwards
 	Unit  int    // vectors are cut to so many numbers, then scaled to length 1; 0: they stay as the model gives them
 }
 

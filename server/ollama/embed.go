@@ -50,6 +50,9 @@ func (a *api) vectors(rc *fasthttp.RequestCtx, x *exchange.Exchange,
 	if r, fault = parse(body, find); fault != nil {
 		return nil, nil, 0, fault
 	}
+	if r.Last {
+		x.Keep(func() { _ = a.Unload(r.Model.Name) }) // if it stays loaded, that is no fault to Ollama's clients
+	}
 	v, fault = a.Vectors(x, r)
 	return r, v, *took, fault
 }
@@ -87,9 +90,9 @@ func decodeEmbedOne(body answer.Body, find decode.Finder) (*answer.Reading, *wir
 
 // reading decodes the fields of both endpoints.
 func (f fields) reading(m *answer.Model, field string) *answer.Reading {
-	f.unloads()
+	last := f.unloads()
 	f.Object("options", `an object such as {"num_ctx": 2048}`, func(*wire.Fields) {}) // there is nothing to choose
-	return &answer.Reading{Model: m, Field: field}
+	return &answer.Reading{Model: m, Field: field, Last: last}
 }
 
 // spell yields the answer as JSON, a vector at a time.
