@@ -139,24 +139,54 @@ func folder(dir string, now func() time.Time) (*found, error) {
 // partOf matches the end of the name of one of several files of a model.
 var partOf = regexp.MustCompile(`-(\d{5})-of-\d{5}$`)
 
-// filesIn are the model files of a folder, by their names.
+// deepest is how many folders below that of --models files are looked for: LM Studio and the cache of Hugging Face
+// keep them some folders deep.
+const deepest = 6
+
+// filesIn are the model files of a folder and of those in it, by their names. Of files of the same name the one nearest
+// to the folder has it, and others the path from there.
 func filesIn(dir string) map[string]string {
-	files := map[string]string{}
-	entries, _ := os.ReadDir(dir) // a folder that has gone has no models
-	for _, entry := range entries {
-		name, ok := strings.CutSuffix(entry.Name(), ".gguf")
-		if !ok || entry.IsDir() || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "mmproj") {
-			continue
-		}
-		if part := partOf.FindStringSubmatch(name); part != nil {
-			if part[1] != "00001" {
-				continue
+	files, folders := map[string]string{}, []string{"."}
+	for depth := 0; depth <= deepest && len(folders) > 0; depth++ {
+		var below []string
+		for _, folder := range folders {
+			entries, _ := os.ReadDir(filepath.Join(dir, folder)) // a folder that has gone has no models
+			for _, entry := range entries {
+				at := filepath.Join(folder, entry.Name())
+				if entry.IsDir() {
+					if !strings.HasPrefix(entry.Name(), ".") {
+						below = append(below, at)
+					}
+					continue
+				}
+				name, ok := modelName(entry.Name())
+				if !ok {
+					continue
+				}
+				if files[name] != "" {
+					name = askable(filepath.ToSlash(filepath.Join(folder, name)))
+				}
+				files[name] = filepath.Join(dir, at)
 			}
-			name = strings.TrimSuffix(name, part[0])
 		}
-		files[askable(name)] = filepath.Join(dir, entry.Name())
+		folders = below
 	}
 	return files
+}
+
+// modelName is the name of a model by that of its file, or of the first of its files.
+func modelName(file string) (name string, ok bool) {
+	name, ok = strings.CutSuffix(file, ".gguf")
+	if !ok || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "mmproj") {
+		return "", false
+	}
+	if part := partOf.FindStringSubmatch(name); part != nil {
+		if part[1] != "00001" {
+			return "", false
+		}
+		name = strings.TrimSuffix(name, part[0])
+	}
+	return askable(name), true
 }
 
 // stored makes the catalog of the models in the store.

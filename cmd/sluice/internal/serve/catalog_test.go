@@ -39,6 +39,29 @@ func TestFolder(t *testing.T) {
 	require.ErrorContains(t, err, "--models")
 }
 
+// Models lie deeper in the folders of other programs: they keep the name of their file, and by its path where that is
+// another's.
+func TestFolders(t *testing.T) {
+	dir := t.TempDir()
+	blob := filepath.Join(dir, "blobs", "0123")
+	for _, name := range []string{"top.gguf", "Ann/One-GGUF/one-Q4_0.gguf", "Bob/Two-GGUF/top.gguf", "Bob/Two-GGUF/mmproj-x.gguf",
+		"Bob/Big/big-00001-of-00002.gguf", "Bob/Big/big-00002-of-00002.gguf", ".hidden/no.gguf", "a/b/c/d/e/f/deep.gguf",
+		"a/b/c/d/e/f/g/deeper.gguf", "blobs/0123"} {
+		at := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(at), 0o700))
+		require.NoError(t, os.WriteFile(at, nil, 0o600))
+	}
+	linked := filepath.Join(dir, "snapshots", "rev", "linked.gguf")
+	require.NoError(t, os.MkdirAll(filepath.Dir(linked), 0o700))
+	require.NoError(t, os.Symlink(blob, linked))
+	require.NoError(t, os.Symlink(dir, filepath.Join(dir, "circle")))
+	at := func(parts ...string) string { return filepath.Join(append([]string{dir}, parts...)...) }
+	require.Equal(t, map[string]string{
+		"top": at("top.gguf"), "one-Q4_0": at("Ann", "One-GGUF", "one-Q4_0.gguf"), "Bob/Two-GGUF/top": at("Bob", "Two-GGUF", "top.gguf"),
+		"big": at("Bob", "Big", "big-00001-of-00002.gguf"), "deep": at("a", "b", "c", "d", "e", "f", "deep.gguf"), "linked": linked,
+	}, filesIn(dir))
+}
+
 // The models of the store are those that sluice list shows.
 func TestStored(t *testing.T) {
 	e, s := envtest.WithStore(t)

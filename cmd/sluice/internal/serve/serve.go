@@ -25,7 +25,7 @@ import (
 type Serve struct {
 	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]MODEL" help:"Model file (GGUF), folder of a model, or name of one in the store, and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Loaded at once, as far as there is room. Without it and --models: the models of the store, or, if that is empty, the small embedded model."`
 
-	Folder    string        `name:"models" placeholder:"FOLDER" help:"Folder of model files, which clients call by their names without .gguf. Each is loaded when it is asked for; others leave for it, but none that answers."`
+	Folder    string        `name:"models" placeholder:"FOLDER" help:"Folder of model files, also in folders below, which clients call by their names without .gguf. Each is loaded when it is asked for; others leave for it, but none that answers."`
 	Stored    bool          `name:"stored" help:"Serve the models of the store (sluice list) in the same way, beside those of -m and --models."`
 	Allow     bool          `name:"allow-store" help:"Let clients pull, create, copy and delete models of the store, through Ollama's API, and serve them (--stored). They may fill the disk: give it to those with a key."`
 	KeepAlive time.Duration `name:"keep-alive" placeholder:"TIME" help:"Unload models that nobody asked for in so long, such as 10m or 1h30m. Default: only when others need their memory."`
