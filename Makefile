@@ -3,6 +3,9 @@
 
 GO ?= go
 
+empty :=
+space := $(empty) $(empty)
+
 # The packages whose code runs on several goroutines: these are tested a second time under the race detector, but for what
 # takes long. Left out are tests that compute on one goroutine alone, those of gpu/null of which TestHybrid has a case, a
 # perplexity whose way through the program is that of TestPerplexityAgainst, and gpu/vulkan's and gpu/cuda's own: there
@@ -16,6 +19,18 @@ RACE_SKIP = ^Test(Compositions|RandomOrders|DroppedBarriers|AnyDivision|DealtBit
 ASKING := $(shell grep -rl --include='*_test.go' 'testing[.]Short()' .)
 LONG = $(sort $(dir $(ASKING)))
 LONG_TESTS = $(shell awk -F '[^A-Za-z0-9_]+' '/^func / { name = $$2 } /testing[.]Short/ { print name }' $(ASKING))
+
+# What ci leaves to nightly of long tests, on cards that a processor plays: most checks of each property, calls that fail
+# but for every fifth, most texts that trained models go on with, models whose operations others have, too, and types of
+# matrices where others go the same way.
+EMULATED = ./gpu/null ./gpu/vulkan ./gpu/cuda
+USUAL = llama llama3rope mistral qwen2 qwen3 olmo2 smollm3 gemma2 gemma4 granite qwen2moe mixtral granitemoe olmoe ernie45 \
+	seedoss hunyuan glm4moe deepseek2 qwen35 qwen35moe phi3.nowindow glm4 exaone4 internlm2 stablelm gptneox gemma \
+	command-r-plus hunyuan-moe falcon-h1-bare
+LONG_SKIP = ^TestScarce$$|^TestGolden$$/^(go-func|go-read|english-tech|english-story|chat-json)$$|$\
+	^Test(Fixtures|PromptsFixtures|Specimens)$$/^($(subst $(space),|,$(strip $(USUAL))))$$|$\
+	^TestConformance$$/^(Models|Orders|Uploads)$$/(^|_)(F32|Q5_1)|$\
+	^TestConformance$$/^Slots$$/^(llama|gemma|starcoder|space|shared|bare|mixes|networks|experts|encoder|steep)$$
 
 # The folders whose tests keep golden files: those that define the flag -update.
 GOLDEN = $(sort $(dir $(shell grep -rl --include='*_test.go' '"update"' .)))
@@ -62,6 +77,7 @@ NIGHTLY = $(GO) test -count=1 -vet=off -timeout 2h
 nightly: ci fuzz ## hours: long floods, long chaos, a GPU that lacks all that it can lack, every fuzz target
 	SLUICE_SOAK=5m $(NIGHTLY) -run '^Test(Soak|HostileCrowd)$$' ./server
 	SLUICE_CHAOS_TIME=5m $(NIGHTLY) -run Chaos ./actors
+	$(NIGHTLY) -run '^($(subst $(space),|,$(sort $(LONG_TESTS))))$$' $(EMULATED) -rapid.checks 100
 	SLUICE_VULKAN_WITHOUT=all $(NIGHTLY) -run '^TestConformance$$' ./gpu/vulkan
 
 fmt:
@@ -89,10 +105,9 @@ missed = $(shell cut -d' ' -f$1 $(MISSED) | sort -u)
 MISSED_TESTS = -run '^($(subst $(space),|,$(call missed,2)))$$' $(call missed,1)
 
 # What test left out, and nothing else.
-empty :=
-space := $(empty) $(empty)
 long:
-	$(if $(ASKING),$(GO) test -count=1 -vet=off -timeout 45m -run '^($(subst $(space),|,$(sort $(LONG_TESTS))))$$' $(LONG))
+	$(if $(ASKING),$(GO) test -count=1 -vet=off -timeout 45m -run '^($(subst $(space),|,$(sort $(LONG_TESTS))))$$' \
+		-skip '$(LONG_SKIP)' $(LONG))
 
 race:
 	@if CGO_ENABLED=1 $(GO) env CC >/dev/null && command -v $$($(GO) env CC) >/dev/null; then \

@@ -34,8 +34,8 @@ part() {
 for name in ${*:-kernels conformance without engines-1 engines-2 engines-3 engines-4 \
 	servers-1 servers-2 servers-3 servers-4}; do
 	case $name in
-	kernels) part kernels gpu/vulkan vulkan.test -test.short ;;
-	conformance) part conformance gpu/vulkan vulkan.test \
+	kernels) part kernels gpu/vulkan vulkan.test -rapid.checks 100 -test.short ;;
+	conformance) part conformance gpu/vulkan vulkan.test -rapid.checks 100 \
 		-test.run 'Conformance|Fixtures|Specimens|Embeddings|Mini|Golden|InOrder|Lost|Hung|Scarce|Without' ;;
 	without)
 		export SLUICE_VULKAN_WITHOUT=all

@@ -110,7 +110,7 @@ func (d *Device) Free(all ...*driver.Buffer) {
 func (d *Device) Calibrate() (tick uint64, from, to time.Time, ok bool) { return 0, from, to, false }
 
 // Patience implements driver.Device.
-func (d *Device) Patience() time.Duration { return 10 * time.Second }
+func (d *Device) Patience() time.Duration { return 2 * time.Minute }
 
 // Hold implements driver.Device: Go's garbage collector keeps what a queue at work still reaches.
 func (d *Device) Hold() {}

@@ -65,6 +65,7 @@ func (g *gpu) watched() (*exec.Device, *borrowed) {
 // TestConformance takes minutes on a CPU: its time is compiling kernels. With -short it is a slice of that, which
 // reaches the kernels that are listed here; the others have their own tests.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	g := open(t)
 	if !testing.Short() {
 		backendtest.Conformance(t, g.device(), ref.New(), someTypes)
@@ -91,6 +92,7 @@ func TestFixtures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
 	}
+	t.Parallel()
 	backendtest.Fixtures(t, backendtest.Every{Device: open(t).device()}, archtest.Open, 10)
 }
 
@@ -99,6 +101,7 @@ func TestSpecimens(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
+	t.Parallel()
 	archtest.Specimens(t, open(t).device(), ref.New())
 }
 
@@ -128,6 +131,7 @@ func TestMini(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
+	t.Parallel()
 	c, err := cpu.New(2, "")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
@@ -140,6 +144,7 @@ func TestGolden(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
+	t.Parallel()
 	archtest.Golden(t, open(t).device())
 }
 
@@ -263,6 +268,7 @@ func TestEmbeddings(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
+	t.Parallel()
 	d := backendtest.Every{Device: open(t).device()}
 	backendtest.Embeddings(t, d, archtest.Open, 10)
 	t.Run("BothWays", func(t *testing.T) { backendtest.BothWays(t, d, ref.New(), 2, 3, 64, 150) })

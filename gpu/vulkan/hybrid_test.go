@@ -21,6 +21,7 @@ func TestHybrid(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a CPU takes a while to compile kernels")
 	}
+	t.Parallel()
 	host, err := cpu.New(2, "")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, host.Close()) })

@@ -31,6 +31,7 @@ func TestPromptsFixtures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
+	t.Parallel()
 	g := open(t)
 	g.k.emulate = true
 	open := func(t testing.TB, path string, edit func(*meta.Map)) *backendtest.Model {
