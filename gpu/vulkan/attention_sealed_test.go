@@ -283,14 +283,14 @@ func codeBytes(form backend.Coded, n int, values bool) int {
 // codeAt is a code of a run, as lib/codes.glsl says where it lies.
 func codeAt(run []byte, form backend.Coded, n int, values bool, position, feature int) byte {
 	wide, narrow := form.Bits&^1, form.Bits&1
-	part, lane, i, lanes, many := feature/32, position, feature%32, 64, wide
+	part, lane, i, many := feature/32, position, feature%32, wide
 	at := 64 * part * form.Bits
 	if rest := n - 32*part; rest < 32 {
 		many = (rest*wide + 31) / 32
 	}
-	narrowAt := at + lanes*many + lane
+	narrowAt := at + 64*many + lane
 	if values {
-		part, lane, i, lanes = position/32, feature, position%32, n
+		part, lane, i = position/32, feature, position%32
 		at, narrowAt, many = part*n*wide, (2*wide+part)*n+lane, wide
 	}
 	octet, b, h := i/8, i%4, i%8/4

@@ -151,6 +151,7 @@ func Sealed(t *testing.T, d, oracle backend.Device) {
 			w.want = w.sequence(t, w.tokens, table(n, 0), n)
 			sameBits(t, "in chunks, in other blocks", m.Vocab, w.sequence(t, w.tokens, []int32{9, 0, 4}, 31), w.want)
 			w.rejected(t)
+			w.moved(t, len(p.Classes))
 		})
 	}
 }
