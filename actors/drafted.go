@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
 // withDrafts returns models with their draft models behind them, and for each the index of the model whose draft model
@@ -25,6 +26,19 @@ func withDrafts(models []Model) (all []Model, targets []int) {
 		}
 	}
 	return all, targets
+}
+
+// Fits returns an error, which says why, unless the model in one file can guess tokens for that in another.
+func Fits(target, draft *gguf.File) error {
+	s, err := specOf(&Model{File: target})
+	if err != nil {
+		return err
+	}
+	d, err := specOf(&Model{File: draft})
+	if err != nil {
+		return err
+	}
+	return s.fits(d)
 }
 
 // fits returns an error, which says why, unless a model can guess tokens for another one.

@@ -80,15 +80,13 @@ func (d *drafting) begin(h *sequence, n int) bool {
 	if x != nil {
 		missed -= x.read
 	}
-	worth := d.learned.Reads(missed, int(h.Sent()), d.by.row) //nolint:gosec // tokens of an answer
 	switch {
-	case len(h.Tokens)+n > d.by.context || !d.knows(h.Tokens[len(h.Tokens)-missed:]):
+	case x != nil && x.due, len(h.Tokens)+n > d.by.context, !d.knows(h.Tokens[len(h.Tokens)-missed:]),
+		!d.learned.Reads(missed, int(h.Sent()), d.by.row, h.guesses.Looks()): //nolint:gosec // tokens of an answer
 		return false
-	case x == nil && worth:
+	case x == nil:
 		h.draft = d.newDraft(h)
 		d.send(h, 1, false)
-		return false
-	case x == nil || x.due || missed > closeBy && !worth:
 		return false
 	case missed > closeBy:
 		d.send(h, 1, false)

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -28,19 +29,7 @@ const copied = 400
 // those that tell something new, where guesses must cost nothing. times is the median of the ratios of the turns, and
 // least and most are their quartiles. With SLUICE_MODEL it is another model.
 func BenchmarkSpeculation(b *testing.B) {
-	engines := map[bool]*Engine{}
-	for _, guesses := range []bool{false, true} {
-		f, err := gguf.Parse(mini.Name, mini.GGUF)
-		if path := os.Getenv("SLUICE_MODEL"); path != "" {
-			f, err = gguf.Open(path)
-		}
-		require.NoError(b, err)
-		e, err := Start(b.Context(), Config{Log: zerolog.Nop(), Device: devicetest.Processor(b, ""),
-			Model: Model{File: f, KV: backend.KVF16, Context: 2048, Sequences: 8, Speculate: guesses}})
-		require.NoError(b, err)
-		b.Cleanup(func() { require.NoError(b, e.Close(context.Background())) })
-		engines[guesses] = e
-	}
+	engines := bothWays(b, nil)
 	for _, task := range []string{"copying", "telling"} {
 		for _, sequences := range []int{1, 4, 8} {
 			b.Run(fmt.Sprintf("%s/%d", task, sequences), func(b *testing.B) {
@@ -51,17 +40,61 @@ func BenchmarkSpeculation(b *testing.B) {
 	}
 }
 
-// answersOf are requests that begin in the middle of a text: its second copy, or nothing that was there before.
+// BenchmarkDraft measures likewise what the small model's draft model gives: answers that go on with code or a novel as
+// is likeliest, and others at temperature 1. With SLUICE_DRAFT that is another draft model, of SLUICE_MODEL's.
+func BenchmarkDraft(b *testing.B) {
+	path := cmp.Or(os.Getenv("SLUICE_DRAFT"), filepath.Join(testref.Dir(b), "models", "draft-bf16.gguf"))
+	engines := bothWays(b, func(m *Model) {
+		f, err := gguf.Open(path)
+		require.NoError(b, err)
+		m.Draft, m.DraftOnly = f, true
+	})
+	for _, task := range []string{"code", "novel", "telling"} {
+		for _, sequences := range []int{1, 4} {
+			b.Run(fmt.Sprintf("%s/%d", task, sequences), func(b *testing.B) {
+				speeds(b, engines, answersOf(b, engines[false], task, sequences))
+			})
+		}
+	}
+}
+
+// bothWays starts a model twice: without guesses, and with those that edit adds to n-grams.
+func bothWays(b *testing.B, edit func(*Model)) map[bool]*Engine {
+	engines := map[bool]*Engine{}
+	for _, guesses := range []bool{false, true} {
+		f, err := gguf.Parse(mini.Name, mini.GGUF)
+		if path := os.Getenv("SLUICE_MODEL"); path != "" {
+			f, err = gguf.Open(path)
+		}
+		require.NoError(b, err)
+		m := Model{File: f, KV: backend.KVF16, Context: 2048, Sequences: 8, Speculate: guesses}
+		if guesses && edit != nil {
+			edit(&m)
+		}
+		e, err := Start(b.Context(), Config{Log: zerolog.Nop(), Device: devicetest.Processor(b, ""), Model: m})
+		require.NoError(b, err)
+		b.Cleanup(func() { require.NoError(b, e.Close(context.Background())) })
+		engines[guesses] = e
+	}
+	return engines
+}
+
+// answersOf are requests that begin in the middle of a text: its second copy, or what was not there before.
 func answersOf(b *testing.B, e *Engine, task string, n int) (all []Request) {
-	text, err := os.ReadFile(filepath.Join(testref.Dir(b), "models", "heldout-go.txt"))
+	name := "heldout-go.txt"
+	if task == "novel" {
+		name = "heldout-en.txt"
+	}
+	text, err := os.ReadFile(filepath.Join(testref.Dir(b), "models", name))
 	require.NoError(b, err)
 	ids, err := e.spec.vocab.Encode(nil, string(text[:60000]), token.Options{})
 	require.NoError(b, err)
 	for i := range n {
 		r := plain(slices.Clone(ids[i*600:][:500]), copied)
-		if task == "copying" {
+		switch task {
+		case "copying":
 			r.Tokens = append(append(r.Tokens, r.Tokens...), r.Tokens[:50]...)
-		} else {
+		case "telling":
 			r.Sampling.Temp, r.Sampling.Seed = 1, uint64(i)
 		}
 		all = append(all, r)

@@ -74,6 +74,9 @@ func (a *Adaptive) Drafts(text []int32) int {
 	return a.wanted
 }
 
+// Looks says whether these guesses are to be made only to learn what they gain.
+func (a *Adaptive) Looks() bool { return a.looks }
+
 // Drafted takes what a draft model has guessed of the text that Drafts was asked for. If that is nothing, the other
 // source's guesses are proposed, and what was to be learned is learned soon.
 func (a *Adaptive) Drafted(guesses []int32) {

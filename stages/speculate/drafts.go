@@ -8,9 +8,10 @@ type Drafts struct {
 	took        times   // seconds of a guess
 	beside      float64 // sequences for which tokens are guessed at once, of late
 	known       estimate
-	wait, pause int // chances before a few guesses are made only to learn what they gain: those that are left, and all
-	looks       int // how many such guesses are under way
-	open        int // how many sequences of a step may still make such guesses: together they cost each less
+	wait, pause int     // chances before a few guesses are made only to learn what they gain: those that are left, and all
+	spare       float64 // steps that reading may take only to learn what guesses gain
+	looks       int     // how many such guesses are under way
+	open        int     // how many sequences of a step may still make such guesses: together they cost each less
 }
 
 const (
@@ -20,12 +21,15 @@ const (
 	firstLook   = 8   // chances of a sequence before the first of these
 	laterLook   = 64  // after guesses that did pay
 	lastLook    = 4096
-	lateDraft   = 2 // guesses that beside is taken over, roughly
+	firstSpare  = 50   // steps: what may be read at first only to learn
+	moreSpare   = 0.01 // and for each step more
+	lateDraft   = 2    // guesses that beside is taken over, roughly
 )
 
 // NewDrafts expects a guess to cost each, in steps of the target of one row.
 func NewDrafts(each float64) *Drafts {
-	d := &Drafts{each: each, known: newEstimate(usualDraft), beside: 1, wait: firstLook, pause: firstLook}
+	d := &Drafts{each: each, known: newEstimate(usualDraft), beside: 1, wait: firstLook, pause: firstLook,
+		spare: firstSpare}
 	d.known.over = newestOfAll
 	return d
 }
@@ -75,6 +79,7 @@ func (d *Drafts) gain(c *Clock, right float64, k int) float64 {
 // pause, else 0. The draft model has to read what it has missed for them, so that pauses double until guesses pay; if
 // they could not pay, were all of them right, the pause is as long as it may be.
 func (d *Drafts) look(c *Clock) int {
+	d.spare = min(d.spare+moreSpare/float64(c.Rows()), firstSpare)
 	if d.open > 0 {
 		d.open--
 		d.looks++
@@ -102,7 +107,19 @@ func (d *Drafts) unlooked() {
 func (d *Drafts) pays() { d.wait, d.pause, d.open = laterLook, laterLook, 0 }
 
 // Reads says whether it is time for the draft model to read tokens that it has missed, each of which costs row, in
-// steps of the target. It is, once the answer has taken as long as that: so an answer that ends soon loses little.
-func (*Drafts) Reads(missed, answered int, row float64) bool {
-	return float64(missed)*row <= float64(answered)
+// steps of the target, so that it can guess n tokens after them. It is, once the answer has taken as long as that: so
+// an answer that ends soon loses little. Where it is only to learn what guesses gain, all that it takes is a small part
+// of the time that answers take.
+func (d *Drafts) Reads(missed, answered int, row float64, looks bool) bool {
+	cost := float64(missed) * row
+	switch {
+	case cost > float64(answered):
+		return false
+	case !looks:
+		return true
+	case cost > d.spare:
+		return false
+	}
+	d.spare -= cost
+	return true
 }

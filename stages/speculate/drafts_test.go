@@ -128,12 +128,21 @@ func TestDraftsAreLearnedOfAll(t *testing.T) {
 	require.Zero(t, NewAdaptive(nil, clock, drafts).Drafts([]int32{1}))
 }
 
-// An answer that may end soon is no reason to read a long prompt.
+// An answer that may end soon is no reason to read a long prompt; nor is curiosity, but now and then.
 func TestDraftsReadWhenTheAnswerIsLong(t *testing.T) {
-	d := NewDrafts(0.1)
-	require.False(t, d.Reads(1000, 19, 0.02))
-	require.True(t, d.Reads(1000, 20, 0.02))
-	require.True(t, d.Reads(0, 0, 0.02))
+	d, clock := NewDrafts(0.1), measured(Shape{Fixed: 1})
+	require.False(t, d.Reads(1000, 19, 0.02, false))
+	require.True(t, d.Reads(1000, 20, 0.02, false))
+	require.True(t, d.Reads(0, 0, 0.02, false))
+	require.False(t, d.Reads(1000, 19, 0.02, true))
+	require.True(t, d.Reads(1000, 20, 0.02, true))
+	require.True(t, d.Reads(1000, 20, 0.02, true))
+	require.False(t, d.Reads(1000, 20, 0.02, true), "it has looked enough")
+	require.True(t, d.Reads(1000, 20, 0.02, false))
+	for range 1100 {
+		d.look(clock)
+	}
+	require.True(t, d.Reads(1000, 20, 0.02, true))
 }
 
 // Law NoAlloc, for a draft model's guesses.

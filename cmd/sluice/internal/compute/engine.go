@@ -32,6 +32,7 @@ type EngineFlags struct {
 }
 
 // Flags say how models are run.
+// Wide: a person may say so much of it.
 type Flags struct {
 	CacheFlags
 	Ctx         int      `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what a measurement needs, else what the model was trained for, as memory allows."`
@@ -41,7 +42,9 @@ type Flags struct {
 	Device      string   `placeholder:"NAME" help:"Where models are computed: cpu, cuda, cuda:N, vulkan, vulkan:N (sluice doctor lists them), cuda:N,M or vulkan:N,M, several cards of which each computes some layers, or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else cpu."`
 	GPULayers   layers   `name:"gpu-layers" placeholder:"N" default:"all" help:"Layers that a GPU computes, the last ones, with the head; this machine's processor computes the others, from its own memory. 0: the GPU computes none. all (the default): what does not fit is copied there for each token. auto: either, or as with --cpu-experts, whichever is predicted to be sooner."`
 	CPUExperts  int      `name:"cpu-experts" placeholder:"N" help:"Layers whose experts this machine's processor computes, from its own memory, while a GPU computes all else: the first ones that have any. Default: 0, what does not fit is copied there for each token."`
-	Speculate   string   `name:"speculate" enum:"auto,ngram,off" default:"auto" help:"Guess tokens of an answer, as many as make it faster; the answer is the same. ngram: from what it and its prompt say, or the client expects. auto: by all means that there are, but not where speed is measured (bench). Default: auto."`
+	Speculate   string   `name:"speculate" enum:"auto,ngram,draft,off" default:"auto" help:"Guess tokens of an answer, as many as make it faster; the answer is the same. ngram: from what it and its prompt say, or the client expects. draft: by --draft alone. auto: by all means that there are, but not where speed is measured (bench) without --draft. Default: auto."`
+	Draft       string   `name:"draft" placeholder:"MODEL" help:"A smaller model with the same vocabulary, named as -m is: it guesses tokens of answers. It takes part of --ram and --vram. Where several models are served it guesses for those that it fits. Default: none."`
+	DraftIfFits bool     `kong:"-"` // a model of another vocabulary runs without Draft; else it is an error
 	FastPrefill bool     `help:"On a GPU, read prompts in half precision, as those of F16 files are anyway: faster, but a little less exact, and earlier answers in a prompt are read anew."`
 	Threads     int      `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
 	NoRepack    bool     `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
@@ -53,6 +56,12 @@ type Flags struct {
 func (f *Flags) Check() error {
 	if f.RAM > 0 && f.NoRepack {
 		return env.Usagef("--ram bounds the memory for weights, and with --no-repack they take none: leave one out")
+	}
+	switch {
+	case f.Speculate == "draft" && f.Draft == "":
+		return env.Usagef("--speculate draft needs a model that guesses: give --draft MODEL")
+	case f.Draft != "" && f.Speculate != "draft" && f.Speculate != "auto":
+		return env.Usagef("--draft guesses tokens, and --speculate %s has no use for it: leave one out", f.Speculate)
 	}
 	if f.CPUExperts > 0 && f.GPULayers != allLayers {
 		return env.Usagef("--gpu-layers and --cpu-experts both say what the processor computes: give one of them")
@@ -81,7 +90,7 @@ func (f *EngineFlags) Start(ctx context.Context, e *env.Env, edit func(*actors.C
 	}
 	house, err := actors.Open(ctx, actors.HouseConfig{Log: f.Logger(e), Device: one.Device, Trace: one.Trace})
 	if err != nil {
-		return nil, errors.Join(err, file.Close())
+		return nil, errors.Join(err, closeBoth(&one.Model))
 	}
 	engine, err := f.enter(ctx, e, house, &one, began)
 	if err != nil {
@@ -114,6 +123,9 @@ func (f *Flags) modelOf(e *env.Env, name string, file *gguf.File, d backend.Devi
 	if note != "" {
 		fmt.Fprintf(e.Stderr, "sluice: --kv %s: %s\n", f.KV, note)
 	}
+	if err == nil {
+		err = f.AddDraft(e, &m)
+	}
 	return m, err
 }
 
@@ -125,6 +137,36 @@ func (f *Flags) ModelOf(e *env.Env, name string, file *gguf.File) (m actors.Mode
 	return actors.Model{Name: name, File: file, KV: kv, KVHost: int64(f.KVHost), Context: context,
 		NoRepack: f.NoRepack, Weights: int64(f.RAM), VRAM: int64(f.VRAM), Layers: f.GPULayers.Planned(),
 		Experts: f.CPUExperts, Speculate: f.Speculate != "off"}, note, err
+}
+
+// AddDraft opens the draft model that the flags name, if they do, for a model whose file is open.
+func (f *Flags) AddDraft(e *env.Env, m *actors.Model) (err error) {
+	if f.Draft == "" {
+		return nil
+	}
+	if m.Draft, err = models.OpenWeights(e, f.Draft); err != nil {
+		return fmt.Errorf("--draft: %w", err)
+	}
+	m.DraftOnly = f.Speculate == "draft"
+	if !f.DraftIfFits {
+		return nil
+	}
+	if err := actors.Fits(m.File, m.Draft); err != nil {
+		log := f.Logger(e)
+		log.Warn().Err(err).Msg("it runs without --draft")
+		err := m.Draft.Close()
+		m.Draft, m.DraftOnly = nil, false
+		return err
+	}
+	return nil
+}
+
+// closeBoth closes the file of a model that was not loaded, and that of its draft model.
+func closeBoth(m *actors.Model) error {
+	if m.Draft == nil {
+		return m.File.Close()
+	}
+	return errors.Join(m.File.Close(), m.Draft.Close())
 }
 
 // enter loads a model, whose file is open, into a house.

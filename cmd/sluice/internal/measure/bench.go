@@ -78,7 +78,7 @@ func (c *Bench) Run(e *env.Env) (err error) {
 		traits := cfg.Device.Traits()
 		result.Device, result.Beside = cfg.Device.Name(), traits.Memory == backend.OwnMemory && !traits.Clock
 		cfg.Trace = spans
-		cfg.Speculate = c.Speculate != "auto" && cfg.Speculate // its prompts are random, and answers to them repeat themselves
+		cfg.Speculate = cfg.Speculate && (c.Speculate != "auto" || c.Draft != "") // answers to random prompts repeat themselves
 		cfg.Sequences, cfg.Context = c.Seqs, cmp.Or(c.Ctx, c.need())
 		cfg.Blocks = c.Seqs * (blocks(cfg.Context) + blocks(slices.Max(c.Prompt)+c.Generate))
 	})

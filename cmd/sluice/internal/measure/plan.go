@@ -61,7 +61,13 @@ func (c *Plan) plan(e *env.Env) (t *planText, err error) {
 	}
 	m := &actors.Model{File: file, KV: kv, KVHost: int64(c.KVHost), Context: c.Ctx, Sequences: c.Seqs,
 		Weights: int64(c.RAM), VRAM: int64(c.VRAM), Layers: c.GPULayers.Planned(), Experts: c.CPUExperts,
-		Speeds: compute.SpeedsOf(e, file, device), NoRepack: c.NoRepack}
+		Speeds: compute.SpeedsOf(e, file, device), NoRepack: c.NoRepack, Speculate: c.Speculate != "off"}
+	if err := c.AddDraft(e, m); err != nil {
+		return nil, err
+	}
+	if m.Draft != nil {
+		defer func() { err = errors.Join(err, m.Draft.Close()) }()
+	}
 	t = &planText{ram: int64(c.RAM), vram: int64(c.VRAM), sequences: c.Seqs, device: device.Name()}
 	if t.plan, err = actors.PlanFor(m, device); err != nil {
 		return nil, err
@@ -91,6 +97,7 @@ type (
 		KVBitsK  float64      `json:"kv_bits_k"` // of a value, scales and all
 		KVBitsV  float64      `json:"kv_bits_v"`
 		Experts  int          `json:"host_experts,omitempty"` // layers of which the host computes only the experts
+		Draft    *jsonTier    `json:"draft,omitempty"`        // what a draft model takes beside it, where both are computed
 	}
 	jsonTier struct {
 		Name    string `json:"name"`
@@ -126,6 +133,9 @@ func (t *planText) json() PlanJSON {
 	for _, h := range p.Model.Homes {
 		out.Groups = append(out.Groups, jsonGroup{h.Group.Segment, h.Group.Expert, h.Tier.String(), h.Group.Bytes})
 	}
+	if d := p.Draft; d != nil {
+		out.Draft = &jsonTier{Name: d.Info.Name, Weights: d.Memory.Weights, KV: d.Memory.KV, Scratch: d.Memory.Scratch}
+	}
 	if out.Tiers = []jsonTier{device, disk}; p.Apart {
 		device.Budget, device.Weights = t.vram, p.Model.Beyond().Weights
 		host := jsonTier{Name: place.Host.String(), Budget: t.ram, Weights: p.Model.Host().Weights + p.Slabs}
@@ -155,6 +165,7 @@ func (t *planText) print(e *env.Env) error {
 	t.division(e.Stdout)
 	fmt.Fprintln(e.Stdout)
 	t.bar(e.Stdout)
+	t.draft(e.Stdout)
 	return t.speed(e.Stdout)
 }
 
@@ -243,6 +254,14 @@ func orNone(bytes int64) string {
 		return "–"
 	}
 	return env.BinarySize(bytes)
+}
+
+// draft says what a draft model takes beside the model.
+func (t *planText) draft(w io.Writer) {
+	if d := t.plan.Draft; d != nil {
+		fmt.Fprintf(w, "The draft model takes as well: weights %s, KV cache %s, scratch %s.\n",
+			env.BinarySize(d.Memory.Weights), env.BinarySize(d.Memory.KV), env.BinarySize(d.Memory.Scratch))
+	}
 }
 
 const barColumns = 60

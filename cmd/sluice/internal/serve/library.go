@@ -47,6 +47,7 @@ func openLoader(e *env.Env, f *compute.Flags, models catalog, keepAlive time.Dur
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
+	f.DraftIfFits = len(models.list()) > 1
 	l := &loader{Flags: f, e: e, models: models, spans: spans, collector: debug.SetMemoryLimit(-1)}
 	memory := mem.Available()
 	house, err := l.House()
@@ -145,6 +146,9 @@ func (l *loader) Model(name string) (actors.Model, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m.Speeds = compute.SpeedsOf(l.e, m.File, l.device)
+	if err := l.AddDraft(l.e, &m); err != nil {
+		return m, errors.Join(err, m.File.Close())
+	}
 	return m, nil
 }
 
