@@ -57,8 +57,8 @@ func (f *mul) shared(wide int, glue kernel.Glue) uint32 {
 	return uint32(stage + 4*(2*wide*out+columns))
 }
 
-// mulOf finds the mat-mat kernels for a MatVec, and how many columns a workgroup takes, in units of 32; 0: mat-vec
-// takes it.
+// mulOf finds the mat-mat kernels for a MatVec, and how many of its columns (rows of the step) a workgroup computes, in
+// units of 32; 0: the mat-vec kernels compute it.
 func (k *Kernels) mulOf(m *kernel.MatVec) (f mul, wide int) {
 	f, ok := muls[formats[m.W.Type].dot]
 	if !ok || m.Columns <= kernel.FewColumns || m.Gain != 0 || m.W.Pair && m.Bias != 0 ||

@@ -35,7 +35,7 @@ type StallKind struct {
 	Spent
 }
 
-// StallLayer is the time of a layer; layer -1 is time that belongs to none.
+// StallLayer is the computing time of a layer and the idle time before it; layer -1 has the time that belongs to none.
 type StallLayer struct {
 	Layer int `json:"layer"`
 	Spent

@@ -211,7 +211,8 @@ func comma(list []byte) []byte {
 	return list
 }
 
-// enter opens an item. For a call, p is the part with its name and id.
+// enter appends the events that begin an output item: thoughts, a message or a call. p is the part of the answer that
+// the item begins with; a call has its name and id from there.
 func (e *response) enter(dst []byte, kind item, p *answer.Part) []byte {
 	e.open, e.call = kind, *p
 	dst = append(e.event(dst, "response.output_item.added"), e.place(false)...)
