@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // playsByName has a test write the answers: the pieces of one come from the channel whose name the last message
@@ -104,4 +106,62 @@ func TestPageWhileItAnswers(t *testing.T) {
 	close(two)
 	p.reload()
 	p.says("#history", "Nothing yet.")
+}
+
+// TestPageAnswersSeveral: while one conversation is answered others can be asked, and the list shows which are.
+func TestPageAnswersSeveral(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes long")
+	}
+	s, p := atDesk(t)
+	one, two := make(chan string, 4), make(chan string, 4)
+	s.playsByName(map[string]chan string{"question one": one, "question two": two})
+	p.ask("question one")
+	p.says("#history", "question one") // before a word has come
+	one <- "The first "
+	p.says(last, "The first")
+	p.click("#new-chat")
+	p.ask("question two")
+	two <- "The second "
+	p.says(last, "The second")
+	p.until(`document.querySelectorAll("#history .pulse").length === 2`)
+	p.shot("several")
+	two <- "is done."
+	close(two)
+	p.says(last+" .cost", "tokens/s")
+	p.until(`document.querySelectorAll("#history .pulse").length === 1 && !document.querySelector("#send").hidden`)
+	p.click("#history .entry:last-child a")
+	p.says(last, "The first")
+	p.until(`document.querySelector("#send").hidden`)
+	one <- "is done."
+	close(one)
+	p.says(last, "The first is done.")
+	p.says(last+" .cost", "tokens/s")
+	p.until(`!document.querySelector("#history .pulse")`)
+}
+
+// TestPageReads: how far a prompt is read is shown until the first word, and math stays as it was written.
+func TestPageReads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes long")
+	}
+	s, p := atDesk(t)
+	more := make(chan string)
+	asked := make(chan string, 1)
+	s.plays(func(w *pieces, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked <- string(body)
+		w.event(`{"choices":[],"prompt_progress":{"total":20000,"cache":0,"processed":4096,"time_ms":2000}}`)
+		w.content(<-more)
+		w.end("stop")
+	})
+	p.ask("A long text")
+	p.says(last, "Reading: 20 % of 20000 tokens")
+	require.Contains(t, s.receive(t, asked), `"return_progress":true`)
+	p.shot("reading")
+	more <- "So \\(a_1 \\cdot b_1 = c\\) and \\[\\sum_{i} \\{x_i\\}\\] and $$\\frac{a}{b} \\\\ c$$, `\\(code\\)` and \\*none\\*.\n\n" +
+		"\\[\n\\int x\\,dx\n\\]"
+	p.says(last, `So \(a_1 \cdot b_1 = c\) and \[\sum_{i} \{x_i\}\] and $$\frac{a}{b} \\ c$$, \(code\) and *none*.`)
+	p.says(last, `\int x\,dx`)
+	p.until(`!document.querySelector(".from-assistant").innerText.includes("Reading")`)
 }

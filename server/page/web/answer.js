@@ -15,6 +15,12 @@ export function body(settings, model, messages) {
   return out;
 }
 
+// reading says how far the server has read the prompt, if an event does.
+export function reading(event) {
+  const p = event.prompt_progress;
+  return p && (p.processed < p.total ? `Reading: ${Math.round(100 * p.processed / p.total)} % of ${p.total} tokens` : '');
+}
+
 // Growing takes events for a message and counts. now is a clock in milliseconds.
 export class Growing {
   constructor(message, now = () => performance.now()) {

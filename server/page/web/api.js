@@ -62,7 +62,7 @@ export async function health() {
 export async function* chat(body, signal) {
   const response = await ask('v1/chat/completions', {
     method: 'POST', signal, headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }),
+    body: JSON.stringify({ ...body, stream: true, return_progress: true, stream_options: { include_usage: true } }),
   });
   for await (const data of events(response.body)) {
     if (data === '[DONE]') return;

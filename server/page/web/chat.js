@@ -1,6 +1,6 @@
 // The conversation on the screen: asking, streaming, stopping, editing, and other versions.
 
-import { body, Growing } from './answer.js';
+import { body, Growing, reading } from './answer.js';
 import { chat } from './api.js';
 import { announce, byId, el, toast } from './dom.js';
 import { MessageView } from './message.js';
@@ -14,7 +14,7 @@ export class Chat {
     this.page = page;
     this.conversation = begin();
     this.views = new Map();
-    this.running = null; // {abort, message, conversation}
+    this.runs = new Map(); // by conversation's id: {abort, message, conversation}
     this.scroll = byId('scroll');
     this.list = byId('messages');
     this.prompt = byId('prompt');
@@ -39,6 +39,11 @@ export class Chat {
     }, { passive: true });
   }
 
+  // running is the answer that is written for the conversation on the screen.
+  get running() {
+    return this.runs.get(this.conversation.id);
+  }
+
   // fit makes the field as high as its text, up to a bound that the style sets.
   fit() {
     this.prompt.style.height = 'auto';
@@ -47,7 +52,7 @@ export class Chat {
 
   open(conversation) {
     if (this.conversation.id === conversation.id) return;
-    this.conversation = this.running?.conversation.id === conversation.id ? this.running.conversation : conversation;
+    this.conversation = this.runs.get(conversation.id)?.conversation ?? conversation;
     this.views.clear();
     this.list.replaceChildren();
     this.show();
@@ -56,8 +61,8 @@ export class Chat {
 
   // renew takes what another tab wrote: also while an answer comes here, which stays what is shown.
   renew(theirs) {
-    const running = this.running?.conversation;
-    const c = running?.id === theirs.id ? running : this.conversation;
+    const running = this.runs.get(theirs.id)?.conversation;
+    const c = running ?? this.conversation;
     if (c.id !== theirs.id) return;
     merge(c, theirs);
     c.title = theirs.title;
@@ -70,7 +75,7 @@ export class Chat {
 
   // forget stops what is written for a conversation that was deleted.
   forget(id) {
-    if (this.running?.conversation.id === id) this.running.abort.abort();
+    this.runs.get(id)?.abort.abort();
   }
 
   send(text = this.prompt.value) {
@@ -90,11 +95,11 @@ export class Chat {
     const model = this.page.model();
     const message = add(c, parent, { role: 'assistant', content: '', model });
     const run = { abort: new AbortController(), message, conversation: c };
-    this.running = run;
+    this.runs.set(c.id, run);
     this.follows = true;
     this.show();
     this.toEnd(true);
-    this.page.changed(c);
+    this.keep(c).then(() => this.page.changed(c)); // it is in the list from now on
     announce('The answer is being written');
     const growing = new Growing(message);
     const patience = setInterval(async () => {
@@ -105,6 +110,7 @@ export class Chat {
     try {
       for await (const event of chat(body(settings, model, wire(question, settings.system)), run.abort.signal)) {
         growing.take(event);
+        run.reads = reading(event) ?? run.reads;
         this.grown(run);
       }
       announce('Answer: ' + (message.content || 'none').slice(0, 4000));
@@ -112,7 +118,7 @@ export class Chat {
       this.broke(run, e);
     }
     clearInterval(patience);
-    this.running = null;
+    this.runs.delete(c.id);
     c.updated = Date.now();
     await this.keep(c);
     this.page.changed(c);
@@ -137,8 +143,8 @@ export class Chat {
     if (!run.frame) {
       run.frame = requestAnimationFrame(() => {
         run.frame = 0;
-        if (this.running !== run || this.conversation !== run.conversation) return;
-        this.views.get(run.message.id)?.show({ versions: [run.message], busy: true, last: true, waits: run.waits });
+        if (this.running !== run) return;
+        this.views.get(run.message.id)?.show({ versions: [run.message], busy: true, last: true, waits: run.waits || run.reads });
         if (this.follows) this.toEnd(false);
       });
     }
@@ -217,10 +223,9 @@ export class Chat {
     if (!same) this.list.replaceChildren(...nodes);
     byId('title').textContent = c.title || 'New conversation';
     byId('empty').hidden = shown.length > 0;
-    const here = this.running?.conversation === c;
+    const here = Boolean(this.running);
     byId('stop').hidden = !here;
     byId('send').hidden = here;
-    byId('send').disabled = Boolean(this.running);
   }
 
   toEnd(now) {

@@ -3,7 +3,8 @@
 import { byId, el, iconButton } from './dom.js';
 
 // showHistory lists conversations by when they were last used. acts: rename(conversation, title), remove(conversation).
-export function showHistory(conversations, current, acts) {
+// running says of an id whether an answer is written there.
+export function showHistory(conversations, current, acts, running = () => false) {
   const rows = [];
   let group = '';
   for (const c of conversations) {
@@ -11,14 +12,15 @@ export function showHistory(conversations, current, acts) {
       group = when(c.updated);
       rows.push(el('li', { class: 'group' }, group));
     }
-    rows.push(row(c, c.id === current, acts));
+    rows.push(row(c, c.id === current, acts, running(c.id)));
   }
   if (!rows.length) rows.push(el('li', { class: 'none' }, 'Nothing yet.'));
   byId('history').replaceChildren(...rows);
 }
 
-function row(c, current, acts) {
-  const link = el('a', { href: '#/c/' + c.id, 'aria-current': current && 'true', title: c.title }, c.title);
+function row(c, current, acts, running) {
+  const link = el('a', { href: '#/c/' + c.id, 'aria-current': current && 'true', title: c.title },
+    running && el('span', { class: 'pulse', role: 'img', 'aria-label': 'Being answered: ' }), c.title);
   const item = el('li', { class: 'entry' }, link,
     iconButton('pencil', `Rename “${c.title}”`, () => rename(item, c, acts)),
     iconButton('bin', `Delete “${c.title}”`, () => acts.remove(c)));

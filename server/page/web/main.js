@@ -115,7 +115,7 @@ async function listConversations() {
       listConversations();
       toast(`“${c.title}” is deleted.`, 'Undo', async () => { await conversations.restore(c); listConversations(); });
     },
-  });
+  }, (id) => chat.runs.has(id));
 }
 
 // route opens what the address names.

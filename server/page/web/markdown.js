@@ -1,9 +1,25 @@
 // Markdown as elements. marked says what the text is made of; elements are made here, one kind after the other. HTML in
 // the text is shown as the text that it is, and pictures are links: nothing that a model writes is fetched or run.
 
-import { lexer } from './vendor/marked/marked.esm.js';
+import { lexer, use } from './vendor/marked/marked.esm.js';
 import { codeBlock } from './code.js';
 import { el } from './dom.js';
+
+// Math in TeX's signs is a text of its own: Markdown would take its backslashes and underscores for marks.
+const math = /^(?:\\\([\s\S]+?\\\)|\\\[[\s\S]+?\\\]|\$\$[\s\S]+?\$\$)/;
+
+use({
+  gfm: true,
+  breaks: false,
+  extensions: [{
+    name: 'math', level: 'inline',
+    start: (text) => /\\[([]|\$\$/.exec(text)?.index,
+    tokenizer(text) {
+      const raw = math.exec(text)?.[0];
+      return raw && { type: 'math', raw };
+    },
+  }],
+});
 
 // Bounds of what is laid out. Text beyond them is shown as it was written: its lexer takes time by the square of how
 // deep lists nest, calls itself for each level of a quotation, and browsers lay out very deep elements in minutes.
@@ -18,7 +34,7 @@ const mark = /^[ \t>]*(?:(?:>|[-*+](?=\s)|\d{1,9}[.)](?=\s))[ \t>]*)+/gm;
 function tokensOf(text) {
   try {
     if (text.length <= longest && !(text.match(mark) ?? []).some((m) => m.length > deepestMark)) {
-      return lexer(text, { gfm: true, breaks: false }).filter((token) => token.type !== 'space' && token.type !== 'def');
+      return lexer(text).filter((token) => token.type !== 'space' && token.type !== 'def');
     }
   } catch (e) {
     if (!(e instanceof RangeError)) throw e; // the stack is full
@@ -108,6 +124,7 @@ function inline(tokens = [], depth = 0) {
       case 'del': return el('del', {}, inline(token.tokens, depth + 1));
       case 'codespan': return el('code', {}, token.text);
       case 'br': return el('br');
+      case 'math': return el('span', { class: 'math' }, token.raw);
       case 'link': return link(token.href, inline(token.tokens, depth + 1));
       case 'image': return link(token.href, [token.text || 'picture']);
       case 'text': return token.tokens ? inline(token.tokens, depth + 1) : plain(token);
