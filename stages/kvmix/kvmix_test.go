@@ -128,7 +128,10 @@ func TestRule(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got, "%v bits", bits)
 	}
-	_, err := Rule(l, 2)
+	long, err := Rule([]ir.KVLayer{{KVHeads: 1, KDim: 384, VDim: 128}}, 5.45)
+	require.NoError(t, err)
+	require.Equal(t, [2]string{"q5", "q4"}, long, "though q4/q8 would have less error in all")
+	_, err = Rule(l, 2)
 	require.EqualError(t, err, "2 bits of a value: the least are 2.62")
 }
 
