@@ -21,7 +21,7 @@ import (
 type remoteFlags struct {
 	Addr   string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the server that is asked, or https://HOST:PORT. Default: 127.0.0.1:8080."`
 	APIKey string `name:"api-key" placeholder:"KEY" help:"Key that the server wants, if it wants one. Default: $SLUICE_API_KEY."`
-	CA     string `name:"ca" placeholder:"FILE" help:"Certificate (PEM) that vouches for a server of https, besides those that the system knows: the server's own, for instance."`
+	CA     string `name:"tls-ca" placeholder:"FILE" help:"Certificate (PEM) that vouches for a server of https, besides those that the system knows: the server's own, for instance."`
 }
 
 // trusted are the certificates that vouch for a server; nil: those that the system knows.
@@ -31,14 +31,14 @@ func (f *remoteFlags) trusted() (*x509.CertPool, error) {
 	}
 	text, err := os.ReadFile(f.CA)
 	if err != nil {
-		return nil, fmt.Errorf("--ca: %w", err)
+		return nil, fmt.Errorf("--tls-ca: %w", err)
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
 		pool = x509.NewCertPool()
 	}
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, env.Usagef("--ca %s: holds no certificate: want a file in PEM format", f.CA)
+		return nil, env.Usagef("--tls-ca %s: holds no certificate: want a file in PEM format", f.CA)
 	}
 	return pool, nil
 }
@@ -77,7 +77,7 @@ func (f *remoteFlags) ask(ctx context.Context, e *env.Env, method, path string, 
 		}
 		if errors.As(err, new(x509.UnknownAuthorityError)) {
 			return nil, fmt.Errorf("asking the server at %s: nobody that this system knows vouches for its certificate: "+
-				"name it with --ca FILE", f.Addr)
+				"name it with --tls-ca FILE", f.Addr)
 		}
 		return nil, fmt.Errorf("asking the server at %s: %w: start one with sluice serve, or name another with --addr", f.Addr, err)
 	}
