@@ -110,10 +110,12 @@ func (d *device) Receive(c actor.Context) {
 }
 
 func (d *device) start(c actor.Context) {
+	for g := range d.kept.all() {
+		d.order.Enter(g.index)
+	}
 	d.closeModels()
 	d.spent.open()
 	for g := range d.kept.all() {
-		d.order.Enter(g.index)
 		g.gen, g.owed, g.queue, g.flying = 0, nil, nil, nil
 		if g.leaving || g.refused {
 			continue

@@ -223,6 +223,56 @@ func depth(e *Engine, name string) int64 {
 	return 0
 }
 
+// slowCloses is a device whose models take until goOn to close, once it is armed.
+type slowCloses struct {
+	backend.Device
+	armed       atomic.Bool
+	begun, goOn chan struct{}
+}
+
+func (d *slowCloses) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	m, err := d.Device.Compile(p, c)
+	if err != nil {
+		return nil, err
+	}
+	return &slowClose{m, d}, nil
+}
+
+type slowClose struct {
+	backend.Model
+	of *slowCloses
+}
+
+func (m *slowClose) Close() error {
+	if m.of.armed.CompareAndSwap(true, false) {
+		close(m.of.begun)
+		<-m.of.goOn
+	}
+	return m.Model.Close()
+}
+
+// A device that dies while a model is being closed restarts once: the model is gone, and the other one answers.
+func TestSurviveWhileLeaving(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	want := alone(t, startFixture(t, tenants[0], nil), prompts(1), 30)
+	d := &slowCloses{Device: newDevice(t), begun: make(chan struct{}), goOn: make(chan struct{})}
+	h := emptyHouse(t, d)
+	first, err := h.Enter(t.Context(), modelOf(t, tenants[0]))
+	require.NoError(t, err)
+	second, err := h.Enter(t.Context(), modelOf(t, tenants[1]))
+	require.NoError(t, err)
+	d.armed.Store(true)
+	left := make(chan error, 1)
+	go func() { left <- second.Leave(t.Context()) }()
+	<-d.begun
+	first.crash("device")
+	close(d.goOn)
+	require.NoError(t, <-left)
+	require.Equal(t, want[0], spelled(t, begin(t, first, ask(prompts(1)[0], 30))))
+	require.EqualValues(t, 1, restarts(first, "device"))
+	require.Len(t, h.Engines(), 1)
+}
+
 // What dies while a model is on its way in, or out, and is not its own, brings it all the same.
 func TestSurviveWhileEntering(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })

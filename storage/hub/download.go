@@ -90,7 +90,8 @@ func (d *download) next() (from, to int) {
 	return from, to
 }
 
-// pieces fetches the pieces from, from+1, … to-1, with one request where nothing breaks off, else one more for each break.
+// pieces fetches the pieces from, from+1, … to-1, with one request where nothing breaks off, and one more for each
+// break.
 func (d *download) pieces(ctx context.Context, from, to int) error {
 	at, _ := d.part.At(from)
 	_, end := d.part.At(to - 1)
