@@ -102,10 +102,10 @@ func (*drafted) Late() {}
 func (*parted) Late()  {}
 
 // reached tells who reads the answer how many positions are computed.
-func (q *sequence) reached(done int) {
-	if q.prompt != nil {
-		q.prompt.cached.Store(int64(max(q.cached, 0)))
-		q.prompt.done.Store(int64(done))
+func (h *sequence) reached(done int) {
+	if h.prompt != nil {
+		h.prompt.cached.Store(int64(max(h.cached, 0)))
+		h.prompt.done.Store(int64(done))
 	}
 }
 

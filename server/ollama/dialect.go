@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -100,7 +99,7 @@ func (a *api) known(name string) (answer.Entry, *wire.Fault) {
 func digest(e *answer.Entry) string {
 	h := sha256.New()
 	if e.Header == nil {
-		io.WriteString(h, e.Name)
+		h.Write([]byte(e.Name))
 	} else {
 		for _, key := range e.Header.Settings.Keys() {
 			v, _ := e.Header.Settings.Get(key)

@@ -14,12 +14,12 @@ func (private) Told() string { return "it is no model" }
 
 func TestTold(t *testing.T) {
 	for text, want := range map[string]string{
-		`/home/ann/models/m.gguf: tensor "a/b": it broke`: `m.gguf: tensor "a/b": it broke`,
-		`open /srv/My Models/m.gguf: no such file`:        `open My m.gguf: no such file`,
-		`stat "../x/m-00001-of-00002.gguf"`:               `stat "m-00001-of-00002.gguf"`,
-		`models/m.gguf is cut`:                            `m.gguf is cut`,
-		`owner/name:Q8_0 needs 3 GB/s, GET /health`:       `owner/name:Q8_0 needs 3 GB/s, GET /health`,
-		`https://hub.test/a/b answers 404`:                `https://hub.test/a/b answers 404`,
+		`/mnt/ann/models/m.gguf: tensor "a/b": it broke`: `m.gguf: tensor "a/b": it broke`,
+		`open /srv/My Models/m.gguf: no such file`:       `open My m.gguf: no such file`,
+		`stat "../x/m-00001-of-00002.gguf"`:              `stat "m-00001-of-00002.gguf"`,
+		`models/m.gguf is cut`:                           `m.gguf is cut`,
+		`owner/name:Q8_0 needs 3 GB/s, GET /health`:      `owner/name:Q8_0 needs 3 GB/s, GET /health`,
+		`https://hub.test/a/b answers 404`:               `https://hub.test/a/b answers 404`,
 	} {
 		require.Equal(t, want, Told(errors.New(text)))
 	}

@@ -137,9 +137,9 @@ func (a *Adaptive) choose(e *estimate, n int) (best int, gain float64) {
 	return 0, 1
 }
 
-// best is the number of guesses, at most n, with which a sequence is fastest by the estimate e, and how many times as fast
-// as without guesses that is; 0 if none is worth it. each is the time of finding a guess, where a step without guesses
-// is 1.
+// best is the number of guesses, at most n, with which a sequence is fastest by the estimate e, and how many times as
+// fast as without guesses that is; 0 if none is worth it. each is the time of finding a guess, where a step without
+// guesses is 1.
 func (a *Adaptive) best(e *estimate, n int, each float64) (best int, gain float64) {
 	gain = a.worth()
 	for _, k := range lengths {
