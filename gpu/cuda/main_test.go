@@ -3,16 +3,9 @@
 package cuda
 
 import (
-	"log"
-	"os"
 	"testing"
 
 	"github.com/sluice-ai/sluice/internal/backendtest"
 )
 
-func TestMain(m *testing.M) {
-	if err := backendtest.Checks(10); err != nil {
-		log.Fatal(err)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { backendtest.Main(m, 10) }

@@ -168,6 +168,13 @@ func (a *Append) Uses(u *Uses) {
 	u.writeAll(a.Values)
 }
 
+// Own is the attention of each row to its own block alone, where full blocks are sealed.
+func (a *Attention) Own() Attention {
+	own := *a
+	own.Keys, own.Values, own.Rows = a.Recent.Keys, a.Recent.Values, a.Recent.Rows
+	return own
+}
+
 // Seal converts open blocks to the form that the cache format has for sealed blocks: those whose last position is a row
 // of the step. Rows were appended before. Fields are as Attention's.
 type Seal struct {

@@ -65,8 +65,7 @@ func (k *Kernels) attendSealed(r *vk.Recording, h *kernel.Heads, a *kernel.Atten
 	if err := k.attendCoded(r, h, a); err != nil {
 		return err
 	}
-	own := *a
-	own.Keys, own.Values, own.Rows = a.Recent.Keys, a.Recent.Values, a.Recent.Rows
+	own := a.Own()
 	if err := k.attendParts(r, h.Recent(), &own, true); err != nil {
 		return err
 	}

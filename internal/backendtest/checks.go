@@ -2,17 +2,22 @@ package backendtest
 
 import (
 	"flag"
+	"log"
+	"os"
 	"strconv"
+	"testing"
 )
 
-// Checks is how often the properties of a test program are checked where -rapid.checks does not say it: TestMain calls
+// Main runs a test program whose properties are checked so many times where -rapid.checks does not say it: TestMain is
 // it for devices on which a check takes long, such as a card that a processor plays.
-func Checks(n int) error {
+func Main(m *testing.M, checks int) {
 	flag.Parse()
 	asked := false
 	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
-	if asked {
-		return nil
+	if !asked {
+		if err := flag.Set("rapid.checks", strconv.Itoa(checks)); err != nil {
+			log.Fatal(err)
+		}
 	}
-	return flag.Set("rapid.checks", strconv.Itoa(n))
+	os.Exit(m.Run())
 }

@@ -181,6 +181,16 @@ func BenchmarkNGram(b *testing.B) {
 
 var g *NGram
 
+// tryZeros has tokens guessed after a text, and those accepted that are zeros up to the first that is none.
+func tryZeros(a *Adaptive, text []int32) (tried, accepted int) {
+	guesses := a.Propose(text, MostGuesses, nil)
+	for accepted < len(guesses) && guesses[accepted] == 0 {
+		accepted++
+	}
+	a.Settle(len(guesses), accepted)
+	return len(guesses), accepted
+}
+
 // playTogether has several sequences answer in common steps, each with guesses of its own, and returns how many times
 // as many tokens that gives as none would. held is how often a step is held up, by up to nine times its own.
 func playTogether(n int, right, held float64, d device, until float64) float64 {
@@ -195,13 +205,8 @@ func playTogether(n int, right, held float64, d device, until float64) float64 {
 	for spent < until {
 		guessed := 0
 		for i, a := range all {
-			guesses := a.Propose(texts[i], MostGuesses, nil)
-			accepted := 0
-			for accepted < len(guesses) && guesses[accepted] == 0 {
-				accepted++
-			}
-			a.Settle(len(guesses), accepted)
-			guessed += len(guesses)
+			tried, accepted := tryZeros(a, texts[i])
+			guessed += tried
 			tokens += accepted + 1
 			texts[i] = append(texts[i], make([]int32, accepted+1)...)
 		}

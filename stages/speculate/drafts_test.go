@@ -46,15 +46,10 @@ func playDrafted(n int, right, each, read float64, d device, until float64) floa
 		}
 		guessed := 0
 		for i, a := range all {
-			guesses := a.Propose(texts[i], MostGuesses, nil)
-			accepted := 0
-			for accepted < len(guesses) && guesses[accepted] == 0 {
-				accepted++
-			}
-			a.Settle(len(guesses), accepted)
-			guessed += len(guesses)
+			tried, accepted := tryZeros(a, texts[i])
+			guessed += tried
 			tokens += accepted + 1
-			known[i] += min(accepted, max(len(guesses)-1, 0)) // it has computed them
+			known[i] += min(accepted, max(tried-1, 0)) // it has computed them
 			texts[i] = append(texts[i], make([]int32, accepted+1)...)
 		}
 		spent += d(n + guessed)

@@ -51,18 +51,8 @@ func profilePath(e *env.Env, file *gguf.File) (string, error) {
 
 // RecallProfile returns the profile that was kept of a model with such caches; nil: there is none that can be used.
 func RecallProfile(e *env.Env, file *gguf.File, caches []ir.KVLayer) *kvmix.Profile {
-	path, err := profilePath(e, file)
-	if err != nil {
-		return nil
-	}
-	f, _, err := safefile.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	text, err := safefile.ReadAll(f, env.MostDescription)
 	p := new(kvmix.Profile)
-	if err != nil || json.Unmarshal(text, p) != nil || !p.Fits(caches) {
+	if path, err := profilePath(e, file); err != nil || !recall(path, p) || !p.Fits(caches) {
 		return nil
 	}
 	return p

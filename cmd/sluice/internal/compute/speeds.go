@@ -254,19 +254,20 @@ func speedsFile(e *env.Env) (string, error) {
 	return filepath.Join(folder, "speeds.json"), err
 }
 
-// kept lists kept measurements. Unreadable ones count as missing.
-func kept(e *env.Env) (list []Speeds) {
-	path, err := speedsFile(e)
-	if err != nil {
-		return nil
-	}
+// recall reads what is kept as JSON in a file into x, and says whether it could.
+func recall(path string, x any) bool {
 	f, _, err := safefile.Open(path)
 	if err != nil {
-		return nil
+		return false
 	}
 	defer f.Close()
 	text, err := safefile.ReadAll(f, env.MostDescription)
-	if err != nil || json.Unmarshal(text, &list) != nil {
+	return err == nil && json.Unmarshal(text, x) == nil
+}
+
+// kept lists kept measurements. Unreadable ones count as missing.
+func kept(e *env.Env) (list []Speeds) {
+	if path, err := speedsFile(e); err != nil || !recall(path, &list) {
 		return nil
 	}
 	return list
