@@ -47,19 +47,18 @@ type run struct {
 	features  int
 }
 
-// runOf is the run of a block's KV head.
-func runOf(h *kernel.Heads, form backend.Form, cache uint64, features, block, head int) run {
-	r := run{form: form, cache: cache, features: features}
-	r.at = uint64(r.bytes() * (block*h.KV + head))
-	return r
+// runOf is the run of a block's KV head, in a cache with each bytes for a block: kernels of cards may want more of them
+// than the form has.
+func runOf(h *kernel.Heads, form backend.Form, cache, each uint64, features, block, head int) run {
+	return run{form: form, cache: cache, features: features, at: each*uint64(block) + each/uint64(h.KV)*uint64(head)}
 }
 
 func keysOf(h *kernel.Heads, cache uint64, block, head int) run {
-	return runOf(h, h.Format().K.Kept(), cache, h.Features, block, head)
+	return runOf(h, h.Format().K.Kept(), cache, h.KeyBytes(1), h.Features, block, head)
 }
 
 func valuesOf(h *kernel.Heads, cache uint64, block, head int) run {
-	return runOf(h, h.Format().V.Kept(), cache, h.ValueFeatures(), block, head)
+	return runOf(h, h.Format().V.Kept(), cache, h.ValueBytes(1), h.ValueFeatures(), block, head)
 }
 
 func (r *run) bytes() int { return r.form.Bytes(r.features) }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -343,30 +344,30 @@ func TestLost(t *testing.T) {
 	require.NoError(t, c.Close(false), "what waits for nothing that comes is dropped")
 }
 
-// TestOrder: kernels between two barriers run in many orders, others in one.
+// TestOrder: kernels between two barriers run in many orders, others in one. The first of two broken kernels loses the
+// card.
 func TestOrder(t *testing.T) {
-	orders := func(barrier bool) map[uint32]bool {
-		seen := map[uint32]bool{}
+	orders := func(barrier bool) map[string]bool {
+		seen := map[string]bool{}
 		for seed := range uint64(20) {
 			b := open(t, Options{Order: seed + 1})
-			x, count, status := of(b, float32(math.Inf(1))), of[uint32](b, 1), of[uint32](b, 0)
-			wide := of(b, 1, float32(math.Inf(1)))
-			require.NoError(t, b.run(func(r driver.Recording) {
-				f := kernel.Finite{X: x.Address, Status: status.Address, Count: count.Address, Width: 1, Stride: 1, Rows: 1}
-				b.launch(r, &f) // row 0: 1
+			to, status, count := of[float32](b, 0), of[uint32](b, 0), of[uint32](b, 1)
+			err := b.run(func(r driver.Recording) {
+				b.launch(r, double(&driver.Buffer{Address: 8}, to, 1))
 				if barrier {
 					r.Barrier()
 				}
-				words[uint32](count)[0] = 2
-				b.launch(r, &kernel.Finite{X: wide.Address, Status: status.Address, Count: count.Address, Width: 1, Stride: 1,
-					Rows: 2}) // row 1: 2
-			}))
-			seen[words[uint32](status)[0]] = true
+				b.launch(r, &kernel.Finite{X: 8, Status: status.Address, Count: count.Address, Width: 1, Stride: 1,
+					Rows: 1})
+			})
+			require.ErrorIs(t, err, driver.ErrLost)
+			name, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), driver.ErrLost.Error()+": "), ":")
+			seen[name] = true
 		}
 		return seen
 	}
-	require.Equal(t, map[uint32]bool{2: true}, orders(true))
-	require.Equal(t, map[uint32]bool{1: true, 2: true}, orders(false))
+	require.Equal(t, map[string]bool{"Each": true}, orders(true))
+	require.Equal(t, map[string]bool{"Each": true, "Finite": true}, orders(false))
 }
 
 // TestStamps: timestamps ascend with what was done between them.

@@ -139,7 +139,7 @@ func TestCapabilities(t *testing.T) {
 			if m == shaders.AttendMatrix {
 				allowed = append(allowed, ballot)
 			}
-		case m == shaders.PeakDot4 || strings.HasPrefix(name, "mat") && !strings.HasSuffix(name, "_plain") &&
+		case m == shaders.PeakDot4 || m == shaders.AttendCoded || strings.HasPrefix(name, "mat") && !strings.HasSuffix(name, "_plain") &&
 			!strings.Contains(name, "half") && !strings.Contains(name, "16") && !strings.Contains(name, "float"):
 			allowed = append(allowed, dot, dotPacked)
 		}

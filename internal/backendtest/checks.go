@@ -2,7 +2,6 @@ package backendtest
 
 import (
 	"flag"
-	"log"
 	"os"
 	"strconv"
 	"testing"
@@ -16,7 +15,7 @@ func Main(m *testing.M, checks int) {
 	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
 	if !asked {
 		if err := flag.Set("rapid.checks", strconv.Itoa(checks)); err != nil {
-			log.Fatal(err)
+			panic(err)
 		}
 	}
 	os.Exit(m.Run())

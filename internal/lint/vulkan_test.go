@@ -12,7 +12,7 @@ import (
 )
 
 // gpuBytes is what the program may grow by with Vulkan and CUDA, shaders and kernels and all.
-const gpuBytes = 4_000_000
+const gpuBytes = 4_400_000
 
 // TestWithoutGPU: for those who have no GPU the program is a little larger, and nothing else: no loader of Vulkan is
 // looked for unless a GPU is asked for.
