@@ -29,7 +29,7 @@ func TestRunThinks(t *testing.T) {
 		o := here(dir, "create", model, "-f", file)
 		require.Equal(t, exitDone, o.code, o.stderr)
 		for think, want := range map[string]string{"": "The capital of France is Paris.", "on": "The capital of France is Paris.",
-			"off": "12 + 30 = 42."} {
+			"off": "12 + 30 = 42.", "false": "12 + 30 = 42."} { // as other programs say it
 			args := []string{"run", "-m", model, "x"}
 			if think != "" {
 				args = append(args, "--think", think)

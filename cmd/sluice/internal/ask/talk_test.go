@@ -266,9 +266,9 @@ func TestChatSet(t *testing.T) {
 
 // TestChatThinks: thinking is turned on and off, in the words of other programs, too.
 func TestChatThinks(t *testing.T) {
-	talk, screen := typed(t, &Chat{}, "/set think off", "/set nothink", "/set think maybe", "/set")
+	talk, screen := typed(t, &Chat{}, "/set think false", "/set nothink", "/set think maybe", "/set")
 	require.NoError(t, talk.run(context.Background()))
-	require.Equal(t, "off", talk.thinks.Think)
+	require.EqualValues(t, "off", talk.thinks.Think)
 	vars := talk.thinks.vars()
 	require.Equal(t, []jsontext.Value{jsontext.Bool(false), jsontext.Bool(false), jsontext.String("disabled")},
 		[]jsontext.Value{vars.Get("enable_thinking"), vars.Get("thinking"), vars.Get("thinking_mode")})

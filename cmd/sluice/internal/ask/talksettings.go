@@ -43,7 +43,7 @@ func (t *talk) doSet(_ context.Context, arg string) error {
 		p := &t.sampling
 		t.table(fmt.Sprintf("temperature\t%g", p.Temp), fmt.Sprintf("top_k\t%d", p.TopK), fmt.Sprintf("top_p\t%g", p.TopP),
 			fmt.Sprintf("min_p\t%g", p.MinP), fmt.Sprintf("repeat_penalty\t%g", p.RepeatPenalty), fmt.Sprintf("seed\t%d", p.Seed),
-			"think\t"+cmp.Or(t.thinks.Think, "as the model does"), "others\t"+strings.Join(settings(), ", "))
+			"think\t"+cmp.Or(string(t.thinks.Think), "as the model does"), "others\t"+strings.Join(settings(), ", "))
 		return nil
 	case 2:
 	case 1:
@@ -79,14 +79,13 @@ func (t *talk) doSet(_ context.Context, arg string) error {
 
 // setThinking turns thinking on or off from the next answer on.
 func (t *talk) setThinking(to string) error {
-	if to != "on" && to != "off" {
+	if to == "" || t.thinks.Think.UnmarshalText([]byte(to)) != nil {
 		return errors.New("want: /set think on, or /set think off")
 	}
-	t.thinks.Think = to
 	if note := t.thinks.unchanged(t.engine); note != "" {
 		t.note("%s", note)
 		return nil
 	}
-	t.note("think is %s from the next answer on", to)
+	t.note("think is %s from the next answer on", t.thinks.Think)
 	return nil
 }

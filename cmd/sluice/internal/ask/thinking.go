@@ -11,8 +11,29 @@ import (
 
 // ThinkFlag turns a model's thinking on or off.
 type ThinkFlag struct {
-	Think string `enum:",on,off" default:"" placeholder:"on|off" help:"Have the model think before it answers, or not, where its template lets that be chosen. Default: what the model does by itself."`
+	Think Thinks `default:"" placeholder:"on|off" help:"Have the model think before it answers, or not, where its template lets that be chosen. Default: what the model does by itself."`
 }
+
+// Thinks is whether a model thinks before it answers: on, off, or empty for what the model does by itself.
+type Thinks string
+
+// UnmarshalText takes on and off, and what other programs say: true and false.
+func (t *Thinks) UnmarshalText(text []byte) error {
+	switch s := string(text); s {
+	case "", "on", "off":
+		*t = Thinks(s)
+	case "true":
+		*t = "on"
+	case "false":
+		*t = "off"
+	default:
+		return fmt.Errorf("%q: want on or off", s)
+	}
+	return nil
+}
+
+// Values are what shells complete.
+func (*Thinks) Values() []string { return []string{"on", "off"} }
 
 // vars are the template's variables that the flag sets.
 func (f *ThinkFlag) vars() *jsontext.Object {
