@@ -105,7 +105,9 @@ func (s *housed) need(m *Model, p *Plan) (r swap.Room) {
 	r.Host += p.Model.Host().Spilled
 	if p.Draft != nil {
 		also := s.need(&Model{NoRepack: m.NoRepack}, p.Draft)
-		r.Host += also.Host
+		if r.Host += also.Host; also.Host > 0 && !p.Apart { // what a plan within this room takes for it (fitDrafts)
+			r.Host += p.Draft.Info.WeightBytes - p.Draft.Model.Host().Weights
+		}
 		for i := range also.Devices {
 			r.Devices[i] += also.Devices[i]
 		}

@@ -2,11 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/measure"
 	"github.com/sluice-ai/sluice/internal/testref"
 )
@@ -40,4 +43,17 @@ func TestDraft(t *testing.T) {
 	}
 	o = sluice("", append(ask, "--draft", draft, "--speculate", "ngram")...)
 	require.Contains(t, o.stderr, "--draft guesses tokens, and --speculate ngram has no use for it: leave one out")
+}
+
+// TestServeDraft: a server has room for a model and its draft model where there is enough, and guesses.
+func TestServeDraft(t *testing.T) {
+	draft := filepath.Join(testref.Dir(t), "models", "draft-bf16.gguf")
+	s := launchWith(t, func(*env.Env) {}, "--ctx", "512", "--draft", draft)
+	r := s.open(t, `{"messages":[{"role":"user","content":"What is the capital of France?"}],"temperature":0}`)
+	text, err := io.ReadAll(r)
+	require.NoError(t, errors.Join(err, r.Close()))
+	require.Contains(t, string(text), "The capital of France is Paris.")
+	s.ctrlC()
+	require.Equal(t, exitDone, <-s.code)
+	require.NotContains(t, s.stderr.String(), "streams")
 }
