@@ -19,8 +19,11 @@ const (
 func turns() int64 { return int64(max(1, min(mostTurns, runtime.GOMAXPROCS(0)/2))) }
 
 // Turn waits until the exchange may begin work that takes long; the caller calls done at its end. Clients take turns,
-// and a request that waits too long gets ErrCrowded.
+// and a request that waits too long gets ErrCrowded. An exchange whose body went through no Intake waits for nobody.
 func (x *Exchange) Turn(ctx context.Context) (done func(), err error) {
+	if x.intake == nil {
+		return func() {}, nil
+	}
 	pool := x.intake.turns
 	ctx, cancel := context.WithTimeoutCause(ctx, x.intake.wait, ErrCrowded)
 	defer cancel()

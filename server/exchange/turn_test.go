@@ -48,5 +48,8 @@ func TestLateWorkTakesTurns(t *testing.T) {
 			done()
 		}
 		require.Zero(t, in.Turns())
+
+		none := &Exchange{Context: t.Context()} // its request had no body
+		require.NoError(t, none.Large(late))
 	})
 }
