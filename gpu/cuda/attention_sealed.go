@@ -58,8 +58,7 @@ func (k *Kernels) sealSide(r *recording, s *kernel.Seal, a *sealArgs, form backe
 		return err
 	}
 	a.power, a.levels, a.unit, a.scale = uint32(codes.Rotation.Power), codes.Levels, codes.Unit, codes.Rotation.Scale
-	shared := 32*features + 4*96*((features+31)/32) + 128
-	return launch(k, r, "seal", "seal", [3]uint32{uint32(s.Heads.KV), uint32(s.N), 1}, 256, shared, a)
+	return launch(k, r, "seal", "seal", [3]uint32{uint32(s.Heads.KV), uint32(s.N), 1}, 256, kernel.SealShared(features), a)
 }
 
 // attendCodedArgs is the arguments of attend_coded.cu.

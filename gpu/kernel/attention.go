@@ -186,6 +186,10 @@ type Seal struct {
 	Count        uint64
 }
 
+// SealShared is the shared memory in bytes that sealing takes for heads of so many features: eight rows of floats, and
+// for each 32 features of a row three words beside a code each.
+func SealShared(features int) int { return 32*features + 384*((features+31)/32) + 128 }
+
 // Uses implements Launch.
 func (s *Seal) Uses(u *Uses) {
 	u.readAll(s.Recent.Keys)

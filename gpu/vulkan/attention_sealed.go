@@ -43,7 +43,7 @@ func (k *Kernels) Seal(r *vk.Recording, s *kernel.Seal) error {
 		if err := turns(codes.Rotation, features); ok && err != nil {
 			return err
 		}
-		if shared := 34*features + 45*(features+31) + 256; uint32(shared) > k.d.Facts.Shared {
+		if shared := kernel.SealShared(features); uint32(shared) > k.d.Facts.Shared {
 			return fmt.Errorf("sealing heads of %d features needs %d bytes of shared memory, the device has %d", features,
 				shared, k.d.Facts.Shared)
 		}

@@ -188,12 +188,9 @@ void prepare(uint from) {
 	}
 	barrier();
 	for (uint t = thread; t < AT_ONCE * SCALES; t += THREADS) {
-		uint most = amax[t];
-		for (uint i = 1; i < PARTS && hasBook(TYPE); i++) {
-			most = max(most, amax[t * PARTS + i]);
-		}
-		if (hasBook(TYPE)) {
-			most = max(most, amax[t * PARTS]);
+		uint most = 0; // of a head's features, or of 32 of them
+		for (uint i = 0; i < PARTS / SCALES; i++) {
+			most = max(most, amax[t * (PARTS / SCALES) + i]);
 		}
 		units[t] = uintBitsToFloat(most) * per127;
 	}

@@ -5,7 +5,7 @@
 // are are copied.
 //
 // A workgroup owns a row's KV head: it takes 8 positions at a time, 32 threads each. Grid: KV heads, rows. Shared
-// memory: 32·FEATURES bytes, and 5·FEATURES/4 words. Subgroups: at least 8 lanes.
+// memory: kernel.SealShared. Subgroups: at least 8 lanes.
 //
 // variant: seal
 #include "lib/buffers.glsl"
