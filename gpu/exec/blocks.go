@@ -2,6 +2,7 @@ package exec
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sluice-ai/sluice/gpu/driver"
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -66,7 +67,7 @@ func (b *blocks) Carry(all []backend.Carriage) error {
 	return nil
 }
 
-// submit copies blocks that fit the staging buffer, each behind the one before.
+// submit copies blocks that fit the staging buffer: one whose block another one had before, behind that.
 func (b *blocks) submit(all []backend.Carriage) error {
 	staged := b.staged.Bytes
 	for _, c := range all {
@@ -76,9 +77,14 @@ func (b *blocks) submit(all []backend.Carriage) error {
 		staged = staged[len(c.Memory):]
 	}
 	err := b.queue.once(func(r driver.Recording) error {
-		at := uint64(0)
-		for _, c := range all {
-			r.BarrierAll()
+		at, since := uint64(0), 0 // since the last barrier
+		r.BarrierAll()
+		for n, c := range all {
+			same := func(x backend.Carriage) bool { return x.Class == c.Class && x.Block == c.Block }
+			if slices.ContainsFunc(all[since:n], same) {
+				r.BarrierAll()
+				since = n
+			}
 			for i := range b.areas[c.Class] {
 				x := &b.areas[c.Class][i]
 				if c.Out {
