@@ -44,7 +44,6 @@ type Flags struct {
 	CPUExperts  int      `name:"cpu-experts" placeholder:"N" help:"Layers whose experts this machine's processor computes, from its own memory, while a GPU computes all else: the first ones that have any. Default: 0, what does not fit is copied there for each token."`
 	Speculate   string   `name:"speculate" enum:"auto,ngram,draft,off" default:"auto" help:"Guess tokens of an answer, as many as make it faster; the answer is the same. ngram: from what it and its prompt say, or the client expects. draft: by --draft alone. auto: by all means that there are, but not where speed is measured (bench) without --draft. Default: auto."`
 	Draft       string   `name:"draft" placeholder:"MODEL" help:"A smaller model with the same vocabulary, named as -m is: it guesses tokens of answers. It takes part of --ram and --vram. Where several models are served it guesses for those that it fits. Default: none."`
-	DraftIfFits bool     `kong:"-"` // a model of another vocabulary runs without Draft; else it is an error
 	FastPrefill bool     `help:"On a GPU, read prompts in half precision, as those of F16 files are anyway: faster, but a little less exact, and earlier answers in a prompt are read anew."`
 	Threads     int      `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
 	NoRepack    bool     `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
@@ -124,7 +123,7 @@ func (f *Flags) modelOf(e *env.Env, name string, file *gguf.File, d backend.Devi
 		fmt.Fprintf(e.Stderr, "sluice: --kv %s: %s\n", f.KV, note)
 	}
 	if err == nil {
-		err = f.AddDraft(e, &m)
+		err = f.AddDraft(e, &m, false)
 	}
 	return m, err
 }
@@ -133,14 +132,24 @@ func (f *Flags) modelOf(e *env.Env, name string, file *gguf.File, d backend.Devi
 // what they could not ask for.
 func (f *Flags) ModelOf(e *env.Env, name string, file *gguf.File) (m actors.Model, note string, err error) {
 	kv, note, err := f.Formats(e, file)
-	context := cmp.Or(f.Ctx, modelfile.Of(&file.Meta).Context)
-	return actors.Model{Name: name, File: file, KV: kv, KVHost: int64(f.KVHost), Context: context,
+	return actors.Model{Name: name, File: file, KV: kv, KVHost: int64(f.KVHost), Context: f.context(file),
 		NoRepack: f.NoRepack, Weights: int64(f.RAM), VRAM: int64(f.VRAM), Layers: f.GPULayers.Planned(),
 		Experts: f.CPUExperts, Speculate: f.Speculate != "off"}, note, err
 }
 
-// AddDraft opens the draft model that the flags name, if they do, for a model whose file is open.
-func (f *Flags) AddDraft(e *env.Env, m *actors.Model) (err error) {
+// context is the length of contexts that the flags, or the file's own settings, ask for; 0: neither does.
+func (f *Flags) context(file *gguf.File) int {
+	return cmp.Or(f.Ctx, modelfile.Of(&file.Meta).Context)
+}
+
+// HeaderOf describes a model that is not loaded. Types of its caches are not chosen for that.
+func (f *Flags) HeaderOf(name string, file *gguf.File) (*actors.Header, error) {
+	return actors.HeaderOf(&actors.Model{Name: name, File: file, KV: backend.KVF16, Context: f.context(file)})
+}
+
+// AddDraft opens the draft model that the flags name, if they do, for a model whose file is open. With ifFits, a model
+// of another vocabulary runs without; else entering it is an error.
+func (f *Flags) AddDraft(e *env.Env, m *actors.Model, ifFits bool) (err error) {
 	if f.Draft == "" {
 		return nil
 	}
@@ -148,7 +157,7 @@ func (f *Flags) AddDraft(e *env.Env, m *actors.Model) (err error) {
 		return fmt.Errorf("--draft: %w", err)
 	}
 	m.DraftOnly = f.Speculate == "draft"
-	if !f.DraftIfFits {
+	if !ifFits {
 		return nil
 	}
 	if err := actors.Fits(m.File, m.Draft); err != nil {
@@ -294,7 +303,10 @@ func (unreadable) Told() string { return "its file is no model that can be run: 
 // OpenWeights opens a model that can be run, with its copy of --mirror.
 func (f *Flags) OpenWeights(e *env.Env, value string) (*gguf.File, error) {
 	file, err := models.OpenWeights(e, value)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission): // it was not looked at
+		return nil, err
+	case err != nil:
 		return nil, unreadable{err}
 	}
 	if f.Mirror == "" {

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/storage/hub"
 	"github.com/sluice-ai/sluice/storage/store"
 )
@@ -103,6 +102,7 @@ func parseModelName(text string) (store.Name, error) {
 func pull(ctx context.Context, e *env.Env, s *store.Store, name store.Name, endpoint string, quiet bool) (
 	*hub.Pulled, error) {
 	client := HubFor(e, name, endpoint)
+	client.Login = loginToken(e)
 	bar := &pullBar{e: e, bar: e.Progress("")}
 	if !quiet {
 		client.Progress, client.Waits = bar.show, bar.wait
@@ -117,13 +117,14 @@ func pull(ctx context.Context, e *env.Env, s *store.Store, name store.Name, endp
 	return got, err
 }
 
-// HubFor returns a client for the hub where a model is published, or for a mirror of it.
+// HubFor returns a client for the hub where a model is published, or for a mirror of it. It has the token that the
+// environment names; whoever may ask a server to pull has not logged in by the Hub's own program.
 func HubFor(e *env.Env, name store.Name, endpoint string) *hub.Client {
 	token, _ := e.Lookup("HF_TOKEN")
 	if mirror, _ := e.Lookup("HF_ENDPOINT"); endpoint == "" && name.Host == store.HuggingFace {
 		endpoint = mirror
 	}
-	return &hub.Client{Endpoint: endpoint, Token: token, Login: loginToken(e), Agent: "sluice/" + env.Version()}
+	return &hub.Client{Endpoint: endpoint, Token: token, Agent: "sluice/" + env.Version()}
 }
 
 // loginToken is the token that the Hub's own program keeps after hf auth login; empty, if there is none.
@@ -144,13 +145,13 @@ func loginToken(e *env.Env) string {
 		}
 		path = filepath.Join(folder, "token")
 	}
-	f, err := os.Open(path)
+	f, _, err := safefile.Open(path)
 	if err != nil {
 		return "" // nobody has logged in
 	}
 	defer f.Close()
 	const most = 4096 // bytes of a token
-	text, err := io.ReadAll(io.LimitReader(f, most))
+	text, err := safefile.ReadAll(f, most)
 	if err != nil {
 		return ""
 	}

@@ -62,7 +62,7 @@ func (c *Plan) plan(e *env.Env) (t *planText, err error) {
 	m := &actors.Model{File: file, KV: kv, KVHost: int64(c.KVHost), Context: c.Ctx, Sequences: c.Seqs,
 		Weights: int64(c.RAM), VRAM: int64(c.VRAM), Layers: c.GPULayers.Planned(), Experts: c.CPUExperts,
 		Speeds: compute.SpeedsOf(e, file, device), NoRepack: c.NoRepack, Speculate: c.Speculate != "off"}
-	if err := c.AddDraft(e, m); err != nil {
+	if err := c.AddDraft(e, m, false); err != nil {
 		return nil, err
 	}
 	if m.Draft != nil {

@@ -59,12 +59,12 @@ func (d *described) Header(name string) *actors.Header {
 
 // read reads the header of a model's file; nil, with the reason, if that cannot be read.
 func (d *described) read(name string, state models.State) (h *actors.Header, err error) {
-	m, err := d.loader.configured(name)
+	file, err := d.loader.open(name)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, m.File.Close()) }()
-	if h, err = actors.HeaderOf(&m); err != nil {
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if h, err = d.loader.HeaderOf(name, file); err != nil {
 		return nil, err
 	}
 	h.Modified = state.Modified

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/swap"
+	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
 // loader opens the models of serve, and the house that they enter.
@@ -47,7 +48,6 @@ func openLoader(e *env.Env, f *compute.Flags, models catalog, keepAlive time.Dur
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	f.DraftIfFits = len(models.list()) > 1
 	l := &loader{Flags: f, e: e, models: models, spans: spans, collector: debug.SetMemoryLimit(-1)}
 	memory := mem.Available()
 	house, err := l.House()
@@ -146,19 +146,24 @@ func (l *loader) Model(name string) (actors.Model, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m.Speeds = compute.SpeedsOf(l.e, m.File, l.device)
-	if err := l.AddDraft(l.e, &m); err != nil {
+	if err := l.AddDraft(l.e, &m, len(l.models.list()) > 1); err != nil {
 		return m, errors.Join(err, m.File.Close())
 	}
 	return m, nil
 }
 
-// configured opens a model's file, with the settings of the flags.
-func (l *loader) configured(name string) (m actors.Model, err error) {
+// open opens a model's file.
+func (l *loader) open(name string) (*gguf.File, error) {
 	at, err := l.file(name)
 	if err != nil {
-		return m, err
+		return nil, err
 	}
-	file, err := l.OpenWeights(l.e, at.Path)
+	return l.OpenWeights(l.e, at.Path)
+}
+
+// configured opens a model's file, with the settings of the flags.
+func (l *loader) configured(name string) (m actors.Model, err error) {
+	file, err := l.open(name)
 	if err != nil {
 		return m, err
 	}
