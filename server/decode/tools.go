@@ -17,23 +17,37 @@ import (
 func (f Fields) Tools(in *chat.Input) *answer.Tools {
 	box := answer.Toolbox{}
 	f.ToolChoice(&box, true)
-	list := flattened(f.ToolList())
-	for i, item := range list {
-		o, _ := item.(*jsontext.Object)
-		place := fmt.Sprintf("tools[%d]", i)
+	var functions jsontext.List
+	f.EachTool(func(place, _ string, o *jsontext.Object) {
 		if !isFunction(o) {
 			f.LeftOut(o.Text("type"))
-			continue
+			return
 		}
 		f.Tool(&box, o.Object("function"), place+".function", "parameters")
-	}
+		functions = append(functions, o)
+	})
 	if box.Shown() {
-		in.Tools = slices.DeleteFunc(list, func(item jsontext.Value) bool {
-			o, _ := item.(*jsontext.Object)
-			return !isFunction(o) || !box.Allows(named(item, true))
-		})
+		in.Tools = slices.DeleteFunc(functions, func(item jsontext.Value) bool { return !box.Allows(named(item, true)) })
 	}
 	return f.Callable(&box)
+}
+
+// EachTool calls do with the tools of a request and those in their namespaces, in order, each with its place in the
+// request and its namespace; empty: it is in none.
+func (f Fields) EachTool(do func(place, namespace string, o *jsontext.Object)) {
+	for i, item := range f.ToolList() {
+		o, _ := item.(*jsontext.Object)
+		place := fmt.Sprintf("tools[%d]", i)
+		if o.Text("type") != "namespace" {
+			do(place, "", o)
+			continue
+		}
+		inside, _ := o.Get("tools").(jsontext.List)
+		for j, item := range inside {
+			one, _ := item.(*jsontext.Object)
+			do(fmt.Sprintf("%s.tools[%d]", place, j), o.Text("name"), one)
+		}
+	}
 }
 
 // mostKind bounds what the log quotes of a tool's type.
@@ -45,28 +59,6 @@ func (f Fields) LeftOut(kind string) {
 		kind = strings.ToValidUTF8(kind[:mostKind], "")
 	}
 	f.Note(fmt.Sprintf("a tool of the type %q is left out: it is no function, and nothing here runs it", kind))
-}
-
-// Namespace returns the tools in a tool of the type namespace, and whether it is one.
-func Namespace(o *jsontext.Object) (list jsontext.List, ok bool) {
-	if o.Text("type") != "namespace" {
-		return nil, false
-	}
-	list, _ = o.Get("tools").(jsontext.List)
-	return list, true
-}
-
-// flattened returns a list of tools with those in namespaces beside the others.
-func flattened(all jsontext.List) (flat jsontext.List) {
-	for _, item := range all {
-		o, _ := item.(*jsontext.Object)
-		if inside, ok := Namespace(o); ok {
-			flat = append(flat, inside...)
-			continue
-		}
-		flat = append(flat, item)
-	}
-	return flat
 }
 
 // isFunction reports whether a tool of chat completions is a function.

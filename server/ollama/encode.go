@@ -122,7 +122,6 @@ func (e *encoder) idle(reason string) []byte {
 // Media implements answer.Encoder.
 func (*encoder) Media() string { return "application/x-ndjson" }
 
-// Begin implements answer.Encoder.
 // Reading implements answer.Encoder. All lines of this API are of answers: there is nothing to say it by.
 func (*encoder) Reading(dst []byte, _ actors.Reading, _ time.Duration) []byte { return dst }
 

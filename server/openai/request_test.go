@@ -322,6 +322,8 @@ var faults = []struct{ chat, body, param, text string }{
 		`tools[0].function.name is "a b": want at most 256 characters, and no blanks, brackets or quotes`},
 	{"c", tooled(`{"name":"f","parameters":7}`) + `}`, "tools[0].function.parameters",
 		`tools[0].function.parameters is 7: want a JSON Schema such as {"type": "object"}`},
+	{"c", tooled(`{"name":"f"}},{"type":"namespace","tools":[{"type":"function","function":{}}]`) + `}`,
+		"tools[1].tools[0].function.name", `tools[1].tools[0].function.name: want a text`},
 	{"c", tooled(`{"name":"f"}},{"type":"function","function":{"name":"f"}`) + `}`, "tools[1].function.name",
 		`tools[1].function.name is "f", as another tool's is: want a name of its own`},
 	{"c", `{` + user + `,"response_format":{"type":"xml"}}`, "response_format.type",

@@ -3,7 +3,6 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/sluice-ai/sluice/actors"
@@ -166,9 +165,15 @@ func (f fields) responseTools(r *responseRequest, in *chat.Input) *answer.Tools 
 	box := &r.tools
 	f.ToolChoice(box, false)
 	all := jsontext.List{}
-	add := func(place, namespace string, o *jsontext.Object) {
-		if o.Text("type") != "function" {
-			f.LeftOut(o.Text("type"))
+	f.EachTool(func(place, namespace string, o *jsontext.Object) {
+		switch kind := o.Text("type"); {
+		case kind == "" && namespace == "":
+			if f.Fault == nil {
+				f.Fault = wire.Invalid(place+".type", "missing_required_parameter", `%s.type is missing: want "function"`, place)
+			}
+			return
+		case kind != "function":
+			f.LeftOut(kind)
 			return
 		}
 		if namespace != "" {
@@ -181,23 +186,7 @@ func (f fields) responseTools(r *responseRequest, in *chat.Input) *answer.Tools 
 		if box.Allows(o.Text("name")) {
 			all = append(all, decode.Declared(o.Get("name"), o.Get("description"), o.Get("parameters")))
 		}
-	}
-	for i, item := range f.ToolList() {
-		o, _ := item.(*jsontext.Object)
-		place := fmt.Sprintf("tools[%d]", i)
-		list, isNamespace := decode.Namespace(o)
-		switch {
-		case isNamespace:
-			for j, item := range list {
-				one, _ := item.(*jsontext.Object)
-				add(fmt.Sprintf("%s.tools[%d]", place, j), o.Text("name"), one)
-			}
-		case o.Text("type") != "":
-			add(place, "", o)
-		case f.Fault == nil:
-			f.Fault = wire.Invalid(place+".type", "missing_required_parameter", `%s.type is missing: want "function"`, place)
-		}
-	}
+	})
 	if box.Shown() {
 		in.Tools = all
 	}
