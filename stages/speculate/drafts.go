@@ -10,7 +10,7 @@ type Drafts struct {
 	known       estimate
 	wait, pause int     // chances before a few guesses are made only to learn what they gain: those that are left, and all
 	spare       float64 // steps that reading may take only to learn what guesses gain
-	looks       int     // how many such guesses are under way
+	looks       int     // of how many chances of a look the draft model may yet make use
 	open        int     // how many sequences of a step may still make such guesses: together they cost each less
 }
 
@@ -82,7 +82,6 @@ func (d *Drafts) look(c *Clock) int {
 	d.spare = min(d.spare+moreSpare/float64(c.Rows()), firstSpare)
 	if d.open > 0 {
 		d.open--
-		d.looks++
 		return fewGuesses
 	}
 	if d.wait--; d.wait > 0 {
@@ -91,7 +90,7 @@ func (d *Drafts) look(c *Clock) int {
 	if d.pause = min(2*d.pause, lastLook); d.took.known && d.gain(c, 1, fewGuesses) < 1 && d.gain(c, 1, MostGuesses) < 1 {
 		d.pause = lastLook
 	}
-	d.wait, d.open, d.looks = d.pause*c.Rows(), c.Rows()-1, 1
+	d.wait, d.open, d.looks = d.pause*c.Rows(), c.Rows()-1, c.Rows()
 	return fewGuesses
 }
 

@@ -157,3 +157,27 @@ func TestDraftsDoNotAllocate(t *testing.T) {
 		n++
 	}))
 }
+
+// A look is made again at once only if the draft model was ready for none of its sequences.
+func TestLookOfSome(t *testing.T) {
+	clock, drafts := measured(Shape{Fixed: 1, Row: 0.1}), NewDrafts(0.1)
+	clock.Observe(2, 0, time.Millisecond)
+	look := func(ready bool) {
+		require.Equal(t, fewGuesses, drafts.look(clock))
+		if !ready {
+			drafts.unlooked()
+		}
+	}
+	for drafts.wait > 1 {
+		require.Zero(t, drafts.look(clock))
+	}
+	look(false)
+	look(true)
+	require.Zero(t, drafts.look(clock), "one of two was ready")
+	for drafts.wait > 1 {
+		require.Zero(t, drafts.look(clock))
+	}
+	look(false)
+	look(false)
+	look(true)
+}
