@@ -39,17 +39,22 @@ func (r *reader) read(x driver.Recording, to []uint64) ([]uint64, error) {
 	if err := r.q.alive(nil); err != nil {
 		return to, err
 	}
-	r.late.Reset(r.q.d.Patience())
 	r.ask <- x
-	select {
-	case err := <-r.answer:
-		if err != nil {
-			return to, err
+	for began := time.Now(); ; {
+		limit := r.q.d.Patience() // it may change meanwhile
+		r.late.Reset(min(patience, limit/4))
+		select {
+		case err := <-r.answer:
+			if err != nil {
+				return to, err
+			}
+			return append(to, r.ticks...), nil
+		case <-r.late.C:
+			if time.Since(began) >= limit {
+				return to, r.q.alive(fmt.Errorf("%w: %s has not read its timestamps for %s, of what has ended",
+					backend.ErrHung, r.q.d.Facts().Name, limit))
+			}
 		}
-		return append(to, r.ticks...), nil
-	case <-r.late.C:
-		return to, r.q.alive(fmt.Errorf("%w: %s has not read its timestamps for %s, of what has ended", backend.ErrHung,
-			r.q.d.Facts().Name, r.q.d.Patience()))
 	}
 }
 
