@@ -157,7 +157,7 @@ func (d *drafting) drop(h *sequence) {
 	if x == nil {
 		return
 	}
-	if h.draft = nil; x.due {
+	if h.draft = nil; x.due && x.by == d.incarnation { // an older scheduler's answers were never counted here
 		d.count(x.ask.waits, -1)
 	}
 	x.seq.cancelled.Store(true)
@@ -168,8 +168,11 @@ func (d *drafting) drop(h *sequence) {
 
 // parted takes in that the draft model has lost all that followed these sequences, or is gone.
 func (d *drafting) parted(all []*batch.Seq, gone bool) {
-	if gone {
+	switch {
+	case gone:
 		d.by = nil
+	case d.learned != nil:
+		d.learned.Lost()
 	}
 	for _, q := range all {
 		h := q.Owner.(*sequence)

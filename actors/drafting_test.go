@@ -121,6 +121,18 @@ func TestDraftDies(t *testing.T) {
 	require.Empty(t, h.tenants)
 }
 
+// A sequence that an older incarnation asked guesses for may be dropped late. Steps of this one wait for none of them.
+func TestDropOfAnOlderScheduler(t *testing.T) {
+	d, old := drafting{incarnation: 1}, &sequence{}
+	for _, waits := range []bool{false, true} {
+		old.draft = &draft{of: old, by: 0, due: true, ask: follow{waits: waits}}
+		d.drop(old)
+		require.Nil(t, old.draft)
+		require.Zero(t, d.due)
+		require.Zero(t, d.reading)
+	}
+}
+
 // A model that does not fit as a draft is refused with words, and files are closed.
 func TestDraftMustFit(t *testing.T) {
 	open := func(path string) *gguf.File {

@@ -105,6 +105,9 @@ func (d *Drafts) unlooked() {
 // pays is told that guesses are worth their cost.
 func (d *Drafts) pays() { d.wait, d.pause, d.open = laterLook, laterLook, 0 }
 
+// Lost is told that the draft model has lost all that it had read. What reading that took to learn counts no more.
+func (d *Drafts) Lost() { d.spare, d.wait, d.pause, d.open = firstSpare, firstLook, firstLook, 0 }
+
 // Reads says whether it is time for the draft model to read tokens that it has missed, each of which costs row, in
 // steps of the target, so that it can guess n tokens after them. It is, once the answer has taken as long as that: so
 // an answer that ends soon loses little. Where it is only to learn what guesses gain, all that it takes is a small part

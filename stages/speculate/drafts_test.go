@@ -138,6 +138,9 @@ func TestDraftsReadWhenTheAnswerIsLong(t *testing.T) {
 		d.look(clock)
 	}
 	require.True(t, d.Reads(1000, 20, 0.02, true))
+	require.False(t, d.Reads(1000, 20, 0.02, true))
+	d.Lost()
+	require.True(t, d.Reads(1000, 20, 0.02, true), "what was read is lost")
 }
 
 // Law NoAlloc, for a draft model's guesses.
