@@ -20,12 +20,17 @@ func Told(err error) string {
 	if errors.As(err, &p) {
 		text = strings.Replace(text, p.Error(), p.Told(), 1)
 	}
+	text = spaced.ReplaceAllString(text, "$1$2")
 	text = absolute.ReplaceAllString(text, "$1")
 	return relative.ReplaceAllString(text, "$1$2")
 }
 
-// absolute matches the folders of an absolute path; relative, those of any path to a file of a model.
+// absolute matches the folders of an absolute path; relative, those of any path to a file of a model; spaced, those of
+// an absolute path to one, which may have blanks in their names.
 var (
 	absolute = regexp.MustCompile(`(^|[\s"'(=])/(?:[^\s/:"']+/)+`)
-	relative = regexp.MustCompile(`(^|[\s"'(=])(?:[^\s/:"']+/)+([^\s/:"']+\.(?:gguf|safetensors|json))`)
+	relative = regexp.MustCompile(`(^|[\s"'(=])(?:[^\s/:"']+/)+` + modelFile)
+	spaced   = regexp.MustCompile(`(^|[\s"'(=])/(?:[^\s/:"']+(?: [^\s/:"']+)*/)+` + modelFile)
 )
+
+const modelFile = `([^\s/:"']+\.(?:gguf|safetensors|json))`
