@@ -11,7 +11,7 @@ DEVICE bool flips(uint i) {
 	return x >> 63 != 0;
 }
 
-// paley is an element of the Hadamard matrix of size q+1.
+// paley is an element of the Hadamard matrix of size q+1, where q is 11 or 19.
 DEVICE float paley(uint q, uint i, uint j) {
 	if (i == j || i == 0) {
 		return 1;
@@ -19,13 +19,8 @@ DEVICE float paley(uint q, uint i, uint j) {
 	if (j == 0) {
 		return -1;
 	}
-	uint a = (i + q - j) % q;
-	for (uint x = 1; x <= q / 2; x++) {
-		if (x * x % q == a) {
-			return 1;
-		}
-	}
-	return -1;
+	uint squares = q == 11 ? 0x23a : 0x30af2; // bit a: a is a square modulo q
+	return (squares >> (i + q - j) % q & 1) != 0 ? 1 : -1;
 }
 
 // factorAt is an element of the factor of a size that is no power of two: Paley's matrix, or √2·cos(π·(j + 1/2)·i/outer).
