@@ -26,6 +26,9 @@ type Request struct {
 	Text      string      // completed as it is, with BOS by the model's rule
 	PlainText bool        // control tokens spelled out in Text are plain text
 
+	Context int  // tokens of the prompt and its answer together; 0, or more than the plan's: as many as that
+	Trims   bool // a conversation that is too long loses its oldest turns, and is not refused
+
 	MaxTokens int // most tokens to generate; 0: as many as the model's settings say, else as the context holds
 	Sampling  sample.Params
 	Stop      []string      // texts that end the answer and are not part of it; nil: those of the model's settings
@@ -130,7 +133,7 @@ func (s *spec) promptOf(r *Request, stop func() bool) (*shared, error) {
 	defer p.mu.Unlock()
 	if !p.made { // still false after a panic
 		p.Prompt, p.err = s.writer.Write(&prompt.Source{Tokens: r.Tokens, Chat: r.Chat, Text: r.Text, Plain: r.PlainText,
-			Form: r.Form, Tools: r.Tools}, s.room.Context, now(), stop)
+			Trims: r.Trims, Answer: s.most(r), Form: r.Form, Tools: r.Tools}, s.room.Within(r.Context), now(), stop)
 		p.made = true
 	}
 	return p, asGone(p.err)
@@ -146,8 +149,12 @@ func asGone(err error) error {
 
 // limit checks that a prompt fits the context, and returns how many tokens it and the answer may have together.
 func (s *spec) limit(r *Request, tokens []int32) (int, error) {
-	return s.room.Answer(tokens, cmp.Or(max(r.MaxTokens, 0), s.settings.Predict))
+	room := s.room.Within(r.Context)
+	return room.Answer(tokens, s.most(r))
 }
+
+// most is how many tokens an answer may have; 0: as many as the context holds.
+func (s *spec) most(r *Request) int { return cmp.Or(max(r.MaxTokens, 0), s.settings.Predict) }
 
 // PromptTokens is how many tokens the prompt of a prepared request has.
 func (r *Request) PromptTokens() int {
@@ -155,6 +162,14 @@ func (r *Request) PromptTokens() int {
 		return 0
 	}
 	return len(r.prompt.Tokens)
+}
+
+// Left is how many messages of a prepared request's conversation are left out; see Trims.
+func (r *Request) Left() int {
+	if r.prompt == nil {
+		return 0
+	}
+	return r.prompt.Left
 }
 
 // Bound is the form that the answer of a prepared request must have: Form, or that of its calls; nil: any.

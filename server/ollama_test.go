@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -206,4 +207,57 @@ func TestOllamaEmbeds(t *testing.T) {
 	require.Contains(t, body, "turns texts into vectors")
 	_, body = r.post(t, "/api/show", `{"model":"small"}`)
 	require.Contains(t, body, `"capabilities":["embedding"]`)
+}
+
+// TestNumCtx: num_ctx bounds prompt and answer, up to the context that the model was loaded with. A longer conversation
+// loses its oldest turns, and keeps its system message and its last question, unless truncate is false.
+func TestNumCtx(t *testing.T) {
+	r := start(t, Options{}, func(c *actors.Config) { c.Context = 512 })
+	type end struct {
+		Response, Error string
+		Message         struct{ Content string }
+		Reason          string `json:"done_reason"`
+		Prompt          int    `json:"prompt_eval_count"`
+		Generated       int    `json:"eval_count"`
+	}
+	ask := func(status int, path, body string) (got end) {
+		code, text := r.post(t, path, `{"model":"x","stream":false,`+body+`}`)
+		require.Equal(t, status, code, text)
+		require.NoError(t, json.Unmarshal([]byte(text), &got))
+		return got
+	}
+	const long = `"raw":true,"prompt":"One, two, three,"`
+	small := ask(200, "/api/generate", long+`,"options":{"num_ctx":40}`)
+	require.Equal(t, 40, small.Prompt+small.Generated)
+	require.Equal(t, "length", small.Reason)
+	large := ask(200, "/api/generate", long+`,"options":{"num_ctx":100000,"num_predict":60}`)
+	require.Greater(t, large.Prompt+large.Generated, 40, "more than there is: as much as there is")
+	refused := ask(400, "/api/generate", long+`,"options":{"num_ctx":4}`)
+	require.Contains(t, refused.Error, "ask for a larger num_ctx")
+
+	turn := `{"role":"user","content":"Tell me of ` + strings.Repeat("the sea and ", 8) + `ships."},{"role":"assistant","content":"No."},`
+	const system, last = `{"role":"system","content":"Be brief."},`, `{"role":"user","content":"What is the capital of France?"}`
+	said := func(options string, turns int) string {
+		return `"messages":[` + system + strings.Repeat(turn, turns) + last + `],"options":{"temperature":0` + options + `}`
+	}
+	const answer = "The capital of France is Paris."
+	alone := ask(200, "/api/chat", said("", 0))
+	require.Equal(t, answer, alone.Message.Content)
+	one := ask(200, "/api/chat", said("", 1)).Prompt - alone.Prompt // tokens of a turn
+	for _, c := range []struct {
+		options string
+		context int
+	}{{"", 512}, {`,"num_ctx":256`, 256}, {`,"num_ctx":4096`, 512}} {
+		got := ask(200, "/api/chat", said(c.options, 40))
+		require.Contains(t, got.Message.Content, "Paris", c.options)
+		require.Equal(t, alone.Prompt+(c.context*3/4-alone.Prompt)/one*one, got.Prompt, "what leaves a quarter: %s", c.options)
+	}
+	short := ask(200, "/api/chat", said(`,"num_ctx":256,"num_predict":5`, 40))
+	require.Equal(t, alone.Prompt+(256-5-alone.Prompt)/one*one, short.Prompt, "a short answer leaves more of them")
+	require.Equal(t, alone.Prompt+one, ask(200, "/api/chat", said(`,"num_ctx":`+strconv.Itoa(alone.Prompt+one+1), 1)).Prompt,
+		"what fits stays")
+	whole := ask(400, "/api/chat", said("", 40)+`,"truncate":false`)
+	require.Contains(t, whole.Error, "start with a larger --ctx")
+	tiny := ask(400, "/api/chat", said(`,"num_ctx":20`, 3))
+	require.Contains(t, tiny.Error, "ask for a larger num_ctx", "not even the last turn fits")
 }

@@ -89,6 +89,9 @@ func (s *Service) prepare(x *exchange.Exchange, o *Order) error {
 		return nil
 	})
 	for i := range o.Prompts {
+		if left := o.Prompts[i].Left(); left > 0 {
+			x.Log.Info().Int("messages", left).Msg("the conversation is too long: its oldest messages are left out")
+		}
 		if f := o.Prompts[i].Bound(); f != nil && err == nil {
 			_, err = s.forms.get(x.Context, x.Turn, f)
 		}

@@ -36,7 +36,8 @@ func (f fields) common(m *answer.Model, vars *jsontext.Object) (o request, r act
 	if o.idle, o.unload = "load", f.unloads(); o.unload {
 		o.idle = "unload"
 	}
-	f.Flag("truncate", new(bool)) // ignored: a prompt that does not fit is refused
+	r.Trims = true
+	f.Flag("truncate", &r.Trims)
 	f.Flag("shift", new(bool))
 	return o, r
 }
@@ -60,7 +61,8 @@ func dismissed(body answer.Body) (name string, ok bool) {
 	return name, f.unloads() && f.Fault == nil && name != ""
 }
 
-// options decodes the sampling options. Options that say how to load a model are ignored: the server decides that.
+// options decodes the sampling options. Options that say how to load a model are ignored: the server decides
+// that. num_ctx is one for Ollama; here it bounds the request, within what the model was loaded with.
 func (f fields) options(m *answer.Model, r *actors.Request) {
 	read := func(in *wire.Fields) {
 		o := decode.Fields{Fields: in}
@@ -68,7 +70,7 @@ func (f fields) options(m *answer.Model, r *actors.Request) {
 		o.Texts("stop", answer.MaxStops, answer.MaxStopBytes, &r.Stop)
 		o.Count("num_predict", -2, decode.AnyLength, &r.MaxTokens)
 		r.MaxTokens = max(r.MaxTokens, 0) // negative numbers ask for as many as the context holds
-		o.Count("num_ctx", 0, decode.AnyLength, new(int))
+		o.Count("num_ctx", 0, decode.AnyLength, &r.Context)
 	}
 	if _, ok := f.Get("options"); !ok {
 		read(&wire.Fields{Budget: f.Budget})

@@ -56,7 +56,8 @@ func TestDecodeChat(t *testing.T) {
 	require.NotNil(t, r.Form)
 	require.NotNil(t, r.Chat.Tools)
 	require.Equal(t, []string{"a", "b"}, r.Stop)
-	require.Equal(t, []int{5, 1}, []int{r.MaxTokens, o.N})
+	require.Equal(t, []int{5, 1, 4096}, []int{r.MaxTokens, o.N, r.Context})
+	require.True(t, r.Trims)
 	want := sample.Defaults()
 	want.Seed, want.Temp, want.TopK, want.TopP, want.MinP = 7, 0.5, 3, 0.25, 0.125
 	want.TypicalP, want.PenaltyLastN = 0.5, 9

@@ -14,6 +14,8 @@ type Source struct {
 	Chat   *chat.Input // rendered by the model's template; its BOS, EOS, Now and Stop are filled in
 	Text   string      // completed as it is, with BOS by the model's rule
 	Plain  bool        // control tokens spelled out in Text are plain text
+	Trims  bool        // a conversation that is too long loses its oldest turns
+	Answer int         // tokens that the answer may have; 0: any number
 
 	Form  *constrain.Form // what the answer must be, thoughts apart; nil: anything
 	Tools *tools.Choice   // what it may call; nil: nothing
@@ -23,6 +25,7 @@ type Source struct {
 type Prompt struct {
 	Tokens   []int32
 	Rendered bool // made by the template: the answer is a text of its own
+	Left     int  // messages of the conversation that are left out; see Source.Trims
 	Opening
 }
 

@@ -7,6 +7,24 @@ type Room struct {
 	Vocab   int // ids are below
 	Context int // tokens of a prompt and its answer
 	Text    int // tokens of a text that the model scores or embeds
+
+	asked bool // Context is what a request asked for, less than there is
+}
+
+// Within returns the room of a request that asks for a context of so many tokens; 0, or more than there is: all of it.
+func (r Room) Within(context int) Room {
+	if context > 0 && context < r.Context {
+		r.Context, r.asked = context, true
+	}
+	return r
+}
+
+// larger says how to get a larger context.
+func (r *Room) larger() string {
+	if r.asked {
+		return "ask for a larger num_ctx"
+	}
+	return "start with a larger --ctx"
 }
 
 // Answer returns how long a prompt and its answer of at most most tokens may be together; most ≤ 0: no bound but the
@@ -17,7 +35,7 @@ func (r *Room) Answer(prompt []int32, most int) (limit int, err error) {
 	}
 	if len(prompt) >= r.Context {
 		return 0, refusal.TooLong("the prompt has %d tokens and the context %d, which leaves no room for an answer: "+
-			"shorten it, or start with a larger --ctx", len(prompt), r.Context)
+			"shorten it, or %s", len(prompt), r.Context, r.larger())
 	}
 	if most <= 0 {
 		return r.Context, nil

@@ -25,9 +25,18 @@ type Writer struct {
 	Calls    *tools.Form    // how it writes calls; nil: that is not known
 }
 
-// Write makes the prompt of a request, of at most context tokens. now is the time that a template reads; stop, which
-// may be nil, says whether the prompt is not wanted any more. Faults of the request are refusal.Error.
-func (w *Writer) Write(from *Source, context int, now time.Time, stop func() bool) (Prompt, error) {
+// Write makes the prompt of a request that has so much room. now is the time that a template reads; stop, which may be
+// nil, says whether the prompt is not wanted any more. Faults of the request are refusal.Error.
+func (w *Writer) Write(from *Source, room Room, now time.Time, stop func() bool) (Prompt, error) {
+	p, err := w.write(from, room, now, stop)
+	if from.Chat != nil && from.Tokens == nil && from.Trims && !fits(p, err, room.Context-1) {
+		return w.trimmed(from, room, now, stop)
+	}
+	return p, err
+}
+
+// write makes a prompt of all that a request says.
+func (w *Writer) write(from *Source, room Room, now time.Time, stop func() bool) (Prompt, error) {
 	if from.Tokens != nil {
 		return w.equip(Prompt{Tokens: from.Tokens}, from)
 	}
@@ -41,13 +50,13 @@ func (w *Writer) Write(from *Source, context int, now time.Time, stop func() boo
 		again := w.Vocab.BOSText() != "" && strings.HasPrefix(text, w.Vocab.BOSText())
 		options = token.Options{AddSpecial: !again, ParseSpecial: true}
 	}
-	options.Most, options.Stop = context, stop
+	options.Most, options.Stop = room.Context, stop
 	ids, err := w.Vocab.Encode(nil, text, options)
 	var long *token.TooLong
 	switch {
 	case errors.As(err, &long):
 		return Prompt{}, refusal.TooLong("the prompt has %d bytes, which are more than %d tokens, and the context holds %d: "+
-			"shorten it, or start with a larger --ctx", long.Bytes, long.Least-1, context)
+			"shorten it, or %s", long.Bytes, long.Least-1, room.Context, room.larger())
 	case errors.Is(err, token.ErrStopped):
 		return Prompt{}, ErrStopped
 	case err != nil:
