@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"io"
 	"time"
 
@@ -62,6 +63,14 @@ type Model struct {
 	// its file, too. DraftOnly has it guess all, and nothing is guessed from the text.
 	Draft     *gguf.File
 	DraftOnly bool
+}
+
+// Close closes the files of a model that does not enter a house.
+func (m *Model) Close() error {
+	if m.Draft == nil {
+		return m.File.Close()
+	}
+	return errors.Join(m.File.Close(), m.Draft.Close())
 }
 
 // HouseConfig is the configuration of a house: its models and its device.

@@ -56,11 +56,8 @@ func (h *House) enter(ctx context.Context, models []Model) ([]*Engine, error) {
 
 func closeFiles(models []Model) error {
 	var errs []error
-	for _, m := range models {
-		errs = append(errs, m.File.Close())
-		if m.Draft != nil {
-			errs = append(errs, m.Draft.Close())
-		}
+	for i := range models {
+		errs = append(errs, models[i].Close())
 	}
 	return errors.Join(errs...)
 }

@@ -78,7 +78,7 @@ func (s *housed) Measure(_ context.Context, name string) (room swap.Room, err er
 	if err != nil {
 		return room, err
 	}
-	defer func() { err = errors.Join(err, closeFiles([]Model{m})) }()
+	defer func() { err = errors.Join(err, m.Close()) }()
 	m.Weights = bounded(&m, h.Traits(), s.room.Host)
 	p, err := PlanFor(&m, h.device)
 	if err != nil {

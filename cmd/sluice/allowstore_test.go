@@ -243,8 +243,9 @@ func TestCreate(t *testing.T) {
 	require.Equal(t, exitDone, o.code, o.stderr)
 	require.Contains(t, o.stdout, "first is in the store: ")
 	require.Equal(t, outcome{0, "The capital of France is \n", ""}, here(dir, "run", "-m", "first", "What is the capital of France?"))
-	o = here(dir, "create", "second:v2", "-f", write("FROM first\nPARAMETER stop France\nSYSTEM You are brief.\n"))
+	o = here(dir, "create", "second:v2", "-f", write("FROM first\nPARAMETER stop France\nPARAMETER num_ctx 700\nSYSTEM You are brief.\n"))
 	require.Equal(t, exitDone, o.code, o.stderr)
+	require.Contains(t, here(dir, "plan", "second:v2", "--device", "cpu").stdout, "a context of 700 tokens")
 	require.Equal(t, outcome{0, "The capital of \n", ""}, here(dir, "run", "-m", "second:v2", "What is the capital of France?"))
 	const template = "{{ if .System }}{{ .System }}|{{ end }}Q: {{ .Prompt }}\nA: {{ .Response }}"
 	o = here(dir, "create", "third", "-f", write("FROM second:v2\nTEMPLATE \"\"\""+template+"\"\"\"\n"))

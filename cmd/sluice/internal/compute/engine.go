@@ -79,7 +79,7 @@ func (f *EngineFlags) Start(ctx context.Context, e *env.Env, edit func(*actors.C
 	if err != nil {
 		return nil, err
 	}
-	model, err := f.modelOf(e, "", file, device)
+	model, err := f.ModelOn(e, "", file, device)
 	if err != nil {
 		return nil, errors.Join(err, file.Close(), device.Close())
 	}
@@ -89,7 +89,7 @@ func (f *EngineFlags) Start(ctx context.Context, e *env.Env, edit func(*actors.C
 	}
 	house, err := actors.Open(ctx, actors.HouseConfig{Log: f.Logger(e), Device: one.Device, Trace: one.Trace})
 	if err != nil {
-		return nil, errors.Join(err, closeBoth(&one.Model))
+		return nil, errors.Join(err, one.Model.Close())
 	}
 	engine, err := f.enter(ctx, e, house, &one, began)
 	if err != nil {
@@ -107,7 +107,7 @@ func (f *Flags) Enter(ctx context.Context, e *env.Env, h *actors.House, d backen
 	if err != nil {
 		return nil, err
 	}
-	model, err := f.modelOf(e, m.Name, file, d)
+	model, err := f.ModelOn(e, m.Name, file, d)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
@@ -116,7 +116,9 @@ func (f *Flags) Enter(ctx context.Context, e *env.Env, h *actors.House, d backen
 	return f.enter(ctx, e, h, &one, began)
 }
 
-func (f *Flags) modelOf(e *env.Env, name string, file *gguf.File, d backend.Device) (actors.Model, error) {
+// ModelOn is ModelOf with the draft model that the flags name, and with the speeds of a device, which is measured only
+// if they are asked for.
+func (f *Flags) ModelOn(e *env.Env, name string, file *gguf.File, d backend.Device) (actors.Model, error) {
 	m, note, err := f.ModelOf(e, name, file)
 	m.Speeds = SpeedsOf(e, file, d)
 	if note != "" {
@@ -168,14 +170,6 @@ func (f *Flags) AddDraft(e *env.Env, m *actors.Model, ifFits bool) (err error) {
 		return err
 	}
 	return nil
-}
-
-// closeBoth closes the file of a model that was not loaded, and that of its draft model.
-func closeBoth(m *actors.Model) error {
-	if m.Draft == nil {
-		return m.File.Close()
-	}
-	return errors.Join(m.File.Close(), m.Draft.Close())
 }
 
 // enter loads a model, whose file is open, into a house.

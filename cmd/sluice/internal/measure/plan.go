@@ -46,30 +46,19 @@ func (c *Plan) plan(e *env.Env) (t *planText, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
+	m := actors.Model{File: file}
+	defer func() { err = errors.Join(err, m.Close()) }()
 	device, err := c.OpenDevice(e)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, device.Close()) }()
-	kv, note, err := c.Formats(e, file)
-	if err != nil {
+	if m, err = c.ModelOn(e, "", file, device); err != nil {
 		return nil, err
 	}
-	if note != "" {
-		fmt.Fprintf(e.Stderr, "sluice: --kv %s: %s\n", c.KV, note)
-	}
-	m := &actors.Model{File: file, KV: kv, KVHost: int64(c.KVHost), Context: c.Ctx, Sequences: c.Seqs,
-		Weights: int64(c.RAM), VRAM: int64(c.VRAM), Layers: c.GPULayers.Planned(), Experts: c.CPUExperts,
-		Speeds: compute.SpeedsOf(e, file, device), NoRepack: c.NoRepack, Speculate: c.Speculate != "off"}
-	if err := c.AddDraft(e, m, false); err != nil {
-		return nil, err
-	}
-	if m.Draft != nil {
-		defer func() { err = errors.Join(err, m.Draft.Close()) }()
-	}
+	m.Sequences = c.Seqs
 	t = &planText{ram: int64(c.RAM), vram: int64(c.VRAM), sequences: c.Seqs, device: device.Name()}
-	if t.plan, err = actors.PlanFor(m, device); err != nil {
+	if t.plan, err = actors.PlanFor(&m, device); err != nil {
 		return nil, err
 	}
 	if t.measured, err = compute.Recall(e, file.Part(0), device); err != nil {
