@@ -185,11 +185,12 @@ func TestModelList(t *testing.T) {
 	r, m := startSeveral(t)
 	embedded, err := gguf.Parse(mini.Name, mini.GGUF)
 	require.NoError(t, err)
-	object := func(name string, f *gguf.File) string {
+	const talks = `["completion","tools","insert"]`
+	object := func(name, can string, f *gguf.File) string {
 		i := m.Engine(name).Info
-		return fmt.Sprintf(`{"id":"%s","object":"model","created":0,"owned_by":"sluice","status":{"value":"loaded"},"meta":{"architecture":"%s","n_vocab":%d,`+
+		return fmt.Sprintf(`{"id":"%s","object":"model","created":0,"owned_by":"sluice","status":{"value":"loaded"},"capabilities":%s,"meta":{"architecture":"%s","n_vocab":%d,`+
 			`"n_ctx_train":%d,"n_ctx":%d,"n_params":%d,"size":%d,`+
-			`"kv_type":"f16","kv_bytes_per_token":%d,"kv_bits_k":16,"kv_bits_v":16}}`, name, i.Architecture, i.Vocab, i.Trained,
+			`"kv_type":"f16","kv_bytes_per_token":%d,"kv_bits_k":16,"kv_bits_v":16}}`, name, can, i.Architecture, i.Vocab, i.Trained,
 			i.Context, i.Parameters, bytesOf(f), i.KV.Bytes)
 	}
 	list := func() string {
@@ -200,10 +201,10 @@ func TestModelList(t *testing.T) {
 	var small actors.Config
 	tiny(t, &small)
 	defer small.File.Close()
-	require.Equal(t, `{"object":"list","data":[`+object("org/large", embedded)+`,`+object("small", small.File)+`]}`, list())
+	require.Equal(t, `{"object":"list","data":[`+object("org/large", talks, embedded)+`,`+object("small", `["completion"]`, small.File)+`]}`, list())
 	status, body := r.get(t, "/v1/models/org/large")
 	require.Equal(t, http.StatusOK, status)
-	require.Equal(t, object("org/large", embedded), steady(body))
+	require.Equal(t, object("org/large", talks, embedded), steady(body))
 
 	llama := filepath.Join(testref.Dir(t), "fixtures", "llama.gguf")
 	f, err := gguf.Open(llama)
@@ -213,7 +214,7 @@ func TestModelList(t *testing.T) {
 	engine := startEngine(t, func(cfg *actors.Config) { cfg.File, cfg.Context = f, 256 })
 	m.set(map[string]*actors.Engine{"untied": engine}, "untied", "gone")
 	const gone = `{"id":"gone","object":"model","created":0,"owned_by":"sluice","status":{"value":"loading","progress":0.25}}`
-	require.Equal(t, `{"object":"list","data":[`+object("untied", f)+`,`+gone+`]}`, list(), "one that does not run is listed")
+	require.Equal(t, `{"object":"list","data":[`+object("untied", `["completion"]`, f)+`,`+gone+`]}`, list(), "one that does not run is listed")
 	_, body = r.get(t, "/api/tags")
 	require.Contains(t, body, `{"name":"gone","model":"gone",`)
 	_, body = r.get(t, "/api/ps")

@@ -22,6 +22,7 @@ type stage struct {
 
 	mu     sync.Mutex
 	script func(w *pieces, r *http.Request)
+	routes map[string]http.HandlerFunc // by path
 }
 
 // pieces is a stream of events.
@@ -53,8 +54,12 @@ func stageOf(t *testing.T, r *running) *stage {
 	s := &stage{}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		s.mu.Lock()
-		script := s.script
+		script, route := s.script, s.routes[q.URL.Path]
 		s.mu.Unlock()
+		if route != nil {
+			route(w, q)
+			return
+		}
 		if script == nil || q.URL.Path != "/v1/chat/completions" {
 			proxy.ServeHTTP(w, q)
 			return
@@ -80,6 +85,16 @@ func (s *stage) plays(script func(w *pieces, r *http.Request)) {
 	if script == nil {
 		s.script = nil
 	}
+}
+
+// serves sets what is answered at a path.
+func (s *stage) serves(path string, route http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.routes == nil {
+		s.routes = map[string]http.HandlerFunc{}
+	}
+	s.routes[path] = route
 }
 
 // receive waits for what a script has to tell.

@@ -155,7 +155,7 @@ func (a *api) show(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	}
 	h := e.Header
 	if h == nil { // its file is damaged, or gone
-		wire.WriteJSON(rc, model{Details: detailsOf(nil), Info: map[string]any{}, Capabilities: []string{"completion"},
+		wire.WriteJSON(rc, model{Details: detailsOf(nil), Info: map[string]any{}, Capabilities: e.Capabilities(),
 			Modified: a.since})
 		return nil
 	}
@@ -165,7 +165,7 @@ func (a *api) show(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	said := modelfile.Modelfile{From: e.Name, Manner: modelfile.Manner{Template: template, System: settings.System}}
 	wire.WriteJSON(rc, model{
 		license, said.String(), parameters(h, settings.Stop), template, settings.System, jsonText(settings.Messages), detailsOf(h),
-		infoOf(h), capabilities(h, template), a.modified(h),
+		infoOf(h), e.Capabilities(), a.modified(h),
 	})
 	return nil
 }
@@ -221,21 +221,4 @@ func infoOf(h *actors.Header) map[string]any {
 		}
 	}
 	return info
-}
-
-// capabilities lists the names by which clients enable features.
-func capabilities(h *actors.Header, template string) []string {
-	if h.Embeds {
-		return []string{"embedding"}
-	}
-	all := []string{"completion"}
-	for _, c := range []struct{ sign, name string }{{"tools", "tools"}, {"think", "thinking"}} {
-		if strings.Contains(template, c.sign) {
-			all = append(all, c.name)
-		}
-	}
-	if h.Fills {
-		all = append(all, "insert")
-	}
-	return all
 }

@@ -15,7 +15,8 @@ type modelObject struct {
 	Created int64       `json:"created"`
 	OwnedBy string      `json:"owned_by"`
 	Status  modelStatus `json:"status"`
-	Meta    *modelMeta  `json:"meta,omitempty"` // nil if the model's file cannot be read
+	Can     []string    `json:"capabilities,omitempty"` // what it can do, in Ollama's words; nil like Meta
+	Meta    *modelMeta  `json:"meta,omitempty"`         // nil if the model's file cannot be read
 }
 
 // modelStatus is the phase of a model: unloaded, measuring, waiting, loading, loaded or unloading.
@@ -50,6 +51,7 @@ func (a *api) object(e *answer.Entry) modelObject {
 		o.Status.Progress = &share
 	}
 	if e.Header != nil {
+		o.Can = e.Capabilities()
 		i := &e.Header.Info
 		o.Meta = &modelMeta{i.Architecture, i.Vocab, i.Trained, i.Context, i.Parameters, i.WeightBytes, nil}
 	}

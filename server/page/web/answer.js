@@ -29,6 +29,7 @@ export class Growing {
     this.began = now();
     this.firstAt = 0;
     this.pieces = 0;
+    this.had = message.content ? message.stats?.tokens || 0 : 0; // tokens of an answer that is continued
     message.stats = {};
   }
 
@@ -39,7 +40,7 @@ export class Growing {
     if (choice?.finish_reason) this.message.ended = choice.finish_reason;
     if (event.timings) this.time(event.timings);
     if (event.usage) {
-      this.message.stats.tokens = event.usage.completion_tokens;
+      this.message.stats.tokens = this.had + event.usage.completion_tokens;
       this.message.stats.prompt = event.usage.prompt_tokens;
       this.message.stats.cached = event.usage.prompt_tokens_details?.cached_tokens || 0;
     }
@@ -55,7 +56,7 @@ export class Growing {
       m.stats.first = (at - this.began) / 1000;
     }
     this.pieces++;
-    m.stats.tokens = this.pieces;
+    m.stats.tokens = this.had + this.pieces;
     if (at > this.firstAt) m.stats.rate = (this.pieces - 1) / ((at - this.firstAt) / 1000);
     if (thought) {
       m.thought = (m.thought || '') + thought;
@@ -76,7 +77,7 @@ export class Growing {
   // time takes the server's own measure, which the network does not blur.
   time(timings) {
     this.message.stats.rate = timings.predicted_per_second;
-    this.message.stats.tokens = timings.predicted_n;
+    this.message.stats.tokens = this.had + timings.predicted_n;
     this.message.stats.prompt = timings.prompt_n + (timings.cache_n || 0);
     this.message.stats.cached = timings.cache_n || 0;
   }

@@ -3,6 +3,7 @@
 import { body, Growing, reading } from './answer.js';
 import { chat } from './api.js';
 import { announce, byId, el, toast } from './dom.js';
+import { Drafts } from './drafts.js';
 import { MessageView } from './message.js';
 import { add, begin, choose, drop, merge, siblings, way, wire } from './thread.js';
 
@@ -18,6 +19,7 @@ export class Chat {
     this.scroll = byId('scroll');
     this.list = byId('messages');
     this.prompt = byId('prompt');
+    this.drafts = new Drafts();
     this.follows = true;
     this.listen();
     this.show();
@@ -27,7 +29,10 @@ export class Chat {
     byId('composer').addEventListener('submit', (e) => { e.preventDefault(); this.send(); });
     byId('stop').addEventListener('click', () => this.stop());
     byId('to-end').addEventListener('click', () => this.toEnd(true));
-    this.prompt.addEventListener('input', () => this.fit());
+    this.prompt.addEventListener('input', () => {
+      this.fit();
+      this.drafts.set(this.draftOf(), this.prompt.value);
+    });
     this.prompt.addEventListener('keydown', (e) => {
       if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) { e.preventDefault(); this.send(); }
       if (e.key === 'ArrowUp' && !this.prompt.value && !this.running) this.editLast(e);
@@ -55,8 +60,15 @@ export class Chat {
     this.conversation = this.runs.get(conversation.id)?.conversation ?? conversation;
     this.views.clear();
     this.list.replaceChildren();
+    this.prompt.value = this.drafts.get(this.draftOf());
+    this.fit();
     this.show();
     this.toEnd(true);
+  }
+
+  // draftOf is the name of the draft of the conversation on the screen.
+  draftOf() {
+    return this.conversation.head ? this.conversation.id : 'new';
   }
 
   // renew takes what another tab wrote: also while an answer comes here, which stays what is shown.
@@ -82,18 +94,36 @@ export class Chat {
     if (!text.trim() || this.running) return;
     this.prompt.value = '';
     this.fit();
+    this.drafts.set(this.draftOf(), '');
     add(this.conversation, this.conversation.head, { role: 'user', content: text });
     this.answer(this.conversation.head);
   }
 
   // answer asks for one to what leads to a message.
-  async answer(parent) {
+  answer(parent) {
     if (this.running) return;
     const c = this.conversation;
+    const question = wire(way({ ...c, head: parent }), this.page.settings.system);
+    const message = add(c, parent, { role: 'assistant', content: '', model: this.page.model() });
+    this.write(message, question);
+  }
+
+  // more asks for what follows an answer that was cut or stopped.
+  more(message) {
+    if (this.running) return;
+    delete message.ended;
+    delete message.error;
+    message.changed = Date.now();
+    this.prompt.focus();
+    const said = wire(way({ ...this.conversation, head: message.id }), this.page.settings.system);
+    this.write(message, said, { continue_final_message: true });
+  }
+
+  // write has an answer grow by what the model says to messages.
+  async write(message, messages, also = {}) {
+    const c = this.conversation;
     const { settings } = this.page;
-    const question = way({ ...c, head: parent });
     const model = this.page.model();
-    const message = add(c, parent, { role: 'assistant', content: '', model });
     const run = { abort: new AbortController(), message, conversation: c };
     this.runs.set(c.id, run);
     this.follows = true;
@@ -108,7 +138,7 @@ export class Chat {
       if (!growing.firstAt) this.grown(run);
     }, 1000);
     try {
-      for await (const event of chat(body(settings, model, wire(question, settings.system)), run.abort.signal)) {
+      for await (const event of chat({ ...body(settings, model, messages), ...also }, run.abort.signal)) {
         growing.take(event);
         run.reads = reading(event) ?? run.reads;
         this.grown(run);
@@ -210,7 +240,8 @@ export class Chat {
     const c = this.conversation;
     const shown = way(c);
     const acts = {
-      again: (m) => this.again(m), edit: (m, text) => this.edit(m, text), choose: (m, label) => this.choose(m, label),
+      again: (m) => this.again(m), more: (m) => this.more(m), edit: (m, text) => this.edit(m, text),
+      choose: (m, label) => this.choose(m, label),
       results: (m, texts) => this.results(m, texts), refresh: () => this.show(),
     };
     const nodes = shown.map((m, i) => {

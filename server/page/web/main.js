@@ -60,7 +60,7 @@ async function loadModels() {
   }
   banner(ill && ill.status !== 401 ? ill.message : '');
   try {
-    known = await models();
+    known = (await models()).filter(talks);
   } catch (e) {
     refused(e, () => {});
     if (e.status !== 401) banner(e.message);
@@ -68,18 +68,22 @@ async function loadModels() {
   }
   const select = byId('model');
   select.replaceChildren(...known.map((m) => el('option', { value: m.id }, m.id + note(m))));
+  if (!known.length) select.append(el('option', { value: '' }, 'No model that answers'));
   select.disabled = known.length === 0;
   select.value = known.some((m) => m.id === settings.model) ? settings.model : known[0]?.id ?? '';
   describe();
 }
 
 const loaded = (m) => (m?.status?.value ?? 'loaded') === 'loaded';
-const note = (m) => (loaded(m) ? '' : ` (${m.status.value})`);
+const note = (m) => (loaded(m) || m.status.value === 'unloaded' ? '' : ` (${m.status.value})`);
+
+// talks says whether a model writes text: others turn texts into vectors.
+const talks = (m) => !m.capabilities || m.capabilities.includes('completion');
 
 // waiting says why an answer does not begin yet, where that is known: its model is not loaded.
 async function waiting(name) {
   try {
-    known = await models();
+    known = (await models()).filter(talks);
   } catch {
     return '';
   }

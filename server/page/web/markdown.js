@@ -1,9 +1,11 @@
 // Markdown as elements. marked says what the text is made of; elements are made here, one kind after the other. HTML in
-// the text is shown as the text that it is, and pictures are links: nothing that a model writes is fetched or run.
+// the text is shown as the text that it is, but for what markup.js knows, and pictures are links: nothing that a model
+// writes is fetched or run.
 
-import { lexer, use } from './vendor/marked/marked.esm.js';
+import { Lexer, lexer, use } from './vendor/marked/marked.esm.js';
 import { codeBlock } from './code.js';
 import { el } from './dom.js';
+import { fold, foldedView, isCode, notes, pairs } from './markup.js';
 
 // Math in TeX's signs is a text of its own: Markdown would take its backslashes and underscores for marks.
 const math = /^(?:\\\([\s\S]+?\\\)|\\\[[\s\S]+?\\\]|\$\$[\s\S]+?\$\$)/;
@@ -11,7 +13,7 @@ const math = /^(?:\\\([\s\S]+?\\\)|\\\[[\s\S]+?\\\]|\$\$[\s\S]+?\$\$)/;
 use({
   gfm: true,
   breaks: false,
-  extensions: [{
+  extensions: [...notes, {
     name: 'math', level: 'inline',
     start: (text) => /\\[([]|\$\$/.exec(text)?.index,
     tokenizer(text) {
@@ -26,6 +28,7 @@ use({
 const longest = 300_000; // characters
 const deepestMark = 100; // column of a list's or a quotation's mark
 const deepest = 60; // elements in one another
+const deepestFold = 8; // details in one another: each is read once more for every one around it
 
 // mark is the beginning of a line up to its last mark of a list or a quotation.
 const mark = /^[ \t>]*(?:(?:>|[-*+](?=\s)|\d{1,9}[.)](?=\s))[ \t>]*)+/gm;
@@ -34,12 +37,12 @@ const mark = /^[ \t>]*(?:(?:>|[-*+](?=\s)|\d{1,9}[.)](?=\s))[ \t>]*)+/gm;
 function tokensOf(text) {
   try {
     if (text.length <= longest && !(text.match(mark) ?? []).some((m) => m.length > deepestMark)) {
-      return lexer(text).filter((token) => token.type !== 'space' && token.type !== 'def');
+      return fold(lexer(text)).filter((token) => token.type !== 'space' && token.type !== 'def');
     }
   } catch (e) {
     if (!(e instanceof RangeError)) throw e; // the stack is full
   }
-  return [{ type: 'html', raw: text, text }];
+  return [{ type: 'raw', raw: text }];
 }
 
 // Markdown is a text that grows. Blocks that did not change keep their elements, and with them what the reader selected.
@@ -55,9 +58,11 @@ export class Markdown {
     const keys = tokens.map((token) => (token.level ?? '') + token.raw);
     let same = 0;
     while (same < tokens.length && same < this.blocks.length && this.blocks[same].key === keys[same]) same++;
-    for (const old of this.blocks.splice(same)) old.node.remove();
+    const gone = this.blocks.splice(same);
+    for (const old of gone) old.node.remove();
     for (let i = same; i < tokens.length; i++) {
       const node = block(tokens[i]);
+      if (gone[i - same]?.node.open) node.open = true; // details that grow stay open
       this.root.append(node);
       this.blocks.push({ key: keys[i], node });
     }
@@ -93,7 +98,14 @@ function block(token, depth = 0) {
     case 'hr':
       return el('hr');
     case 'html':
+      if (!isCode(token.text)) return el('p', { class: 'lines' }, inline(Lexer.lexInline(token.text.trimEnd())));
       return el('pre', { class: 'markup', tabindex: '0' }, token.text);
+    case 'raw':
+      return el('pre', { class: 'markup', tabindex: '0' }, token.raw);
+    case 'details':
+      return foldedView(inline(Lexer.lexInline(token.title)), depth < deepestFold ? tokensOf(token.body).map(within) : [token.body]);
+    case 'note':
+      return el('p', { class: 'note-text' }, el('sup', {}, token.label), ' ', inline(token.tokens));
   }
   return el('p', {}, token.raw);
 }
@@ -116,9 +128,11 @@ function table(token) {
 }
 
 function inline(tokens = [], depth = 0) {
-  if (depth > deepest) return tokens.map((token) => token.raw);
-  return tokens.map((token) => {
+  if (depth > deepest) return tokens.map((token) => token.raw ?? textOf(token));
+  return pairs(tokens).map((token) => {
     switch (token.type) {
+      case 'mark': return el(token.name, {}, inline(token.tokens, depth + 1));
+      case 'noteMark': return el('sup', { class: 'note-mark' }, token.label);
       case 'strong': return el('strong', {}, inline(token.tokens, depth + 1));
       case 'em': return el('em', {}, inline(token.tokens, depth + 1));
       case 'del': return el('del', {}, inline(token.tokens, depth + 1));
@@ -133,6 +147,18 @@ function inline(tokens = [], depth = 0) {
     }
     return token.raw;
   }).flat();
+}
+
+// textOf is the text of a mark that lies too deep. It does not call itself.
+function textOf(token) {
+  const rest = [token];
+  let text = '';
+  while (rest.length) {
+    const t = rest.pop();
+    if (t.type === 'mark') rest.push(...t.tokens.toReversed());
+    else text += t.raw;
+  }
+  return text;
 }
 
 // link leads out of the page, and only to addresses that a browser opens and does not run.

@@ -4,7 +4,10 @@ import { codeBlock } from './code.js';
 import { copyButton, el, icon, iconButton } from './dom.js';
 import { Markdown } from './markdown.js';
 
-// MessageView shows a message, and again when it has grown. acts: edit, again,
+// Questions longer than this are folded.
+const longest = { lines: 16, characters: 1800 };
+
+// MessageView shows a message, and again when it has grown. acts: edit, again, more (go on with an answer),
 // choose(sibling, label of the button), results(texts), refresh.
 export class MessageView {
   constructor(message, acts) {
@@ -40,10 +43,33 @@ export class MessageView {
     this.root.setAttribute('aria-busy', String(busy));
     if (m.role === 'assistant') this.showAnswer(busy, last, waits);
     else if (m.role === 'tool') this.body.replaceChildren(folded(`Result of ${m.name || 'the tool'}`, m.content));
-    else this.body.replaceChildren(el('div', { class: 'bubble' }, m.content));
+    else this.showQuestion();
     const focused = this.foot.contains(document.activeElement) && document.activeElement.getAttribute('aria-label');
     this.foot.replaceChildren(...(busy ? [this.cost()] : this.buttons(versions)));
     if (focused) this.focus(focused);
+  }
+
+  // showQuestion shows the beginning of a long one until it is unfolded.
+  showQuestion() {
+    const text = this.message.content;
+    if (this.body.contains(this.bubble) && this.bubble.shown === text) return;
+    const lines = text.split('\n');
+    const start = lines.slice(0, longest.lines).join('\n').slice(0, longest.characters);
+    this.bubble = el('div', { class: 'bubble' }, text);
+    this.bubble.shown = text;
+    if (start.length + 200 < text.length) {
+      const part = el('div', {}, start + '…');
+      const [n, what] = lines.length > longest.lines ? [lines.length, 'lines'] : [text.length, 'characters'];
+      const size = `${n.toLocaleString('en')} ${what}`;
+      const button = el('button', { type: 'button', class: 'link', 'aria-expanded': 'false', click: () => {
+        const open = button.getAttribute('aria-expanded') !== 'true';
+        button.setAttribute('aria-expanded', String(open));
+        part.textContent = open ? text : start + '…';
+        button.textContent = open ? 'Show less' : `Show all ${size}`;
+      } }, `Show all ${size}`);
+      this.bubble.replaceChildren(part, button);
+    }
+    this.body.replaceChildren(this.bubble);
   }
 
   showAnswer(busy, last, waits) {
@@ -54,7 +80,7 @@ export class MessageView {
     this.showThought();
     this.markdown.show(m.content);
     this.showCalls(last && !busy);
-    this.showNotice(busy, waits);
+    this.showNotice(busy, last, waits);
   }
 
   // showCalls makes them anew only where they changed: a result may be half written.
@@ -70,7 +96,7 @@ export class MessageView {
     if (this.thought.open && this.message.thought) this.thoughtMarkdown.show(this.message.thought);
   }
 
-  showNotice(busy, waits) {
+  showNotice(busy, last, waits) {
     const m = this.message;
     let notice = [];
     if (busy && !m.content && !m.thought && !m.calls?.length) {
@@ -80,14 +106,22 @@ export class MessageView {
     else if (m.error) {
       notice = [el('div', { class: 'problem', role: 'alert' }, el('strong', {}, 'The answer failed'), el('p', {}, m.error),
         el('button', { type: 'button', class: 'button', click: () => this.acts.again(m) }, icon('again'), 'Try again'))];
-    } else if (m.ended === 'stop' && !m.content && !m.thought && !m.calls?.length) {
-      notice = [el('p', { class: 'quiet' }, 'The answer is empty.')];
-    } else if (m.ended === 'length') notice = [el('p', { class: 'quiet' }, 'The answer was cut: it reached the most tokens it may have.')];
-    else if (m.ended === 'stopped') notice = [el('p', { class: 'quiet' }, 'Stopped.')];
-    else if (!m.ended && !busy) {
-      notice = [el('p', { class: 'quiet' }, 'Not finished: another tab is writing it, or was closed while it did.')];
-    }
+    } else if (!busy) notice = this.ending(last);
     this.notice.replaceChildren(...notice.filter(Boolean));
+  }
+
+  // ending says how an answer ended, where it did not end well, and lets the last one go on.
+  ending(last) {
+    const m = this.message;
+    const bare = !m.content && !m.calls?.length;
+    let text = '';
+    if (m.ended === 'stop') text = bare && (m.thought ? 'The answer is empty: the model only thought.' : 'The answer is empty.');
+    else if (m.ended === 'length') text = 'The answer was cut: it reached the most tokens it may have.';
+    else if (m.ended === 'stopped') text = 'Stopped.';
+    else if (!m.ended) text = 'Not finished: another tab is writing it, or was closed while it did.';
+    const goes = last && m.content && !m.calls?.length && ['length', 'stopped', undefined].includes(m.ended);
+    return text ? [el('p', { class: 'quiet ending' }, text, goes && el('button', { type: 'button', class: 'button', 'data-act': 'more',
+      click: () => this.acts.more(m) }, 'Continue'))] : [];
   }
 
   // focus is for who uses the keyboard: a button that was replaced gives it to its successor.
