@@ -112,6 +112,37 @@ func choose(files []published, n store.Name) (tag string, chosen []published, er
 	return v.tag, chosen, err
 }
 
+// Variant is one of the models among the files of a folder: a GGUF file, or all parts of a split one.
+type Variant struct {
+	Stem  string // the file's name without its folder, part number and .gguf
+	Tag   string // the quantisation that the stem ends in, else the stem
+	Parts []string
+	Err   error // a part is missing, or there twice; or nil
+}
+
+// Variants finds the models among the paths of files, as a pull does among those of a repository: adapters and what is
+// no model by itself are left out.
+func Variants(paths []string) (all []Variant) {
+	files := make([]published, len(paths))
+	for i, p := range paths {
+		files[i] = published{path: p}
+	}
+	for _, v := range withoutAdapters(variants(files)) {
+		one := Variant{Stem: v.stem, Tag: v.tag}
+		if len(v.parts) != v.count {
+			one.Err = fmt.Errorf("%d of %d parts are there", len(v.parts), v.count)
+		} else if parts, err := v.inOrder(); err != nil {
+			one.Err = err
+		} else {
+			for _, f := range parts {
+				one.Parts = append(one.Parts, f.path)
+			}
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
 // matching returns the variants of a tag: those of that quantisation, else the one of that file name.
 func matching(all []*variant, tag string) (fits []*variant) {
 	for _, v := range all {

@@ -16,7 +16,7 @@ func TestWebPages(t *testing.T) {
 	page := []byte("\n<!doctype html><title>Welcome to the hotel</title>")
 	_, err := parseRepository(page)
 	require.ErrorContains(t, err, "a web page came: open the hub in a browser")
-	_, err = parseLayers(page, store.Name{})
+	_, err = ParseLayers(page, store.Name{})
 	require.ErrorContains(t, err, "a web page came: open the hub in a browser")
 	_, err = parseRepository([]byte("{"))
 	require.ErrorContains(t, err, "not what its API says: unexpected end")

@@ -28,8 +28,8 @@ var layerRoles = map[string]store.Role{
 	"license": store.License, "messages": store.Messages,
 }
 
-// parseLayers decodes a manifest of the registry into the files of a model.
-func parseLayers(data []byte, n store.Name) ([]store.File, error) {
+// ParseLayers decodes a manifest of the registry, or of a folder that Ollama keeps, into the files of a model.
+func ParseLayers(data []byte, n store.Name) ([]store.File, error) {
 	var said struct {
 		SchemaVersion int
 		Layers        []struct {
@@ -94,7 +94,7 @@ func (h *session) findOllama(ctx context.Context, n store.Name) (*offer, error) 
 
 // offerOfLayers returns the model of a manifest of the registry.
 func (h *session) offerOfLayers(data []byte, n store.Name) (*offer, error) {
-	files, err := parseLayers(data, n)
+	files, err := ParseLayers(data, n)
 	if err != nil {
 		return nil, err
 	}

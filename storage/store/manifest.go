@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -38,6 +39,9 @@ func digestFrom(sum [sha256.Size]byte) Digest { return Digest("sha256:" + hex.En
 
 // file returns the name under which a file with this content lies in the store.
 func (d Digest) file() string { return strings.Replace(string(d), ":", "-", 1) }
+
+// In returns the path of the file with this content in a folder of blobs: a store's, or one of Ollama's.
+func (d Digest) In(blobs string) string { return filepath.Join(blobs, d.file()) }
 
 // Role is the purpose of a file in its model.
 type Role string

@@ -209,8 +209,13 @@ const mostText = 4 << 20
 
 // Texts returns the contents of a model's files of a role, in the manifest's order.
 func (s *Store) Texts(m *Manifest, role Role) (all []string, err error) {
+	return m.Texts(s.path(blobsFolder), role)
+}
+
+// Texts returns the contents of the files of a role from a folder of blobs, in the manifest's order.
+func (m *Manifest) Texts(blobs string, role Role) (all []string, err error) {
 	for _, f := range m.of(role) {
-		file, _, err := safefile.Open(s.blob(f.Digest))
+		file, _, err := safefile.Open(f.Digest.In(blobs))
 		if err != nil {
 			return nil, fmt.Errorf("%s of %s: %w", f.Name, m.Name, err)
 		}

@@ -8,21 +8,23 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/storage/others"
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
 type List struct {
+	All  bool `name:"all" help:"List what Ollama, LM Studio and Hugging Face's cache keep here, too. -m takes those names, and nothing is copied."`
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
-func (List) Examples() [2]string { return [2]string{`sluice list`, `sluice list --json`} }
+func (List) Examples() [2]string { return [2]string{`sluice list`, `sluice list --all`} }
 
 func (c *List) Run(e *env.Env) error {
 	s, err := models.OpenStore(e)
 	if err != nil {
 		return err
 	}
-	models, err := s.List()
+	stored, err := s.List()
 	if err != nil {
 		return err
 	}
@@ -31,8 +33,8 @@ func (c *List) Run(e *env.Env) error {
 		return err
 	}
 	list := []ModelRecord{}
-	for i := range models {
-		list = append(list, record(s, &models[i], true))
+	for i := range stored {
+		list = append(list, record(s, &stored[i], true))
 	}
 	for i := range unfinished {
 		r := record(s, &unfinished[i], false)
@@ -40,26 +42,49 @@ func (c *List) Run(e *env.Env) error {
 			list = append(list, r)
 		}
 	}
-	if c.JSON {
-		return env.PrintJSON(e.Stdout, list)
-	}
-	if len(list) == 0 {
-		_, err := fmt.Fprintf(e.Stdout, "no models in %s: sluice pull OWNER/NAME gets one\n", env.Printable(s.Dir()))
-		return err
-	}
-	t := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "name\tsize\tpulled")
-	for _, r := range list {
-		note := ""
-		if r.Note != "" {
-			note = "\t" + env.Printable(r.Note)
+	if c.All {
+		for i := range list {
+			list[i].Program = "sluice"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s%s\n", env.Printable(r.Name), env.BinarySize(r.Size), r.day(), note)
+		for _, m := range others.List(models.OtherPlaces(e)) {
+			list = append(list, otherRecord(&m))
+		}
+	}
+	switch {
+	case c.JSON:
+		return env.PrintJSON(e.Stdout, list)
+	case len(list) > 0:
+		return c.print(e, list)
+	}
+	elsewhere := ""
+	if c.All {
+		elsewhere = ", nor of Ollama, LM Studio or in Hugging Face's cache"
+	}
+	_, err = fmt.Fprintf(e.Stdout, "no models in %s%s: sluice pull OWNER/NAME gets one\n", env.Printable(s.Dir()), elsewhere)
+	return err
+}
+
+// print prints the list for a person.
+func (c *List) print(e *env.Env, list []ModelRecord) error {
+	t := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
+	head := "name\tsize\tpulled"
+	if c.All {
+		head += "\tkept by"
+	}
+	fmt.Fprintln(t, head)
+	for _, r := range list {
+		fmt.Fprintf(t, "%s\t%s\t%s", env.Printable(r.Name), env.BinarySize(r.Size), r.day())
+		for _, text := range []string{r.Program, r.Note} {
+			if text != "" {
+				fmt.Fprintf(t, "\t%s", env.Printable(text))
+			}
+		}
+		fmt.Fprintln(t)
 	}
 	return t.Flush()
 }
 
-// ModelRecord is a model of the store in JSON. Its names are part of the interface.
+// ModelRecord is a model of the store, or of another program, in JSON. Its names are part of the interface.
 type ModelRecord struct {
 	Name     string       `json:"name"`
 	Size     int64        `json:"size"`
@@ -69,7 +94,8 @@ type ModelRecord struct {
 	Source   string       `json:"source,omitempty"`
 	Revision string       `json:"revision,omitempty"`
 	Pulled   time.Time    `json:"pulled,omitzero"`
-	Note     string       `json:"note,omitempty"` // what is wrong with it
+	Note     string       `json:"note,omitempty"`    // what is wrong with it
+	Program  string       `json:"kept_by,omitempty"` // with --all
 	Files    []store.File `json:"files"`
 }
 
@@ -89,6 +115,16 @@ func record(s *store.Store, m *store.Model, finished bool) ModelRecord {
 			r.Note = err.Error()
 		}
 		r.Complete = err == nil && s.Complete(&m.Manifest)
+	}
+	return r
+}
+
+// otherRecord describes a model that another program keeps.
+func otherRecord(m *others.Model) ModelRecord {
+	r := ModelRecord{Name: m.Name, Size: m.Size, Complete: m.Damage == nil, Arrived: m.Size, Path: m.Path,
+		Program: m.Program, Files: []store.File{}}
+	if m.Damage != nil {
+		r.Complete, r.Arrived, r.Path, r.Note = false, 0, "", m.Damage.Error()
 	}
 	return r
 }

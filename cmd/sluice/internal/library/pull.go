@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/storage/hub"
+	"github.com/sluice-ai/sluice/storage/others"
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
@@ -91,6 +92,9 @@ func PulledName(p *hub.Pulled) store.Name {
 
 // parseModelName reads a name of the command line.
 func parseModelName(text string) (store.Name, error) {
+	if others.IsName(text) {
+		return store.Name{}, env.Usagef("%.200s is the name of a model that another program keeps: -m takes it, nothing changes it", text)
+	}
 	name, err := store.ParseName(text)
 	if err != nil {
 		return name, env.Usagef("%v", err)
@@ -131,16 +135,8 @@ func HubFor(e *env.Env, name store.Name, endpoint string) *hub.Client {
 func loginToken(e *env.Env) string {
 	path, _ := e.Lookup("HF_TOKEN_PATH")
 	if path == "" {
-		folder, _ := e.Lookup("HF_HOME")
-		cache, _ := e.Lookup("XDG_CACHE_HOME")
-		home, _ := e.Lookup("HOME")
-		switch {
-		case folder != "":
-		case cache != "":
-			folder = filepath.Join(cache, "huggingface")
-		case home != "":
-			folder = filepath.Join(home, ".cache", "huggingface")
-		default:
+		folder := models.HubFolder(e)
+		if folder == "" {
 			return ""
 		}
 		path = filepath.Join(folder, "token")

@@ -12,57 +12,71 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/stages/model/modelfile"
 	"github.com/sluice-ai/sluice/storage/checkpoint"
+	"github.com/sluice-ai/sluice/storage/others"
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
-// Locate finds the model that -m names: a path, if it exists or looks like one, else the name of a model in the store.
+// Locate finds the model that -m names: a path, if it exists or looks like one, else the name of a model in the store,
+// or of one that another program keeps.
 // An empty value stays empty: the embedded model.
 func Locate(e *env.Env, value string) (path string, err error) {
 	path, _, err = find(e, value)
 	return path, err
 }
 
-// find is Locate; it also returns the model's settings, if the store has some.
+// find is Locate; it also returns the model's settings, if there are some beside it.
 func find(e *env.Env, value string) (path string, manner *modelfile.Manner, err error) {
-	path, m, err := locate(e, value)
-	if err != nil || m == nil {
-		return path, nil, err
+	at, err := locate(e, value)
+	if err != nil || at.texts == nil {
+		return at.path, nil, err
 	}
-	s, err := OpenStore(e)
-	if err != nil {
-		return "", nil, err
-	}
-	manner, err = MannerOf(s, m)
-	return path, manner, err
+	manner, err = mannerOf(value, at.texts)
+	return at.path, manner, err
 }
 
-// locate is Locate; it also returns the model's manifest, if it is in the store.
-func locate(e *env.Env, value string) (path string, manifest *store.Manifest, err error) {
+// located is what a value of -m means.
+type located struct {
+	path  string
+	since time.Time                          // when it was pulled or made, if it is in the store
+	texts func(store.Role) ([]string, error) // what lies beside its weights; nil: nothing does
+}
+
+// locate is Locate; it also finds what lies beside the model.
+func locate(e *env.Env, value string) (located, error) {
 	if value == "" || LooksLikePath(value) {
-		return value, nil, nil
+		return located{path: value}, nil
 	}
 	if _, err := os.Stat(value); err == nil {
-		return value, nil, nil
+		return located{path: value}, nil
+	}
+	if others.IsName(value) {
+		m, err := others.Find(OtherPlaces(e), value)
+		if err != nil {
+			return located{}, err
+		}
+		return located{path: m.Path, texts: m.Texts}, nil
 	}
 	name, err := store.ParseName(value)
 	if err != nil {
-		return "", nil, fmt.Errorf("%s: there is no such file, and %w", value, err)
+		return located{}, fmt.Errorf("%s: there is no such file, and %w", value, err)
 	}
 	s, err := OpenStore(e)
 	if err != nil {
-		return "", nil, err
+		return located{}, err
 	}
 	m, err := s.Find(name)
 	if absent := (*store.Absent)(nil); errors.As(err, &absent) {
-		return "", nil, fmt.Errorf("%s: there is no such file, and %w", value, err)
+		return located{}, fmt.Errorf("%s: there is no such file, and %w", value, err)
 	}
 	if err != nil {
-		return "", nil, err
+		return located{}, err
 	}
-	if path, err = s.Path(m); err != nil {
-		return "", nil, err
+	path, err := s.Path(m)
+	if err != nil {
+		return located{}, err
 	}
-	return path, &m.Manifest, nil
+	texts := func(role store.Role) ([]string, error) { return s.Texts(&m.Manifest, role) }
+	return located{path, m.Pulled, texts}, nil
 }
 
 // State tells files, or folders, of a model from what they were before.
@@ -74,19 +88,19 @@ type State struct {
 
 // StateOf returns the state of a model that -m could name: the zero value, if it is not there.
 func StateOf(e *env.Env, value string) (s State) {
-	path, manifest, err := locate(e, value)
+	found, err := locate(e, value)
 	if err != nil {
 		return s
 	}
-	at := path
-	if checkpoint.Has(path) {
-		at = filepath.Join(path, "config.json")
+	at := found.path
+	if checkpoint.Has(at) {
+		at = filepath.Join(at, "config.json")
 	}
 	if info, err := os.Stat(at); err == nil {
-		s = State{path, info.ModTime(), info.Size()}
+		s = State{found.path, info.ModTime(), info.Size()}
 	}
-	if manifest != nil {
-		s.Modified = manifest.Pulled
+	if !found.since.IsZero() {
+		s.Modified = found.since
 	}
 	return s
 }
@@ -99,7 +113,7 @@ var nameOnly = regexp.MustCompile(`^[A-Za-z][\w.-]*(/[\w.-]+){0,2}:[\w.-]+$|^[A-
 // but such a name.
 func Known(e *env.Env, word string) (known, named bool) {
 	file := strings.HasSuffix(strings.ToLower(word), ".gguf")
-	named = file || nameOnly.MatchString(word)
+	named = file || nameOnly.MatchString(word) || others.IsName(word)
 	switch _, err := os.Stat(word); {
 	case err == nil:
 		return file || checkpoint.Has(word), named

@@ -23,11 +23,16 @@ func fitting(m *modelfile.Manner, file *meta.Map) *modelfile.Manner {
 
 // MannerOf reads the settings of a model of the store.
 func MannerOf(s *store.Store, m *store.Manifest) (*modelfile.Manner, error) {
+	return mannerOf(m.Name, func(role store.Role) ([]string, error) { return s.Texts(m, role) })
+}
+
+// mannerOf reads the settings of a model from the texts beside its weights, by their roles.
+func mannerOf(name string, read func(store.Role) ([]string, error)) (*modelfile.Manner, error) {
 	manner := &modelfile.Manner{}
 	texts := map[store.Role][]string{}
 	for _, role := range []store.Role{store.Template, store.System, store.Params, store.Messages, store.License} {
 		var err error
-		if texts[role], err = s.Texts(m, role); err != nil {
+		if texts[role], err = read(role); err != nil {
 			return nil, err
 		}
 	}
@@ -44,7 +49,7 @@ func MannerOf(s *store.Store, m *store.Manifest) (*modelfile.Manner, error) {
 		manner.Messages, err = modelfile.ParseMessages(text)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return manner, nil
 }

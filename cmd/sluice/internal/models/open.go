@@ -14,7 +14,7 @@ import (
 
 // Flag is -m, which all commands spell the same way.
 type Flag struct {
-	Model string `short:"m" placeholder:"MODEL" help:"Model file (GGUF), the folder of a model (safetensors), or the name of one that sluice pull has got. Without it: the small embedded model."`
+	Model string `short:"m" placeholder:"MODEL" help:"Model file (GGUF), the folder of a model (safetensors), or the name of one that sluice pull has got, or sluice list --all shows. Without it: the small embedded model."`
 }
 
 // OpenModel opens the model that a person has named (see Locate), or the embedded one for an empty name. The caller
@@ -22,7 +22,7 @@ type Flag struct {
 func OpenModel(e *env.Env, value string) (*gguf.File, error) {
 	path, manner, err := find(e, value)
 	if err != nil {
-		return nil, err
+		return nil, elsewhere(e, err)
 	}
 	if path == "" {
 		return gguf.Parse(mini.Name, mini.GGUF)

@@ -1,0 +1,69 @@
+package models
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/storage/others"
+	"github.com/sluice-ai/sluice/storage/store"
+)
+
+// OtherPlaces are the folders where other programs keep this person's models, by the variables that those programs
+// read.
+func OtherPlaces(e *env.Env) (p others.Places) {
+	home := homeFolder(e)
+	below := func(parts ...string) string { return filepath.Join(append([]string{home}, parts...)...) }
+	if dir, _ := e.Lookup("OLLAMA_MODELS"); dir != "" {
+		p.Ollama = []string{dir}
+	} else if home != "" {
+		const ofService = "/usr/share/ollama/.ollama/models" // of the user that Linux packages make for the service
+		p.Ollama = []string{below(".ollama", "models"), ofService}
+	}
+	if home != "" {
+		p.LMStudio = []string{below(".lmstudio", "models"), below(".cache", "lm-studio", "models")}
+	}
+	if dir, _ := e.Lookup("HF_HUB_CACHE"); dir != "" {
+		p.HuggingFace = []string{dir}
+	} else if dir := HubFolder(e); dir != "" {
+		p.HuggingFace = []string{filepath.Join(dir, "hub")}
+	}
+	return p
+}
+
+// elsewhere returns err. If a name is not in the store, but another program keeps a model of it, it says so.
+func elsewhere(e *env.Env, err error) error {
+	absent := (*store.Absent)(nil)
+	if !errors.As(err, &absent) {
+		return err
+	}
+	if m := others.Known(OtherPlaces(e), absent.Name); m != nil {
+		return fmt.Errorf("%w, or use the one that is here (%s): -m %s", err, m.Program, m.Name)
+	}
+	return err
+}
+
+// HubFolder is the folder of Hugging Face's own programs; empty, if there is none.
+func HubFolder(e *env.Env) string {
+	if dir, _ := e.Lookup("HF_HOME"); dir != "" {
+		return dir
+	}
+	if cache, _ := e.Lookup("XDG_CACHE_HOME"); cache != "" {
+		return filepath.Join(cache, "huggingface")
+	}
+	if home := homeFolder(e); home != "" {
+		return filepath.Join(home, ".cache", "huggingface")
+	}
+	return ""
+}
+
+// homeFolder is the person's home folder; empty, if there is none.
+func homeFolder(e *env.Env) string {
+	for _, variable := range []string{"HOME", "USERPROFILE"} { // the latter on Windows
+		if dir, _ := e.Lookup(variable); dir != "" {
+			return dir
+		}
+	}
+	return ""
+}
