@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
 
@@ -16,12 +17,12 @@ import (
 
 // access decides who may send requests.
 type access struct {
-	keys     [][sha256.Size]byte // digests of the valid keys; none: everybody may send requests
-	names    []string            // host names that are served besides localhost and addresses
-	proxies  []netip.Prefix      // addresses of proxies whose X-Forwarded-For is believed
-	origins  []string            // origins of other web pages that may send requests (--cors)
-	loopback bool                // the listener's address is reachable from this machine only
-	own      string              // the address that we listen on, without the port
+	valid    atomic.Pointer[[][sha256.Size]byte] // see keys
+	names    []string                            // host names that are served besides localhost and addresses
+	proxies  []netip.Prefix                      // addresses of proxies whose X-Forwarded-For is believed
+	origins  []string                            // origins of other web pages that may send requests (--cors)
+	loopback bool                                // the listener's address is reachable from this machine only
+	own      string                              // the address that we listen on, without the port
 }
 
 func digests(keys []string) (out [][sha256.Size]byte) {
@@ -29,6 +30,19 @@ func digests(keys []string) (out [][sha256.Size]byte) {
 		out = append(out, sha256.Sum256([]byte(k)))
 	}
 	return out
+}
+
+// keys are the digests of the valid keys; none: everybody may send requests.
+func (a *access) keys() [][sha256.Size]byte {
+	if all := a.valid.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+func (a *access) setKeys(keys []string) {
+	all := digests(keys)
+	a.valid.Store(&all)
 }
 
 func (a *access) listening(addr net.Addr) {
@@ -40,7 +54,7 @@ func (a *access) listening(addr net.Addr) {
 // key reports whether a request carries a valid key, or needs none.
 func (a *access) key(h *fasthttp.RequestHeader) bool {
 	_, ok := a.digest(h)
-	return ok || len(a.keys) == 0
+	return ok || len(a.keys()) == 0
 }
 
 // digest returns the digest of the request's key, if the key is valid. Two headers can carry a key; a client that
@@ -60,8 +74,8 @@ func (a *access) digest(h *fasthttp.RequestHeader) ([sha256.Size]byte, bool) {
 func (a *access) good(key string) ([sha256.Size]byte, bool) {
 	given := sha256.Sum256([]byte(strings.TrimSpace(key)))
 	good := 0
-	for i := range a.keys {
-		good |= subtle.ConstantTimeCompare(given[:], a.keys[i][:])
+	for _, key := range a.keys() {
+		good |= subtle.ConstantTimeCompare(given[:], key[:])
 	}
 	return given, good == 1
 }
@@ -78,7 +92,7 @@ func (a *access) denied(rc *fasthttp.RequestCtx) *wire.Fault {
 // send for what a page merely embeds.
 func (a *access) browser(rc *fasthttp.RequestCtx, to *answer.Route) *wire.Fault {
 	host := string(rc.Host())
-	guarded := a.loopback || len(a.keys) == 0 || len(a.names) > 0
+	guarded := a.loopback || len(a.keys()) == 0 || len(a.names) > 0
 	if guarded && !a.served(host) {
 		return wire.Refused(fasthttp.StatusForbidden, "wrong_host",
 			"the Host header is %.80q, which is not served: ask for %s, or start with --host-name", host, a.hosts())

@@ -124,9 +124,10 @@ func TestNetworkHosts(t *testing.T) {
 		require.False(t, asked(&a, host), host)
 	}
 	require.False(t, asked(&access{}, "sluice.example"))
-	require.True(t, asked(&access{keys: digests([]string{"k"})}, "sluice.example"))
-	require.False(t, asked(&access{keys: digests([]string{"k"}), names: []string{"one"}}, "two"))
-	require.False(t, asked(&access{keys: digests([]string{"k"}), loopback: true}, "two"))
+	keyed := func(a *access) *access { a.setKeys([]string{"k"}); return a }
+	require.True(t, asked(keyed(&access{}), "sluice.example"))
+	require.False(t, asked(keyed(&access{names: []string{"one"}}), "two"))
+	require.False(t, asked(keyed(&access{loopback: true}), "two"))
 }
 
 // TestOwnAddress: on loopback only this machine's names are good.

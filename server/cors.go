@@ -46,7 +46,7 @@ func (a *access) local(origin string) bool {
 // page reports whether a page of another origin may use a route. Without a key, only pages of origins that --cors
 // admits may use private routes.
 func (a *access) page(origin string, private bool) bool {
-	return a.shared(origin) || a.local(origin) && (!private || len(a.keys) > 0)
+	return a.shared(origin) || a.local(origin) && (!private || len(a.keys()) > 0)
 }
 
 // allow sets the header that lets the browser hand the answer to a page of that origin.

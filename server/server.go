@@ -116,7 +116,8 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	}
 	spoken := list(service)
 	s.routes = newRoutes(append(spoken, answer.Dialect{Routes: s.own(), Fault: spoken[0].Fault}))
-	s.access.keys, s.access.names, s.access.proxies = digests(o.APIKeys), o.HostNames, o.Proxies
+	s.access.names, s.access.proxies = o.HostNames, o.Proxies
+	s.access.setKeys(o.APIKeys)
 	s.access.origins = o.Origins
 	s.metrics = newMetrics(s.models, service.Waiting, &o)
 	s.listener = &listener{most: connections(descriptors()), who: s.access.peer, crowded: &s.crowded, refuse: s.full,
@@ -147,6 +148,9 @@ func (s *Server) Loaded(models answer.Models) {
 	close(s.loaded)
 }
 
+// SetKeys replaces the keys that clients must send, from the next request on; those that are answered go on.
+func (s *Server) SetKeys(keys []string) { s.access.setKeys(keys) }
+
 // Progress records that done of total bytes of the models are loaded.
 func (s *Server) Progress(done, total int64) {
 	if total > 0 {
@@ -166,7 +170,7 @@ func (s *Server) ListenAndServe(addr string) error {
 // Serve answers requests on ln until Shutdown, and then closes ln.
 func (s *Server) Serve(ln net.Listener) error {
 	s.access.listening(ln.Addr())
-	if !s.access.loopback && len(s.access.keys) == 0 {
+	if !s.access.loopback && len(s.access.keys()) == 0 {
 		s.log.Warn().Str("addr", ln.Addr().String()).Msg("everybody who reaches this address may use the model: set an API key")
 	}
 	s.listener.Listener = ln

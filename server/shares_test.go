@@ -185,9 +185,8 @@ func TestFullQueue(t *testing.T) {
 
 // TestClient: a share is a key's, else an address's; trusted proxies say whose, others do not.
 func TestClient(t *testing.T) {
-	a := access{keys: digests([]string{"one", "two"}), proxies: []netip.Prefix{
-		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"),
-	}}
+	a := access{proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}}
+	a.setKeys([]string{"one", "two"})
 	client := func(remote, forwarded, key string) string {
 		rc := &fasthttp.RequestCtx{}
 		rc.SetRemoteAddr(&net.TCPAddr{IP: net.ParseIP(remote), Port: 5})

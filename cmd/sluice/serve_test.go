@@ -95,6 +95,10 @@ func launchWith(t *testing.T, edit func(*env.Env), flags ...string) *serving {
 	s := &serving{stderr: &waitedBuffer{}, code: make(chan int, 1)}
 	e := envtest.NewEnv("", append([]string{"serve", "--addr", "127.0.0.1:0"}, flags...)...)
 	e.Stdout, e.Stderr, e.Interruptible = w, s.stderr, s.interruptible
+	e.Serving = func(parent context.Context) (context.Context, <-chan os.Signal, context.CancelFunc) {
+		ctx, cancel := s.interruptible(parent)
+		return ctx, nil, cancel
+	}
 	edit(e)
 	ended := make(chan struct{})
 	go func() {

@@ -33,6 +33,10 @@ type Env struct {
 	// finish takes one; without it, Ctrl-C ends the process at once.
 	Interruptible func(context.Context) (context.Context, context.CancelFunc)
 
+	// Serving derives a context that Ctrl-C and SIGTERM cancel, for a command that runs until then. hangUps says when
+	// SIGHUP comes; nil: never, it is ignored.
+	Serving func(context.Context) (ctx context.Context, hangUps <-chan os.Signal, cancel context.CancelFunc)
+
 	// Terminable derives a context that SIGTERM and SIGHUP alone cancel, for where Ctrl-C has another meaning.
 	Terminable func(context.Context) (context.Context, context.CancelFunc)
 
@@ -47,6 +51,20 @@ type Env struct {
 
 	// Rows is how many lines the terminal behind a stream has.
 	Rows func(stream any) int
+}
+
+// serving is Env.Serving of the running process.
+func serving(parent context.Context) (context.Context, <-chan os.Signal, context.CancelFunc) {
+	ctx, cancel := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+	if signal.Ignored(syscall.SIGHUP) {
+		return ctx, nil, cancel
+	}
+	hangUps := make(chan os.Signal, 1)
+	signal.Notify(hangUps, syscall.SIGHUP)
+	return ctx, hangUps, func() {
+		signal.Stop(hangUps)
+		cancel()
+	}
 }
 
 // ends are the signals that ask the process to end, besides others. SIGHUP is one unless it is ignored, as under nohup.
@@ -71,6 +89,7 @@ func Process() *Env {
 		Interruptible: func(parent context.Context) (context.Context, context.CancelFunc) {
 			return signal.NotifyContext(parent, ends(os.Interrupt)...)
 		},
+		Serving: serving,
 		Terminable: func(parent context.Context) (context.Context, context.CancelFunc) {
 			return signal.NotifyContext(parent, ends()...)
 		},

@@ -20,6 +20,7 @@ import (
 type catalog interface {
 	list() []string
 	path(name string) (path string, ok bool)
+	forget() // what was found, so that the next look searches again
 }
 
 // catalogs are several catalogs; of models with the same name, the first one counts.
@@ -45,6 +46,12 @@ func (c catalogs) path(name string) (string, bool) {
 	return "", false
 }
 
+func (c catalogs) forget() {
+	for _, one := range c {
+		one.forget()
+	}
+}
+
 // listed are models that were named on the command line.
 type listed []models.NamedFile
 
@@ -63,6 +70,8 @@ func (l listed) path(name string) (string, bool) {
 	}
 	return "", false
 }
+
+func (listed) forget() {}
 
 // named gives names to files that have none: those in their metadata. A name that is taken gets a number behind it.
 func named(e *env.Env, files []models.NamedFile) (listed, error) {

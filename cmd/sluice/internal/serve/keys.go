@@ -19,25 +19,40 @@ func (c *Serve) keys(e *env.Env) ([]string, error) {
 		keys = append(keys, strings.TrimSpace(key)) // trimmed, as keys in requests are
 	}
 	for _, name := range c.APIKeyFile {
-		text, err := e.ReadFile(name, env.MostDescription)
+		more, err := c.keysIn(e, name)
 		if err != nil {
 			return nil, err
 		}
-		before := len(keys)
-		for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
-			if key := strings.TrimSpace(line); key != "" && !strings.HasPrefix(key, "#") {
-				keys = append(keys, key)
-			}
-		}
-		if len(keys) == before {
-			return nil, env.Usagef("--api-key-file %s holds no key: want one in each line", name)
-		}
+		keys = append(keys, more...)
 	}
 	if key, ok := e.Lookup(env.KeyVariable); ok {
 		if key = strings.TrimSpace(key); key == "" {
 			return nil, env.Usagef("%s is empty: unset it, or set it to a text that is hard to guess", env.KeyVariable)
 		}
 		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// keysIn reads the keys of a file. Those of standard input are remembered: it cannot be read again.
+func (c *Serve) keysIn(e *env.Env, name string) (keys []string, err error) {
+	if keys, ok := c.typed[name]; ok {
+		return keys, nil
+	}
+	text, err := e.ReadFile(name, env.MostDescription)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
+		if key := strings.TrimSpace(line); key != "" && !strings.HasPrefix(key, "#") {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, env.Usagef("--api-key-file %s holds no key: want one in each line", name)
+	}
+	if name == "-" {
+		c.typed = map[string][]string{name: keys}
 	}
 	return keys, nil
 }

@@ -44,7 +44,8 @@ type Serve struct {
 	compute.TraceFlag
 	env.ForceFlag
 
-	manager *manager // of --allow-store
+	manager *manager            // of --allow-store
+	typed   map[string][]string // keys of files that can be read once only
 }
 
 func (Serve) Examples() [2]string {
@@ -55,8 +56,9 @@ func (Serve) Examples() [2]string {
 func (Serve) Help() string {
 	return "The address is taken at once, and who connects waits until the model is loaded (GET /health says how far it is); then " +
 		"the URL is printed. " +
-		"Requests say how tokens are chosen; what they leave out is the model's own recommendation. Ctrl-C, SIGTERM or SIGHUP (unless " +
-		"nohup ignores it) lets open answers finish for up to 10 seconds, a second one cuts them. It ends with 0 after the first."
+		"Requests say how tokens are chosen; what they leave out is the model's own recommendation. Ctrl-C or SIGTERM " +
+		"lets open answers finish for up to 10 seconds, a second one cuts them. It ends with 0 after the first. SIGHUP has files of " +
+		"keys and the lists of models read again, while answers go on; that a terminal is closed is as Ctrl-C, except under nohup."
 }
 
 // maxParallel bounds what --parallel may ask for: the engine holds no more requests.
@@ -70,14 +72,15 @@ func (c *Serve) Run(e *env.Env) (err error) {
 	if err := env.Within("--parallel", c.Parallel, 1, maxParallel); err != nil {
 		return err
 	}
-	if c.APIKey, err = c.keys(e); err != nil {
+	keys, err := c.keys(e)
+	if err != nil {
 		return err
 	}
 	files, err := c.files()
 	if err != nil {
 		return err
 	}
-	options, err := c.serverOptions(e)
+	options, err := c.serverOptions(e, keys)
 	if err != nil {
 		return err
 	}
@@ -91,9 +94,9 @@ func (c *Serve) Run(e *env.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, tape.Close()) }()
-	ctx, cancel := e.Interruptible(context.Background())
+	ctx, hangUps, cancel := e.Serving(context.Background())
 	defer cancel()
-	ln, err := c.prepare(ctx, e, files)
+	ln, err := c.prepare(ctx, e, files, keys)
 	if err != nil {
 		return err
 	}
@@ -110,13 +113,21 @@ func (c *Serve) Run(e *env.Env) (err error) {
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
 	s.Loaded(describe(l))
-	if err := c.announce(e, l, ln.Addr()); err != nil {
+	if err := c.announce(e, l, ln.Addr(), len(keys) > 0); err != nil {
 		return err
 	}
-	select {
-	case err := <-served:
-		return err
-	case <-ctx.Done():
+	r := newReloader(c, e, s, l, keys)
+	for {
+		select {
+		case err := <-served:
+			return err
+		case <-hangUps:
+			if !r.abandoned() {
+				r.reload()
+				continue
+			}
+		case <-ctx.Done():
+		}
 		return c.stop(e, s)
 	}
 }
@@ -131,8 +142,8 @@ func (c *Serve) fromStore(e *env.Env) bool {
 }
 
 // serverOptions returns the server's options that the flags give, without its log.
-func (c *Serve) serverOptions(e *env.Env) (server.Options, error) {
-	o, err := c.options(c.APIKey)
+func (c *Serve) serverOptions(e *env.Env, keys []string) (server.Options, error) {
+	o, err := c.options(keys)
 	if err != nil {
 		return o, err
 	}
@@ -204,16 +215,17 @@ func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, 
 }
 
 // prepare pulls missing models, if --pull allows it, and opens the listening socket.
-func (c *Serve) prepare(ctx context.Context, e *env.Env, files []models.NamedFile) (net.Listener, error) {
+func (c *Serve) prepare(ctx context.Context, e *env.Env, files []models.NamedFile, keys []string) (
+	net.Listener, error) {
 	if err := c.Fetch(ctx, e, paths(files)...); err != nil {
 		return nil, err
 	}
-	return c.listen(e)
+	return c.listen(e, keys)
 }
 
 // listen opens the address, or takes the socket that was passed in, unless strangers can reach it and nothing allows
 // that.
-func (c *Serve) listen(e *env.Env) (net.Listener, error) {
+func (c *Serve) listen(e *env.Env, keys []string) (net.Listener, error) {
 	ln, err := inherited(e, os.Getpid(), firstFile)
 	if err != nil {
 		return nil, err
@@ -230,7 +242,7 @@ func (c *Serve) listen(e *env.Env) (net.Listener, error) {
 		}
 		return nil, fmt.Errorf("--addr %s: %w: choose another, such as 127.0.0.1:8081, or stop what listens there", c.Addr, err)
 	}
-	if err := c.accessFlags.check(ln.Addr(), c.APIKey); err != nil {
+	if err := c.accessFlags.check(ln.Addr(), keys); err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
 	return ln, nil
@@ -296,7 +308,7 @@ func paths(files []models.NamedFile) (all []string) {
 }
 
 // announce prints the URL, and for a person what to do with it.
-func (c *Serve) announce(e *env.Env, l *loader, addr net.Addr) error {
+func (c *Serve) announce(e *env.Env, l *loader, addr net.Addr, keyed bool) error {
 	var names []string
 	for _, name := range l.Names() {
 		engine := l.swapper.Engine(name)
@@ -320,7 +332,7 @@ func (c *Serve) announce(e *env.Env, l *loader, addr net.Addr) error {
 		return nil
 	}
 	key := ""
-	if len(c.APIKey) > 0 {
+	if keyed {
 		key = "\n  -H 'Authorization: Bearer KEY' \\"
 	}
 	chosen := ""
@@ -344,7 +356,7 @@ func reachable(addr net.Addr) string {
 
 // stop lets open answers finish, until patience or another Ctrl-C ends.
 func (c *Serve) stop(e *env.Env, s *server.Server) error {
-	ctx, cancel := e.Interruptible(context.Background())
+	ctx, _, cancel := e.Serving(context.Background())
 	defer cancel()
 	notify(e, "STOPPING=1")
 	fmt.Fprintln(e.Stderr, "sluice: stopping when open answers are finished; Ctrl-C again cuts them")

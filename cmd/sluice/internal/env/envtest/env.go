@@ -41,10 +41,14 @@ func NewEnv(stdin string, args ...string) *env.Env {
 		Now:           func() time.Time { return time.Date(2026, 11, 20, 12, 34, 56, 0, time.UTC) },
 		Interruptible: context.WithCancel,
 		Terminable:    context.WithCancel,
-		IsTerminal:    func(any) bool { return false },
-		HasText:       func(io.Reader) bool { return stdin != "" },
-		Columns:       func(any) int { return env.UsualColumns },
-		Rows:          func(any) int { return env.UsualRows },
+		Serving: func(parent context.Context) (context.Context, <-chan os.Signal, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(parent)
+			return ctx, nil, cancel
+		},
+		IsTerminal: func(any) bool { return false },
+		HasText:    func(io.Reader) bool { return stdin != "" },
+		Columns:    func(any) int { return env.UsualColumns },
+		Rows:       func(any) int { return env.UsualRows },
 	}
 }
 
