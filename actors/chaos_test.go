@@ -170,7 +170,7 @@ func (x *chaos) killer(r *rand.Rand, victims []string) {
 			if victim == "session" {
 				victim = fmt.Sprintf("sessions/%d", max(1, int(x.opened.Load())-r.IntN(6)))
 			}
-			if victim == "model" && x.waiting(victim) {
+			if strings.HasSuffix(victim, "model") && x.waiting(victim) {
 				continue // its mailbox has room for one death
 			}
 			if deaths[victim] < run.MaxRestarts {
@@ -234,6 +234,19 @@ func (x *chaos) waiting(name string) bool {
 func TestSurviveChaos(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	survive(t, fixture, slices.Concat(ofModel, ofHouse), func(*Config) {})
+}
+
+// Law Survive, with a draft model whose actors die, too.
+func TestSurviveChaosOfDrafts(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	victims := slices.Concat(ofModel, ofHouse)
+	for _, name := range []string{"scheduler", "kv", "sampler", "mover", "model"} {
+		victims = append(victims, "draft/"+name)
+	}
+	survive(t, fixture, victims, func(c *Config) {
+		c.Speculate = true
+		draftedBy(t, fixture)(c)
+	})
 }
 
 // twice is how a request ends while whose steps the device died, and died again: it is taken for the cause. A slow

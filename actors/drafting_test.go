@@ -96,10 +96,9 @@ func TestDraftDies(t *testing.T) {
 		t.Errorf("after %s died nothing is guessed", victim)
 	}
 	guesses("nobody")
-	one := &Engine{e.draft.spec.info, h, e.draft}
 	for _, victim := range []string{"scheduler", "kv", "sampler", "mover", "model"} {
 		before := restartsOf(e)
-		time.AfterFunc(time.Millisecond, func() { one.crash(victim) }) // a moment, whichever
+		time.AfterFunc(time.Millisecond, func() { e.crash("draft/" + victim) }) // a moment, whichever
 		guesses("the draft's " + victim)
 		require.Equal(t, before, restartsOf(e), "of the target")
 	}

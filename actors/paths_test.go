@@ -8,10 +8,13 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 )
 
-// at is the address of an actor of an engine's model, or of its house, by the last part of its path.
+// at is the address of an actor of an engine's model, or of its house, by the last part of its path; draft/NAME, of the
+// model's draft model.
 func (e *Engine) at(name string) *actor.PID {
 	path := e.wiring.model.Address.Id
-	switch first, _, _ := strings.Cut(name, "/"); first {
+	switch first, rest, _ := strings.Cut(name, "/"); first {
+	case "draft":
+		return (&Engine{e.draft.spec.info, e.house, e.draft}).at(rest)
 	case "device", "reader", "pool":
 		path = e.house.wiring.house.Address.Id + "/" + name
 	case "model":

@@ -18,6 +18,10 @@ type (
 
 func (*hangUpAll) Late() {}
 
+// Late says that it is no fault if sessions stops, with its model, while this waits: records has the request, where the
+// next incarnation finds it.
+func (*open) Late() {}
+
 // Refused ends the request: sessions has stopped, and not only to be started again.
 func (m *open) Refused() {
 	if !m.record.stays() {
