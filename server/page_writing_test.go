@@ -127,6 +127,7 @@ func TestPageKeepsDrafts(t *testing.T) {
 	typed("of the first")
 	p.reload()
 	typed("of the first")
+	p.until(`document.activeElement.id === "prompt"`)
 	p.press("Enter")
 	p.until(`document.querySelectorAll(".from-assistant").length === 2 && !document.querySelector(".busy")`)
 	p.reload()

@@ -30,7 +30,7 @@ export class Growing {
     this.firstAt = 0;
     this.pieces = 0;
     this.had = message.content ? message.stats?.tokens || 0 : 0; // tokens of an answer that is continued
-    message.stats = {};
+    message.stats = this.had ? { had: this.had } : {};
   }
 
   take(event) {
@@ -39,6 +39,7 @@ export class Growing {
     if (choice?.delta) this.grow(choice.delta);
     if (choice?.finish_reason) this.message.ended = choice.finish_reason;
     if (event.timings) this.time(event.timings);
+    if (event.prompt_progress) this.message.stats.prompt = event.prompt_progress.total;
     if (event.usage) {
       this.message.stats.tokens = this.had + event.usage.completion_tokens;
       this.message.stats.prompt = event.usage.prompt_tokens;

@@ -2,15 +2,15 @@
 
 import { body, Growing, reading } from './answer.js';
 import { chat } from './api.js';
+import { Composer } from './composer.js';
 import { announce, byId, el, toast } from './dom.js';
-import { Drafts } from './drafts.js';
 import { MessageView } from './message.js';
 import { add, begin, choose, drop, merge, siblings, way, wire } from './thread.js';
 
 const saving = 1000; // milliseconds between what is kept of an answer that grows
 
 export class Chat {
-  // page: {settings, model(), waiting(model), conversations, changed(conversation), refused(error)}
+  // page: {settings, model(), context(), waiting(model), conversations, changed(conversation), refused(error)}
   constructor(page) {
     this.page = page;
     this.conversation = begin();
@@ -19,24 +19,15 @@ export class Chat {
     this.scroll = byId('scroll');
     this.list = byId('messages');
     this.prompt = byId('prompt');
-    this.drafts = new Drafts();
+    this.composer = new Composer({ send: () => this.send(), editLast: (e) => this.editLast(e), running: () => this.running });
     this.follows = true;
     this.listen();
     this.show();
   }
 
   listen() {
-    byId('composer').addEventListener('submit', (e) => { e.preventDefault(); this.send(); });
     byId('stop').addEventListener('click', () => this.stop());
     byId('to-end').addEventListener('click', () => this.toEnd(true));
-    this.prompt.addEventListener('input', () => {
-      this.fit();
-      this.drafts.set(this.draftOf(), this.prompt.value);
-    });
-    this.prompt.addEventListener('keydown', (e) => {
-      if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) { e.preventDefault(); this.send(); }
-      if (e.key === 'ArrowUp' && !this.prompt.value && !this.running) this.editLast(e);
-    });
     this.scroll.addEventListener('scroll', () => {
       const s = this.scroll;
       this.follows = s.scrollHeight - s.scrollTop - s.clientHeight < 60;
@@ -49,26 +40,14 @@ export class Chat {
     return this.runs.get(this.conversation.id);
   }
 
-  // fit makes the field as high as its text, up to a bound that the style sets.
-  fit() {
-    this.prompt.style.height = 'auto';
-    this.prompt.style.height = this.prompt.scrollHeight + 'px';
-  }
-
   open(conversation) {
     if (this.conversation.id === conversation.id) return;
     this.conversation = this.runs.get(conversation.id)?.conversation ?? conversation;
     this.views.clear();
     this.list.replaceChildren();
-    this.prompt.value = this.drafts.get(this.draftOf());
-    this.fit();
+    this.composer.open(this.conversation);
     this.show();
     this.toEnd(true);
-  }
-
-  // draftOf is the name of the draft of the conversation on the screen.
-  draftOf() {
-    return this.conversation.head ? this.conversation.id : 'new';
   }
 
   // renew takes what another tab wrote: also while an answer comes here, which stays what is shown.
@@ -78,6 +57,7 @@ export class Chat {
     if (c.id !== theirs.id) return;
     merge(c, theirs);
     c.title = theirs.title;
+    c.system = theirs.system;
     if (c !== running) {
       c.head = theirs.head;
       c.updated = theirs.updated;
@@ -92,9 +72,7 @@ export class Chat {
 
   send(text = this.prompt.value) {
     if (!text.trim() || this.running) return;
-    this.prompt.value = '';
-    this.fit();
-    this.drafts.set(this.draftOf(), '');
+    this.composer.sent(this.conversation);
     add(this.conversation, this.conversation.head, { role: 'user', content: text });
     this.answer(this.conversation.head);
   }
@@ -103,7 +81,7 @@ export class Chat {
   answer(parent) {
     if (this.running) return;
     const c = this.conversation;
-    const question = wire(way({ ...c, head: parent }), this.page.settings.system);
+    const question = wire(way({ ...c, head: parent }), this.system());
     const message = add(c, parent, { role: 'assistant', content: '', model: this.page.model() });
     this.write(message, question);
   }
@@ -115,8 +93,13 @@ export class Chat {
     delete message.error;
     message.changed = Date.now();
     this.prompt.focus();
-    const said = wire(way({ ...this.conversation, head: message.id }), this.page.settings.system);
+    const said = wire(way({ ...this.conversation, head: message.id }), this.system());
     this.write(message, said, { continue_final_message: true });
+  }
+
+  // system is the system prompt: the conversation's own, or that for all.
+  system() {
+    return this.conversation.system || this.page.settings.system;
   }
 
   // write has an answer grow by what the model says to messages.
@@ -175,6 +158,7 @@ export class Chat {
         run.frame = 0;
         if (this.running !== run) return;
         this.views.get(run.message.id)?.show({ versions: [run.message], busy: true, last: true, waits: run.waits || run.reads });
+        this.composer.fill(run.message.stats, this.page.context());
         if (this.follows) this.toEnd(false);
       });
     }
@@ -214,6 +198,15 @@ export class Chat {
     return true;
   }
 
+  // rewrite makes another version of an answer, by hand.
+  rewrite(message, content) {
+    if (this.running) return false;
+    add(this.conversation, message.parent, { role: 'assistant', content, model: message.model, ended: 'edited' });
+    this.keep(this.conversation).then(() => this.page.changed(this.conversation));
+    this.show();
+    return true;
+  }
+
   choose(message, label) {
     if (this.running) return;
     choose(this.conversation, message);
@@ -241,6 +234,7 @@ export class Chat {
     const shown = way(c);
     const acts = {
       again: (m) => this.again(m), more: (m) => this.more(m), edit: (m, text) => this.edit(m, text),
+      rewrite: (m, text) => this.rewrite(m, text),
       choose: (m, label) => this.choose(m, label),
       results: (m, texts) => this.results(m, texts), refresh: () => this.show(),
     };
@@ -252,6 +246,7 @@ export class Chat {
     });
     const same = nodes.length === this.list.children.length && nodes.every((n, i) => this.list.children[i] === n);
     if (!same) this.list.replaceChildren(...nodes);
+    this.composer.fill(shown.findLast((m) => m.stats?.prompt)?.stats, this.page.context());
     byId('title').textContent = c.title || 'New conversation';
     byId('empty').hidden = shown.length > 0;
     const here = Boolean(this.running);

@@ -9,15 +9,18 @@ import { showHistory } from './history.js';
 import { askKey, settingsDrawer } from './settings.js';
 import { Conversations, loadSettings, saveSettings } from './store.js';
 import { begin } from './thread.js';
+import { load, save } from './transfer.js';
 
 const starters = ['What is the capital of France?', 'Write a Go function that reverses a string.', 'Tell me a short story about a fox.'];
 
+let known = []; // models
 const settings = loadSettings();
 const conversations = new Conversations();
 const page = {
   settings, conversations, refused,
   model: () => byId('model').value,
   waiting,
+  context: () => known.find((m) => m.id === byId('model').value)?.meta?.n_ctx,
   changed: async (c) => {
     await listConversations();
     if (known.some((m) => !loaded(m))) loadModels();
@@ -26,8 +29,11 @@ const page = {
 };
 const chat = new Chat(page);
 const engine = new Engine(refused);
-const openSettings = settingsDrawer(settings, (name) => { if (name === 'theme') paint(); });
-let known = [];
+const openSettings = settingsDrawer(settings, (name) => { if (name === 'theme') paint(); }, {
+  conversation: () => chat.conversation,
+  keep: () => { if (chat.conversation.head) chat.keep(chat.conversation); },
+  save: () => save([chat.conversation], chat.conversation.title),
+});
 
 // paint sets the colours that were asked for.
 function paint() {
@@ -72,6 +78,7 @@ async function loadModels() {
   select.disabled = known.length === 0;
   select.value = known.some((m) => m.id === settings.model) ? settings.model : known[0]?.id ?? '';
   describe();
+  chat.show();
 }
 
 const loaded = (m) => (m?.status?.value ?? 'loaded') === 'loaded';
@@ -119,7 +126,21 @@ async function listConversations() {
       listConversations();
       toast(`“${c.title}” is deleted.`, 'Undo', async () => { await conversations.restore(c); listConversations(); });
     },
-  }, (id) => chat.runs.has(id));
+  }, (id) => chat.runs.has(id), byId('search').value);
+}
+
+// take brings the conversations of a file in, beside those that are here.
+async function take(file) {
+  try {
+    const all = await load(file);
+    for (const c of all) await conversations.restore(c);
+    toast(all.length === 1 ? '“' + all[0].title + '” is here now.' : `${all.length} conversations are here now.`);
+    await listConversations();
+    const open = all.find((c) => c.id === chat.conversation.id);
+    if (open) chat.renew(await conversations.get(open.id));
+  } catch (e) {
+    toast(e.message);
+  }
 }
 
 // route opens what the address names.
@@ -172,6 +193,13 @@ function listen() {
   byId('close-sidebar').addEventListener('click', () => { showSidebar(false); byId('open-sidebar').focus(); });
   byId('scrim').addEventListener('click', () => showSidebar(false));
   byId('open-settings').addEventListener('click', openSettings);
+  byId('search').addEventListener('input', listConversations);
+  byId('export').addEventListener('click', async () => save(await conversations.all(), 'sluice conversations'));
+  byId('import').addEventListener('click', () => byId('import-file').click());
+  byId('import-file').addEventListener('change', async (e) => {
+    for (const file of e.target.files) await take(file);
+    e.target.value = '';
+  });
   byId('model').addEventListener('change', () => {
     settings.model = byId('model').value;
     saveSettings(settings);
@@ -199,6 +227,11 @@ function keys(e) {
       showSidebar(false);
       byId('open-sidebar').focus();
     } else if (chat.running) chat.stop();
+  }
+  if (e.key === 'k' && (e.ctrlKey || e.metaKey) && !document.querySelector('dialog[open]')) {
+    e.preventDefault();
+    if (byId('open-sidebar').checkVisibility()) showSidebar(true);
+    byId('search').focus();
   }
   if (e.key === '/' && !writing && !e.ctrlKey && !e.metaKey && !byId('chat').hidden) {
     e.preventDefault();

@@ -7,7 +7,7 @@ import { Markdown } from './markdown.js';
 // Questions longer than this are folded.
 const longest = { lines: 16, characters: 1800 };
 
-// MessageView shows a message, and again when it has grown. acts: edit, again, more (go on with an answer),
+// MessageView shows a message, and again when it has grown. acts: edit, rewrite, again, more (go on with an answer),
 // choose(sibling, label of the button), results(texts), refresh.
 export class MessageView {
   constructor(message, acts) {
@@ -118,8 +118,9 @@ export class MessageView {
     if (m.ended === 'stop') text = bare && (m.thought ? 'The answer is empty: the model only thought.' : 'The answer is empty.');
     else if (m.ended === 'length') text = 'The answer was cut: it reached the most tokens it may have.';
     else if (m.ended === 'stopped') text = 'Stopped.';
+    else if (m.ended === 'edited') text = 'Edited by you.';
     else if (!m.ended) text = 'Not finished: another tab is writing it, or was closed while it did.';
-    const goes = last && m.content && !m.calls?.length && ['length', 'stopped', undefined].includes(m.ended);
+    const goes = last && m.content && !m.calls?.length && ['length', 'stopped', 'edited', undefined].includes(m.ended);
     return text ? [el('p', { class: 'quiet ending' }, text, goes && el('button', { type: 'button', class: 'button', 'data-act': 'more',
       click: () => this.acts.more(m) }, 'Continue'))] : [];
   }
@@ -144,6 +145,7 @@ export class MessageView {
     if (m.content) all.push(copyButton('Copy the message', () => m.content, { 'data-act': 'copy' }));
     if (m.role === 'user') all.push(iconButton('pencil', 'Edit the message', () => this.edit(), { 'data-act': 'edit' }));
     if (m.role === 'assistant') {
+      if (m.content && !m.calls?.length) all.push(iconButton('pencil', 'Edit the answer', () => this.edit(), { 'data-act': 'edit' }));
       all.push(iconButton('again', 'Another answer', () => this.acts.again(m), { 'data-act': 'again' }), this.cost());
     }
     return all;
@@ -162,13 +164,15 @@ export class MessageView {
     return el('span', { class: 'cost' }, texts.join(' · '));
   }
 
-  // edit lets the question be asked in other words.
+  // edit lets the question be asked in other words, or an answer be another one.
   edit() {
+    const answer = this.message.role === 'assistant';
+    const done = (text) => (answer ? this.acts.rewrite(this.message, text) : this.acts.edit(this.message, text));
     const rows = Math.min(12, this.message.content.split('\n').length + 1);
     const area = el('textarea', { 'aria-label': 'Edited message', rows });
     area.value = this.message.content;
     const close = () => {
-      this.editing = false;
+      this.stopEditing();
       this.acts.refresh();
       this.root.querySelector('[data-act=edit]')?.focus();
     };
@@ -176,19 +180,28 @@ export class MessageView {
       class: 'editor',
       submit: (e) => {
         e.preventDefault();
-        if (area.value.trim() && this.acts.edit(this.message, area.value)) this.editing = false;
+        if (!area.value.trim() || !done(area.value)) return;
+        this.stopEditing();
+        if (answer) this.acts.refresh();
       },
       keydown: (e) => {
         if (e.key === 'Escape') { e.stopPropagation(); close(); }
-        if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) { e.preventDefault(); form.requestSubmit(); }
+        if (e.key === 'Enter' && (answer ? e.ctrlKey : !e.shiftKey) && !e.isComposing) { e.preventDefault(); form.requestSubmit(); }
       },
     }, area, el('div', { class: 'row' }, el('button', { type: 'button', class: 'button', click: close }, 'Cancel'),
-      el('button', { type: 'submit', class: 'button first' }, 'Ask again')));
+      el('button', { type: 'submit', class: 'button first' }, answer ? 'Keep' : 'Ask again')));
     this.editing = true;
+    this.parts = [...this.body.childNodes];
     this.body.replaceChildren(form);
     this.foot.replaceChildren();
     area.focus();
     area.setSelectionRange(area.value.length, area.value.length);
+  }
+
+  // stopEditing puts back what the form stood for.
+  stopEditing() {
+    this.editing = false;
+    this.body.replaceChildren(...this.parts);
   }
 
   // resultForm takes what the tools gave: the page itself runs none.

@@ -1,6 +1,7 @@
 // The settings, in a drawer. A field that is left empty is not sent, and the model's own recommendation holds.
 
 import { byId, el, iconButton } from './dom.js';
+import { conversationFields } from './here.js';
 import { saveSettings, unset } from './store.js';
 
 const numbers = [
@@ -15,8 +16,9 @@ const numbers = [
   ['seed', 'Seed', 'random', { min: 0, step: 1 }, 'The same seed gives the same answer.'],
 ];
 
-// settingsDrawer shows settings and changes them; changed is called after each change.
-export function settingsDrawer(settings, changed) {
+// settingsDrawer shows settings and changes them; changed is called after each change. here is the conversation on the
+// screen: {conversation(), keep(), save()}.
+export function settingsDrawer(settings, changed, here) {
   const dialog = byId('settings');
   const set = (name, value) => {
     settings[name] = value;
@@ -36,8 +38,13 @@ export function settingsDrawer(settings, changed) {
   const fill = () => dialog.replaceChildren(
     el('header', {}, el('h2', { id: 'settings-title' }, 'Settings'), iconButton('close', 'Close the settings', () => dialog.close())),
     el('div', { class: 'drawer-body' },
+      ...conversationFields(here.conversation(), settings, {
+        keep: here.keep, save: here.save,
+        keepPresets: (presets) => set('presets', presets),
+      }),
+      el('h3', {}, 'All conversations'),
       labelled('system', 'System prompt', el('textarea', { rows: '4', placeholder: 'You are a helpful assistant.' }),
-        'Stands before every conversation.'),
+        'Stands before every conversation that has none of its own.'),
       labelled('thinking', 'Thinking', choice([['', 'As the model likes'], ['on', 'On'], ['off', 'Off']]),
         'For models whose template asks.'),
       el('h3', {}, 'How tokens are chosen'),
@@ -52,7 +59,7 @@ export function settingsDrawer(settings, changed) {
       labelled('theme', 'Colours', choice([['auto', 'As the system'], ['light', 'Light'], ['dark', 'Dark']])),
       el('button', { type: 'button', class: 'button', click: reset }, 'Set all back')));
   function reset() {
-    Object.assign(settings, unset, { model: settings.model });
+    Object.assign(settings, unset, { model: settings.model, presets: settings.presets });
     saveSettings(settings);
     changed('theme');
     fill();
