@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -35,8 +36,9 @@ func (config) Help() string {
 type setting struct {
 	Name  string   `json:"name"`
 	Value any      `json:"value"`
-	From  string   `json:"from"`           // flag, an environment variable, a file and perhaps its table, or default
-	Over  []string `json:"over,omitempty"` // other sources that it overrides
+	Means string   `json:"means,omitempty"` // what a default says that is 0 or nothing, in the words of --help
+	From  string   `json:"from"`            // flag, an environment variable, a file and perhaps its table, or default
+	Over  []string `json:"over,omitempty"`  // other sources that it overrides
 }
 
 func (c *config) Run(e *env.Env) error {
@@ -109,6 +111,8 @@ func (s *configuration) inForce(call *kong.Context) (all []setting) {
 			x.From = "flag"
 		case len(rest) > 0:
 			x.From, rest = rest[0].from, rest[1:]
+		case flag.Target.IsZero():
+			x.Means = meaning(flag.Help)
 		}
 		for _, o := range rest {
 			x.Over = append(x.Over, fmt.Sprintf("%s = %v", o.from, shownValue(flag, o.value)))
@@ -116,6 +120,17 @@ func (s *configuration) inForce(call *kong.Context) (all []setting) {
 		all = append(all, x)
 	}
 	return all
+}
+
+// unsaid begins what a flag's help says of its absence.
+var unsaid = regexp.MustCompile(`(?:Default|Without it[^:.]*): (.+?)(?:\.(?: |$)|$)`)
+
+// meaning is what a flag's help says of its absence; empty: nothing.
+func meaning(help string) string {
+	if found := unsaid.FindStringSubmatch(help); found != nil {
+		return found[1]
+	}
+	return ""
 }
 
 // shownValue is a flag's value as it is shown, in JSON and to people. Keys are secrets, and are not shown.
@@ -155,7 +170,9 @@ func printSettings(w io.Writer, path string, all []setting) error {
 		if list, ok := x.Value.([]string); ok {
 			value = strings.Join(list, ", ")
 		}
-		if value == "" {
+		if x.Means != "" {
+			value = x.Means
+		} else if value == "" {
 			value = "-"
 		}
 		from := x.From

@@ -94,6 +94,23 @@ ram = "1G"
 	require.Regexp(t, `(?m)^config +- +default$`, o.stdout, "SLUICE_CONFIG is no shape of a model")
 }
 
+// TestConfigDefaults: a default that is nothing, or 0, is shown by what it means.
+func TestConfigDefaults(t *testing.T) {
+	o := withSettings(t, "ctx = 0\n", nil, "config", "serve")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	for _, line := range []string{
+		`threads +one for each core +default`, `ram +all of them, if they fit this machine +default`, `ctx +0 +sluice.toml`,
+		`keep-alive +only when others need their memory +default`, `parallel +32 +default`, `device +\S.*, else cpu +default`,
+		`model +the models of the store, or, if that is empty, the small embedded model +default`, `host-name +- +default`,
+	} {
+		require.Regexp(t, `(?m)^`+line+`$`, o.stdout)
+	}
+	o = withSettings(t, "", nil, "config", "--json", "chat")
+	require.Contains(t, o.stdout, `"value": 0,
+      "means": "one for each core",
+      "from": "default"`)
+}
+
 // TestConfigSpells: values are shown as they are given.
 func TestConfigSpells(t *testing.T) {
 	for given, shown := range map[string]string{"--gpu-layers=all": "all", "--gpu-layers=auto": "auto", "--gpu-layers=3": "3",
