@@ -258,7 +258,19 @@ func TestCreate(t *testing.T) {
 	require.Equal(t, exitFailed, o.code)
 	require.Contains(t, o.stderr, "template: \".Prompts\": .Prompts is not known")
 	o = here(dir, "show", "second:v2")
-	require.Contains(t, o.stdout, "system")
+	for _, line := range []string{
+		`architecture +qwen3`, `parameters +26.2 M Q4_K_M`, `context +16384 positions`, `template +\d+ characters: sluice template shows it`,
+		`system +You are brief.`, `settings +temperature 0`, ` +num_ctx 700`, ` +stop France`,
+	} {
+		require.Regexp(t, `(?m)^`+line+`$`, o.stdout)
+	}
+	require.Contains(t, here(dir, "show", "--json", "second:v2").stdout, `"system": "You are brief."`)
+	o = here(dir, "show", "--modelfile", "second:v2")
+	require.Contains(t, o.stdout, "FROM second:v2\nTEMPLATE \"\"\"")
+	require.Contains(t, o.stdout, "SYSTEM \"You are brief.\"\nPARAMETER temperature 0\nPARAMETER num_ctx 700\nPARAMETER stop \"France\"\n")
+	require.Equal(t, exitDone, here(dir, "create", "again", "-f", write(o.stdout)).code)
+	require.Equal(t, strings.ReplaceAll(o.stdout, "second:v2", "again"), here(dir, "show", "--modelfile", "again").stdout)
+	require.Equal(t, exitDone, here(dir, "rm", "again").code)
 	require.Equal(t, outcome{exitFailed, "", "sluice: " + work + "/Modelfile: line 2: \"SYSTM\" is no instruction: did you mean SYSTEM?\n"},
 		here(dir, "create", "third", "-f", write("FROM first\nSYSTM x\n")))
 	o = here(dir, "create", "third", "-f", write("FROM nowhere.gguf\n"))

@@ -32,7 +32,7 @@ type cli struct {
 	Serve      serve.Serve        `cmd:"" help:"Serve a model over HTTP, with the APIs of OpenAI, Anthropic, Ollama and llama-server, and a page for browsers."`
 	Pull       library.Pull       `cmd:"" help:"Get a model from Hugging Face, or from Ollama's registry, into the store."`
 	List       library.List       `cmd:"" help:"List the models in the store."`
-	Show       library.Show       `cmd:"" help:"Show where a model of the store came from, and its files."`
+	Show       library.Show       `cmd:"" help:"Show what a model of the store is, where it came from, and its files."`
 	Rm         library.Rm         `cmd:"" help:"Remove models from the store."`
 	Cp         library.Cp         `cmd:"" help:"Give a model of the store another name."`
 	Create     library.Create     `cmd:"" help:"Make a model of another one and a Modelfile: with a system message, parameters, a template."`

@@ -117,3 +117,22 @@ func Of(m *meta.Map) (s Settings) {
 	s.Context = max(int(context), 0)
 	return s
 }
+
+// MannerOf reads from a model's metadata how it runs, whoever has said so: its file, or what stands beside it.
+func MannerOf(m *meta.Map) *Manner {
+	s := Of(m)
+	all := &Manner{System: s.System}
+	all.Template, _ = m.String(keyTemplate)
+	if s.Messages != "" {
+		all.Messages, _ = ParseMessages(s.Messages) // they were written by MessagesJSON
+	}
+	for _, r := range rules() {
+		if x, err := m.Float(r.key); err == nil {
+			_ = all.Parameters.set(r.name, x) // a number that means nothing is left out
+		}
+	}
+	if len(s.Stop) > 0 {
+		_ = all.Parameters.set(stopName, 0, s.Stop...)
+	}
+	return all
+}

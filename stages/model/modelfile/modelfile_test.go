@@ -1,6 +1,8 @@
 package modelfile
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -126,6 +128,21 @@ func TestApply(t *testing.T) {
 	base := &Manner{System: "base", Template: "b", Licenses: []string{"l"}, Messages: []Message{{"user", "x"}}}
 	require.Equal(t, base, (&Manner{}).Over(base))
 	require.Equal(t, "new", (&Manner{System: "new"}).Over(base).System)
+}
+
+// TestMannerOf: what a Modelfile says is found again in the metadata of the model that was made of it.
+func TestMannerOf(t *testing.T) {
+	m, err := Parse("FROM x\nTEMPLATE \"{{ messages }}\"\nSYSTEM Be brief.\nMESSAGE user Hi\nPARAMETER stop A\nPARAMETER stop B\n" +
+		"PARAMETER temperature 0.25\nPARAMETER top_k 3\nPARAMETER num_ctx 700\n")
+	require.NoError(t, err)
+	var to meta.Map
+	m.Apply(&to)
+	got := MannerOf(&to)
+	slices.SortFunc(got.Parameters, func(a, b Parameter) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(m.Parameters, func(a, b Parameter) int { return strings.Compare(a.Name, b.Name) })
+	require.Equal(t, &m.Manner, got)
+	to.Set("general.sampling.top_p", 7.0)
+	require.Len(t, MannerOf(&to).Parameters, len(m.Parameters), "a number that is none of a top_p is left out")
 }
 
 // FuzzParse: whatever a file says is an error, or a Modelfile that is written as it was read.

@@ -97,6 +97,7 @@ type ModelRecord struct {
 	Note     string       `json:"note,omitempty"`    // what is wrong with it
 	Program  string       `json:"kept_by,omitempty"` // with --all
 	Files    []store.File `json:"files"`
+	Model    *Contents    `json:"model,omitempty"` // of show; nil: its file cannot be read
 }
 
 // record describes a model, or an unfinished pull.
