@@ -74,7 +74,7 @@ func TestStoreCommands(t *testing.T) {
 
 	o = here(dir, "show", "mine")
 	require.Equal(t, exitDone, o.code, o.stderr)
-	for _, want := range []string{"name          mine\n", "from          " + h.URL + "/Ann/Mini-GGUF\n", "path      " + list[0].Path + "\n",
+	for _, want := range []string{"name          mine\n", "from          " + h.URL + "/Ann/Mini-GGUF\n", "path          " + list[0].Path + "\n",
 		"mini-Q8_0.gguf  " + size + "  weights  sha256:" + hubtest.Digest(mini.GGUF) + "\n"} {
 		require.Contains(t, o.stdout, want)
 	}
