@@ -1,11 +1,13 @@
 package server
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/backend"
 )
 
 // Compat names another server whose metric names are exported as well, so that dashboards made for that server work.
@@ -18,12 +20,16 @@ const (
 )
 
 // collect sends our measurements under the other server's names. waiting counts answers that have no place in the
-// engine yet.
-func (c Compat) collect(out chan<- prometheus.Metric, model string, several bool, s *actors.Snapshot, waiting int) {
+// engine yet; kv is the type of its cache.
+func (c Compat) collect(out chan<- prometheus.Metric, model string, several bool, kv string, s *actors.Snapshot,
+	waiting int) {
 	send := sender{out: out, prefix: string(c) + ":", label: "model_name", model: model}
 	switch c {
 	case CompatVLLM:
 		asVLLM(send, s, waiting)
+		send.gauge("cache_config_info", "1; its labels say how the KV cache is kept.", 1,
+			"block_size", strconv.Itoa(backend.BlockSize), "num_gpu_blocks", strconv.Itoa(s.KV.Blocks),
+			"cache_dtype", kv, "enable_prefix_caching", "True")
 	case CompatLlamaCPP: // llama-server has one model, and no label for it
 		send.label = "model"
 		if !several {

@@ -16,7 +16,7 @@ func TestMetricsCompat(t *testing.T) {
 	text, err := os.ReadFile("../docs/metrics.md")
 	require.NoError(t, err)
 	listed := names("`((?:vllm|llamacpp):\\w+)`", text)
-	require.Len(t, listed, 12+11)
+	require.Len(t, listed, 13+11)
 	for _, asked := range [][]Compat{nil, {CompatVLLM, CompatLlamaCPP}} {
 		r := start(t, Options{MetricsCompat: asked}, nil)
 		status, body := r.post(t, "/v1/completions", `{"prompt":"one two","max_tokens":4,"ignore_eos":true}`)
@@ -36,6 +36,8 @@ func TestMetricsCompat(t *testing.T) {
 		} {
 			require.Contains(t, page, "\n"+line+"\n")
 		}
+		require.Regexp(t, `(?m)^vllm:cache_config_info\{block_size="\d+",cache_dtype="f16",enable_prefix_caching="True",`+
+			`model_name="[^"]+",num_gpu_blocks="[1-9]\d*"\} 1$`, page)
 		require.Regexp(t, `(?m)^llamacpp:predicted_tokens_seconds [1-9]`, page)
 	}
 }

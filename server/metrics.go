@@ -93,7 +93,7 @@ func (c engineCollector) Collect(out chan<- prometheus.Metric) {
 			snapshot := engine.Snapshot()
 			collect(send, snapshot)
 			for _, other := range c.compat {
-				other.collect(out, name, len(names) > 1, &snapshot, c.waiting(name))
+				other.collect(out, name, len(names) > 1, engine.Info.KV.Type, &snapshot, c.waiting(name))
 			}
 			const bits = "Bits of a cached value of K, and of V, scales and all."
 			send.gauge("kv_bits", bits, engine.Info.KV.BitsK, "of", "k")

@@ -5,6 +5,7 @@ import "bytes"
 // python is the syntax of calls as Python writes them: name(key=value, …).
 type python struct {
 	known bool // only names of tools that the request has
+	bare  bool // strings in single quotes have no escapes
 }
 
 func (f *python) begin(p *Parser) (call, verdict) {
@@ -19,12 +20,13 @@ func (f *python) begin(p *Parser) (call, verdict) {
 	if !isName(name) || f.known && !p.tools.has(name) {
 		return nil, no
 	}
-	return &pythonCall{}, yes
+	return &pythonCall{bare: f.bare}, yes
 }
 
 func (*python) texts() []string { return nil }
 
 type pythonCall struct {
+	bare    bool
 	begun   bool
 	inValue bool
 	value   value
@@ -79,6 +81,6 @@ func (c *pythonCall) step(p *Parser) verdict {
 		}
 		p.arguments(append(quoted(out, string(key)), ": "...))
 		p.take(at + 1)
-		c.inValue, c.value = true, value{}
+		c.inValue, c.value = true, value{bare: c.bare}
 	}
 }

@@ -10,6 +10,7 @@ import (
 // without quotes, strings in quotes of a family's own, and line ends within strings, which JSON does not allow.
 type value struct {
 	quote string // one more way to quote a string, without escapes; "" for none
+	bare  bool   // strings in single quotes have no escapes, but for that of a quote within
 
 	open   []byte // the brackets that are open: { or [
 	closer string // what ends the string that we are in; "" outside
@@ -141,6 +142,17 @@ func (v *value) str(text, out []byte, final bool) (i int, _ []byte) {
 			return i + len(closer), append(out, '"')
 		case !final && bytes.HasPrefix(closer, rest):
 			return i, out
+		case rest[0] == '\\' && v.bare && v.closer == "'":
+			if len(rest) < 3 && !final {
+				return i, out
+			}
+			if len(rest) > 1 && rest[1] == '\'' && !(len(rest) > 2 && strings.IndexByte(",)]}", rest[2]) >= 0) {
+				i++ // the quote follows
+				out = append(out, '\'')
+			} else {
+				out = append(out, '\\', '\\')
+			}
+			i++
 		case rest[0] == '\\' && !v.plain:
 			if len(rest) == 1 {
 				if final {

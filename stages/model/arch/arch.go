@@ -110,6 +110,9 @@ func Record(m *meta.Map, has func(name string) bool, o Options) (*ir.Program, er
 		return nil, fmt.Errorf("general.architecture: %.40q is not supported; the nearest name that is: %s. All are: %s",
 			name, nearest(name), strings.Join(Names(), ", "))
 	}
+	if err := untransformed(m); err != nil {
+		return nil, err
+	}
 	p := &params{meta: m, arch: name, options: o}
 	b := ir.NewBuilder(name, has)
 	e.record(p, b)
@@ -117,4 +120,19 @@ func Record(m *meta.Map, has func(name string) bool, o Options) (*ir.Program, er
 		return nil, fmt.Errorf("metadata of %s: %w", name, errors.Join(p.faults...))
 	}
 	return b.Program(p.context)
+}
+
+// transforms are words in keys of metadata that say that weights are not those of the architecture, but have to be
+// multiplied by something first: without, they give garbage.
+var transforms = []string{"hadamard", "rotation"}
+
+// untransformed returns an error if the metadata has keys of a transform of weights.
+func untransformed(m *meta.Map) error {
+	for _, key := range m.Keys() {
+		if slices.ContainsFunc(transforms, func(word string) bool { return strings.Contains(key, word) }) {
+			return fmt.Errorf("%.80s: weights that are transformed so are not supported: take a file of this model in "+
+				"another quantisation", key)
+		}
+	}
+	return nil
 }

@@ -90,6 +90,20 @@ func TestUnknownArchitecture(t *testing.T) {
 	}
 }
 
+// A file whose weights have to be turned back first is refused by the name of what says so.
+func TestTransformedWeights(t *testing.T) {
+	has := func(string) bool { return false }
+	_, err := Record(llamaMeta(), has, Options{})
+	require.NoError(t, err)
+	for _, key := range []string{"prism.hadamard.block_size", "quantization.rotation.kind"} {
+		m := llamaMeta()
+		m.Set(key, uint32(64))
+		_, err := Record(m, has, Options{})
+		require.EqualError(t, err, key+": weights that are transformed so are not supported: take a file of this model in "+
+			"another quantisation")
+	}
+}
+
 // llamaMeta is complete metadata of a small model.
 func llamaMeta() *meta.Map {
 	var m meta.Map
