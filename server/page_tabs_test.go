@@ -140,7 +140,7 @@ func TestPageAnswersSeveral(t *testing.T) {
 	p.until(`!document.querySelector("#history .pulse")`)
 }
 
-// TestPageReads: how far a prompt is read is shown until the first word, and math stays as it was written.
+// TestPageReads: how far a prompt is read is shown until the first word, and math is set.
 func TestPageReads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a browser takes long")
@@ -161,7 +161,11 @@ func TestPageReads(t *testing.T) {
 	p.shot("reading")
 	more <- "So \\(a_1 \\cdot b_1 = c\\) and \\[\\sum_{i} \\{x_i\\}\\] and $$\\frac{a}{b} \\\\ c$$, `\\(code\\)` and \\*none\\*.\n\n" +
 		"\\[\n\\int x\\,dx\n\\]"
-	p.says(last, `So \(a_1 \cdot b_1 = c\) and \[\sum_{i} \{x_i\}\] and $$\frac{a}{b} \\ c$$, \(code\) and *none*.`)
-	p.says(last, `\int x\,dx`)
+	p.says(last, `(code\) and *none*.`)
+	p.until(`document.querySelectorAll(".from-assistant math").length === 4`)
+	var tex []string
+	p.eval(`[...document.querySelectorAll(".from-assistant annotation")].map((a) => a.textContent.trim())`, &tex)
+	require.Equal(t, []string{`a_1 \cdot b_1 = c`, `\sum_{i} \{x_i\}`, `\frac{a}{b} \\ c`, `\int x\,dx`}, tex)
+	p.both("math")
 	p.until(`!document.querySelector(".from-assistant").innerText.includes("Reading")`)
 }

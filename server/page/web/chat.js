@@ -71,9 +71,9 @@ export class Chat {
   }
 
   send(text = this.prompt.value) {
-    if (!text.trim() || this.running) return;
-    this.composer.sent(this.conversation);
-    add(this.conversation, this.conversation.head, { role: 'user', content: text });
+    if (this.running || !text.trim() && !this.composer.attachments.files().length) return;
+    const files = this.composer.sent(this.conversation);
+    add(this.conversation, this.conversation.head, { role: 'user', content: text, ...(files.length && { files }) });
     this.answer(this.conversation.head);
   }
 
@@ -192,7 +192,7 @@ export class Chat {
   // edit asks a question in other words; false: not while an answer comes.
   edit(message, text) {
     if (this.running) return false;
-    add(this.conversation, message.parent, { role: 'user', content: text });
+    add(this.conversation, message.parent, { role: 'user', content: text, ...(message.files && { files: message.files }) });
     this.prompt.focus();
     this.answer(this.conversation.head);
     return true;

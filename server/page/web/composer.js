@@ -1,13 +1,15 @@
-// Where messages are written: the field, its draft, and how full the context is.
+// Where messages are written: the field, its draft, files that go with it, and how full the context is.
 
 import { byId, draw } from './dom.js';
 import { Drafts } from './drafts.js';
+import { Attachments } from './files.js';
 
 export class Composer {
   // acts: send(), editLast(event), running()
   constructor(acts) {
     this.field = byId('prompt');
     this.drafts = new Drafts();
+    this.attachments = new Attachments();
     this.draft = 'new'; // whose text is in the field
     byId('composer').addEventListener('submit', (e) => { e.preventDefault(); acts.send(); });
     this.field.addEventListener('input', () => {
@@ -30,15 +32,19 @@ export class Composer {
   open(c) {
     this.draft = c.head ? c.id : 'new';
     this.field.value = this.drafts.get(this.draft);
+    this.attachments.open(this.draft);
     this.fit();
   }
 
-  // sent empties the field: its text is a message of a conversation now.
+  // sent empties the field, whose text is a message of a conversation now, and returns the files of that message.
   sent(c) {
+    const files = this.attachments.take();
     this.field.value = '';
     this.fit();
     this.drafts.set(this.draft, '');
     this.draft = c.id;
+    this.attachments.open(c.id);
+    return files;
   }
 
   // fill shows how many tokens of a context an answer and what is before it take.

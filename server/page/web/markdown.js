@@ -5,6 +5,7 @@
 import { Lexer, lexer, use } from './vendor/marked/marked.esm.js';
 import { codeBlock } from './code.js';
 import { el } from './dom.js';
+import { formula } from './math.js';
 import { fold, foldedView, isCode, notes, pairs } from './markup.js';
 
 // Math in TeX's signs is a text of its own: Markdown would take its backslashes and underscores for marks.
@@ -138,7 +139,7 @@ function inline(tokens = [], depth = 0) {
       case 'del': return el('del', {}, inline(token.tokens, depth + 1));
       case 'codespan': return el('code', {}, token.text);
       case 'br': return el('br');
-      case 'math': return el('span', { class: 'math' }, token.raw);
+      case 'math': return formula(token.raw);
       case 'link': return link(token.href, inline(token.tokens, depth + 1));
       case 'image': return link(token.href, [token.text || 'picture']);
       case 'text': return token.tokens ? inline(token.tokens, depth + 1) : plain(token);

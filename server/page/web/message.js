@@ -2,6 +2,7 @@
 
 import { codeBlock } from './code.js';
 import { copyButton, el, icon, iconButton } from './dom.js';
+import { fileView } from './files.js';
 import { Markdown } from './markdown.js';
 
 // Questions longer than this are folded.
@@ -52,7 +53,7 @@ export class MessageView {
   // showQuestion shows the beginning of a long one until it is unfolded.
   showQuestion() {
     const text = this.message.content;
-    if (this.body.contains(this.bubble) && this.bubble.shown === text) return;
+    if (this.body.hasChildNodes() && this.bubble.shown === text) return;
     const lines = text.split('\n');
     const start = lines.slice(0, longest.lines).join('\n').slice(0, longest.characters);
     this.bubble = el('div', { class: 'bubble' }, text);
@@ -69,7 +70,7 @@ export class MessageView {
       } }, `Show all ${size}`);
       this.bubble.replaceChildren(part, button);
     }
-    this.body.replaceChildren(this.bubble);
+    this.body.replaceChildren(...(this.message.files ?? []).map(fileView), ...(text.trim() ? [this.bubble] : []));
   }
 
   showAnswer(busy, last, waits) {
@@ -143,7 +144,7 @@ export class MessageView {
           { disabled: at === versions.length - 1 })));
     }
     if (m.content) all.push(copyButton('Copy the message', () => m.content, { 'data-act': 'copy' }));
-    if (m.role === 'user') all.push(iconButton('pencil', 'Edit the message', () => this.edit(), { 'data-act': 'edit' }));
+    if (m.role === 'user' && m.content.trim()) all.push(iconButton('pencil', 'Edit the message', () => this.edit(), { 'data-act': 'edit' }));
     if (m.role === 'assistant') {
       if (m.content && !m.calls?.length) all.push(iconButton('pencil', 'Edit the answer', () => this.edit(), { 'data-act': 'edit' }));
       all.push(iconButton('again', 'Another answer', () => this.acts.again(m), { 'data-act': 'again' }), this.cost());

@@ -2,7 +2,7 @@
 // shown is the way from the root to the head. No elements and no storage here.
 //
 // conversation: {id, title, updated, head, messages: {id: message}}
-// message: {id, parent, role, content, thought, calls, callId, stats, error, model, created, changed, dropped}
+// message: {id, parent, role, content, files, thought, calls, callId, stats, error, model, created, changed, dropped}
 
 export const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, '0')).join('');
 
@@ -16,7 +16,7 @@ export function add(c, parent, message) {
   c.messages[m.id] = m;
   c.head = m.id;
   c.updated = Date.now();
-  if (!c.title && m.role === 'user') c.title = titleOf(m.content);
+  if (!c.title && m.role === 'user') c.title = titleOf(m.content.trim() || m.files?.[0].name || '');
   return m;
 }
 
@@ -75,7 +75,21 @@ export function wire(messages, system) {
     else if (m.calls?.length) {
       out.push({ role: 'assistant', content: m.content || null, tool_calls: m.calls.map((call) => (
         { id: call.id, type: 'function', function: { name: call.name, arguments: call.arguments || '{}' } })) });
-    } else out.push({ role: m.role, content: m.content });
+    } else out.push({ role: m.role, content: withFiles(m.content, m.files) });
   }
   return out;
+}
+
+// withFiles is a message's content for the API: a part for each file, with its name, and what was written.
+function withFiles(content, files) {
+  if (!files?.length) return content;
+  return [...files.map((f) => ({ type: 'text', text: `File ${f.name}:\n${fenced(f.text)}` })),
+    ...(content ? [{ type: 'text', text: content }] : [])];
+}
+
+// fenced puts text between marks that do not occur in it.
+function fenced(text) {
+  const longest = (text.match(/`{3,}/g) ?? []).reduce((n, run) => Math.max(n, run.length), 2);
+  const fence = '`'.repeat(longest + 1);
+  return `${fence}\n${text}${text.endsWith('\n') ? '' : '\n'}${fence}`;
 }

@@ -53,6 +53,9 @@ function message(m) {
   if (Array.isArray(m.calls)) {
     out.calls = m.calls.map((call) => ({ id: text(call?.id), name: text(call?.name), arguments: text(call?.arguments) }));
   }
+  if (Array.isArray(m.files)) {
+    out.files = m.files.map((f) => ({ name: text(f?.name), text: text(f?.text) })).filter((f) => f.name);
+  }
   if (m.stats) out.stats = Object.fromEntries(Object.entries(m.stats).filter(([, n]) => Number.isFinite(n)));
   return out;
 }
