@@ -9,12 +9,13 @@ import (
 // Outcome is the state of a text after some typing.
 type Outcome int
 
-// Outcomes. After all but Typing, Text returns the text, and Begin starts a new one.
+// Outcomes. After all but Typing and Suspended, Text returns the text, and Begin starts a new one.
 const (
 	Typing      Outcome = iota
 	Entered             // the text is complete
 	Interrupted         // Ctrl-C
 	Ended               // Ctrl-D, where there was no text
+	Suspended           // Ctrl-Z; the text goes on after Resume
 )
 
 // mostText bounds a text, in characters. Pasted text beyond it is dropped.
@@ -35,19 +36,23 @@ type Editor struct {
 	pasting  bool
 	returned bool // what was pasted last is a CR, of which an LF may be a part
 	killed   []rune
-	chosen   int    // of history; its length: none
-	draft    []rune // what was typed before one was chosen
-	sought   string // what Ctrl-R looks for
-	hint     string // below the text, until the next key
+	chosen   int     // of history; its length: none
+	draft    []rune  // what was typed before one was chosen
+	search   *search // nil: nothing is looked for
+	sought   string  // what the last search looked for
+	hint     string  // below the text, until the next key
 	shown    picture
 }
 
 // Begin starts a new text. Bytes that were typed ahead are kept.
 func (e *Editor) Begin(prompt, more string) {
 	e.Prompt, e.More = prompt, more
-	e.text, e.at, e.touched, e.hint, e.sought = nil, 0, false, "", ""
+	e.text, e.at, e.touched, e.hint, e.search = nil, 0, false, "", nil
 	e.chosen, e.draft, e.shown = len(e.history), nil, picture{}
 }
+
+// Resume goes on with a text that was left behind for another program: it is drawn anew.
+func (e *Editor) Resume() { e.shown = picture{} }
 
 // Text returns the text so far.
 func (e *Editor) Text() string { return string(e.text) }
@@ -89,12 +94,14 @@ func (e *Editor) press(k key) Outcome {
 		return Typing
 	}
 	e.hint = ""
-	if k != ctrlR {
-		e.sought = ""
+	if e.search != nil && e.seek(k) {
+		return Typing
 	}
 	switch {
 	case k == ctrlC:
 		return Interrupted
+	case k == ctrlZ:
+		return Suspended
 	case k == ctrlD && len(e.text) == 0:
 		return Ended
 	case k == enter || k == newline:
@@ -126,7 +133,8 @@ func (e *Editor) command(k key) func() {
 		ctrlW: func() { e.kill(e.wordBefore(), e.at) }, ctrlY: func() { e.insert(e.killed...) },
 		up: func() { e.vertical(-1) }, ctrlP: func() { e.vertical(-1) },
 		down: func() { e.vertical(1) }, ctrlN: func() { e.vertical(1) },
-		ctrlR: e.seek, tab: e.complete, ctrlL: func() { e.Clear = true },
+		lineBreak: func() { e.insert('\n') },
+		ctrlR:     e.beginSearch, tab: e.complete, ctrlL: func() { e.Clear = true },
 	}[k]
 }
 
@@ -250,20 +258,6 @@ func (e *Editor) recall(i int) {
 	} else {
 		e.set([]rune(e.history[i]))
 	}
-}
-
-// seek finds the next older text of the history that contains the typed one.
-func (e *Editor) seek() {
-	if e.sought == "" {
-		e.sought = e.Text()
-	}
-	for i := e.chosen - 1; i >= 0; i-- {
-		if strings.Contains(e.history[i], e.sought) {
-			e.recall(i)
-			return
-		}
-	}
-	e.hint = "nothing older has " + strings.ReplaceAll(e.sought, "\n", " ")
 }
 
 // complete adds the common beginning of all completions, or shows them.

@@ -73,13 +73,73 @@ func TestHistory(t *testing.T) {
 	}
 	for keys, want := range map[string]string{
 		"dra\x10": "three", "dra\x10\x10": "two", "dra\x10\x10\x10\x10": "one", "dra\x10\x10\x0e\x0e": "dra",
-		"o\x12": "two", "o\x12\x12": "one", "zzz\x12": "zzz",
 	} {
 		typed(e, keys)
 		require.Equal(t, want, e.Text(), "%q", keys)
 	}
-	typed(e, "zzz\x12")
-	require.Contains(t, e.Draw(80, 24, Styles{}), "nothing older has zzz")
+}
+
+// TestSearch: Ctrl-R looks for what is typed after it, as readline does.
+func TestSearch(t *testing.T) {
+	for _, c := range []struct {
+		keys, want string
+		at         int
+	}{
+		{"draft\x12", "draft", 5},
+		{"draft\x12sto", "tell a story", 7},
+		{"\x12o", "tell a story", 9},
+		{"\x12o\x12", "two more", 2},
+		{"\x12o\x12\x12", "one", 0},
+		{"\x12o\x12\x12\x12", "one", 0},
+		{"\x12o\x12\x12\x13", "two more", 2},
+		{"\x12one\x7f\x7f", "tell a story", 9},
+		{"\x12onex", "one", 0},
+		{"draft\x12one\x07!", "draft!", 6},
+		{"\x12one\x1b[C!", "o!ne", 2},
+		{"\x12one\x05!", "one!", 4},
+		{"\x12more\x1b[A", "one", 3},
+		{"\x12one\x07\x12\x12", "one", 0},
+		{"\x12zzz", "", 0},
+		{"\x1b[200~\x12one\x1b[201~", "one", 3},
+	} {
+		e := &Editor{}
+		for _, text := range []string{"one", "two more", "tell a story"} {
+			e.Remember(text)
+		}
+		require.Equal(t, Typing, typed(e, c.keys), "%q", c.keys)
+		require.Equal(t, c.want, e.Text(), "%q", c.keys)
+		require.Equal(t, c.at, e.at, "%q", c.keys)
+	}
+	e := &Editor{}
+	e.Remember("3 + 4")
+	require.Equal(t, Entered, typed(e, "\x123 +\r"), "Enter takes what was found")
+	require.Equal(t, "3 + 4", e.Text())
+	typed(e, "\x12zzz")
+	require.Contains(t, e.Draw(80, 24, Styles{}), "nothing has: zzz")
+	typed(e, "\x123")
+	require.Contains(t, e.Draw(80, 24, Styles{}), "search: 3")
+	require.Equal(t, Interrupted, e.Type([]byte("\x03")))
+	require.Equal(t, Typing, typed(&Editor{}, "\x12x\x12\x13\x7f\x7f"), "there is no history")
+}
+
+// TestLineBreak: Alt-Enter begins a line of the same text; so do others where a terminal can tell.
+func TestLineBreak(t *testing.T) {
+	for _, key := range []string{"\x1b\r", "\x1b\n", "\x1b[13;2u", "\x1b[13;3u", "\x1b[27;5;13~"} {
+		e := &Editor{}
+		require.Equal(t, Typing, typed(e, "a"+key+"b"), "%q", key)
+		require.Equal(t, "a\nb", e.Text(), "%q", key)
+		require.Equal(t, Entered, e.Type([]byte("\r")))
+	}
+}
+
+// TestSuspend: the text is still there after Ctrl-Z, and what was typed behind that waits.
+func TestSuspend(t *testing.T) {
+	e := &Editor{}
+	require.Equal(t, Suspended, typed(e, "ab\x1acd"))
+	e.Draw(80, 24, Styles{})
+	e.Resume()
+	require.Equal(t, Typing, e.Type(nil))
+	require.Contains(t, e.Draw(80, 24, Styles{}), "> abcd")
 }
 
 func TestComplete(t *testing.T) {

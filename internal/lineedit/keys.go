@@ -25,6 +25,7 @@ const (
 	home
 	end
 	remove
+	lineBreak // Alt-Enter, and Shift- or Ctrl-Enter where a terminal tells them from Enter
 	pasteBegin
 	pasteEnd
 	unknown
@@ -32,9 +33,10 @@ const (
 
 // Control characters that are commands.
 const (
-	ctrlA, ctrlB, ctrlC, ctrlD, ctrlE, ctrlF, ctrlH   = 1, 2, 3, 4, 5, 6, 8
-	tab, newline, ctrlK, ctrlL, enter, ctrlN, ctrlP   = 9, 10, 11, 12, 13, 14, 16
-	ctrlR, ctrlU, ctrlW, ctrlY, escape, space, rubout = 18, 21, 23, 25, 27, 32, 127
+	ctrlA, ctrlB, ctrlC, ctrlD, ctrlE, ctrlF, ctrlH  = 1, 2, 3, 4, 5, 6, 8
+	tab, newline, ctrlK, ctrlL, enter, ctrlN, ctrlP  = 9, 10, 11, 12, 13, 14, 16
+	ctrlR, ctrlS, ctrlU, ctrlW, ctrlY, ctrlZ, escape = 18, 19, 21, 23, 25, 26, 27
+	ctrlG, space, rubout                             = 7, 32, 127
 )
 
 // Sequences that begin and end bracketed paste (xterm, control sequences).
@@ -70,6 +72,8 @@ func sequence(typed []byte) (key, int) {
 	}
 	switch typed[1] {
 	case '[', 'O':
+	case '\r', '\n':
+		return lineBreak, 2
 	case 'b':
 		return wordLeft, 2
 	case 'f':
@@ -90,6 +94,10 @@ func sequence(typed []byte) (key, int) {
 
 // named returns the key of a sequence with these parameters and this last byte.
 func named(parameters string, last byte) key {
+	if last == 'u' && strings.HasPrefix(parameters, "13;") || last == '~' && strings.HasPrefix(parameters, "27;") &&
+		strings.HasSuffix(parameters, ";13") { // Enter with Shift, Alt or Ctrl (xterm, modifyOtherKeys)
+		return lineBreak
+	}
 	letters := map[byte]key{'A': up, 'B': down, 'C': right, 'D': left, 'H': home, 'F': end}
 	numbers := map[string]key{"1": home, "3": remove, "4": end, "7": home, "8": end, "200": pasteBegin, "201": pasteEnd}
 	if last == '~' {

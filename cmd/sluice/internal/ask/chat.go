@@ -9,11 +9,14 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/library"
+	"github.com/sluice-ai/sluice/stages/chat"
 )
 
 type Chat struct {
 	compute.EngineFlags
-	System string `placeholder:"TEXT" help:"System message: who the model should be, or what it should mind."`
+	Prompt []string `arg:"" optional:"" help:"First message, which is asked at once; after -- if it begins with a dash. A first word that names a model is the model."`
+	Load   string   `placeholder:"FILE" help:"Go on with a conversation that /save has written."`
+	System string   `placeholder:"TEXT" help:"System message: who the model should be, or what it should mind."`
 	ThinkFlag
 	N int `short:"n" default:"-1" placeholder:"N" help:"Most tokens of an answer; -1: until it ends, as without it."`
 	library.PullFlag
@@ -22,7 +25,7 @@ type Chat struct {
 }
 
 func (Chat) Examples() [2]string {
-	return [2]string{`sluice chat`, `sluice chat -m model.gguf --system "Answer in one sentence."`}
+	return [2]string{`sluice chat`, `sluice chat -m model.gguf --system "Answer in one sentence." "What is a gguf file?"`}
 }
 
 // Help is what the flags do not say.
@@ -35,6 +38,18 @@ func (Chat) Help() string {
 func (c *Chat) Run(e *env.Env) error {
 	if err := tokens(c.N); err != nil {
 		return err
+	}
+	var err error
+	if c.Model, c.Prompt, err = takeModel(e, c.Model, c.Prompt); err != nil {
+		return err
+	}
+	var begun *chat.Conversation
+	if c.Load != "" {
+		loaded, err := loadTalk(c.Load)
+		if err != nil {
+			return err
+		}
+		begun = &loaded
 	}
 	engine, err := c.load(e)
 	if err != nil {
@@ -53,13 +68,27 @@ func (c *Chat) Run(e *env.Env) error {
 	}
 	d.watch = func(s prompted) func() { return watchReading(e, s) }
 	if e.IsTerminal(e.Stdin) && e.IsTerminal(e.Stdout) {
-		return c.converse(e, d)
+		return c.converse(e, d, begun)
 	}
 	t := &talk{dialogue: d, read: lines(e.Stdin), replace: c.mayReplace, now: e.Now, interruptible: e.Interruptible,
 		answers: e.Pane(e.Stdout), notes: env.Pane{W: e.Stderr}}
+	c.begin(t, begun)
 	ctx, cancel := e.Interruptible(context.Background())
 	defer cancel()
 	return t.run(ctx)
+}
+
+// begin has a talk go on with an earlier conversation, if there is one, and ask the message of the command line.
+// --system counts more than what that conversation began with.
+func (c *Chat) begin(t *talk, earlier *chat.Conversation) {
+	t.opening = strings.Join(c.Prompt, " ")
+	if earlier == nil {
+		return
+	}
+	t.take(*earlier, c.Load)
+	if c.System != "" {
+		t.setSystem(c.System)
+	}
 }
 
 // tokens refuses what is no number of tokens for -n.
@@ -117,7 +146,7 @@ func (c *Chat) dialogue(engine *actors.Engine) (*dialogue, error) {
 
 // converse talks with a person at a terminal, where Ctrl-C applies to the line or the answer, and does not end the
 // program.
-func (c *Chat) converse(e *env.Env, d *dialogue) error {
+func (c *Chat) converse(e *env.Env, d *dialogue, begun *chat.Conversation) error {
 	ctx, cancel := e.Terminable(context.Background())
 	defer cancel()
 	screen := e.Pane(e.Stdout)
@@ -129,6 +158,7 @@ func (c *Chat) converse(e *env.Env, d *dialogue) error {
 	d.trims, t.columns = true, func() int { return e.Columns(e.Stdout) }
 	t.replace = func(path string) error { return c.ask(ctx, t, path) }
 	t.greet(c.Model == "")
+	c.begin(t, begun)
 	t.read = plain(e)
 	if screen.ANSI {
 		if ed := newEditor(e, screen); ed != nil {
@@ -140,7 +170,7 @@ func (c *Chat) converse(e *env.Env, d *dialogue) error {
 			if err != nil {
 				t.note("the history of this session is not kept: %v", err)
 			}
-			t.read = ed.read
+			t.read, t.keep = ed.read, ed.keep
 		}
 	}
 	return t.run(ctx)

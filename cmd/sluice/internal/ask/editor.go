@@ -99,6 +99,7 @@ type terminalMode interface {
 	typing()
 	listening()
 	restore()
+	suspend() // restores it, and stops the process until its shell has it go on
 }
 
 // typedBytes reads keys in a goroutine, until the process ends.
@@ -141,13 +142,18 @@ func (ed *editor) read(ctx context.Context, prompt string) (string, error) {
 	case outcome == lineedit.Ended:
 		return "", io.EOF
 	}
-	if prompt != question && strings.TrimSpace(text) != "" {
-		ed.Remember(text)
-		if ed.history != nil {
-			fmt.Fprintln(ed.history, strings.ReplaceAll(text, "\n", lineWithin)) // one that cannot be written is no reason to stop
-		}
-	}
 	return text, nil
+}
+
+// keep adds a message to the history.
+func (ed *editor) keep(text string) {
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	ed.Remember(text)
+	if ed.history != nil {
+		fmt.Fprintln(ed.history, strings.ReplaceAll(text, "\n", lineWithin)) // one that cannot be written is no reason to stop
+	}
 }
 
 func styles() lineedit.Styles {
@@ -157,7 +163,12 @@ func styles() lineedit.Styles {
 // typed reads keys until a text is complete, and shows the text meanwhile.
 func (ed *editor) typed(ctx context.Context) (lineedit.Outcome, error) {
 	outcome := ed.Type(nil)
-	for outcome == lineedit.Typing {
+	for outcome == lineedit.Typing || outcome == lineedit.Suspended {
+		if outcome == lineedit.Suspended {
+			ed.leave()
+			outcome = ed.Type(nil)
+			continue
+		}
 		width, height := ed.size()
 		fmt.Fprint(ed.screen.W, ed.Draw(width, height, styles()))
 		select {
@@ -172,6 +183,15 @@ func (ed *editor) typed(ctx context.Context) (lineedit.Outcome, error) {
 		}
 	}
 	return outcome, nil
+}
+
+// leave gives the terminal to another program, and takes it back when this one goes on.
+func (ed *editor) leave() {
+	fmt.Fprint(ed.screen.W, "\r\n"+lineedit.PasteOff)
+	ed.mode.suspend()
+	ed.mode.typing()
+	fmt.Fprint(ed.screen.W, lineedit.PasteOn)
+	ed.Resume()
 }
 
 // close restores the terminal.

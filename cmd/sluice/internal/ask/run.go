@@ -50,8 +50,10 @@ func (Run) Examples() [2]string {
 }
 
 func (c *Run) Run(e *env.Env) (err error) {
-	if err := c.takeModel(e); err != nil {
-		return err
+	if c.Tokens == nil {
+		if c.Model, c.Prompt, err = takeModel(e, c.Model, c.Prompt); err != nil {
+			return err
+		}
 	}
 	prompt, err := c.prompt(e)
 	if err != nil {
@@ -115,22 +117,22 @@ func (c *Run) note(e *env.Env, s *actors.Stream) {
 // takeModel takes the first word as the model if -m is missing and the word names a file or a model of the store, as
 // similar programs do. A word that can only be such a name, but names nothing, is an error: otherwise the embedded
 // model would answer it.
-func (c *Run) takeModel(e *env.Env) error {
-	if c.Model != "" || len(c.Prompt) == 0 || c.Tokens != nil {
-		return nil
+func takeModel(e *env.Env, model string, words []string) (string, []string, error) {
+	if model != "" || len(words) == 0 {
+		return model, words, nil
 	}
-	word := c.Prompt[0]
+	word := words[0]
 	if strings.ContainsAny(word, " \t\n") || word == "-" {
-		return nil
+		return model, words, nil
 	}
 	switch known, named := models.Known(e, word); {
 	case known:
-		c.Model, c.Prompt = word, c.Prompt[1:]
+		return word, words[1:], nil
 	case named:
-		return env.Usagef("%[1]s is no file, and no model of the store: pull it (sluice pull %[1]s), or name one with -m; "+
+		return "", nil, env.Usagef("%[1]s is no file, and no model of the store: pull it (sluice pull %[1]s), or name one with -m; "+
 			"as a question, give it on standard input", word)
 	}
-	return nil
+	return model, words, nil
 }
 
 // prompt is the text to answer; none if ids were given.

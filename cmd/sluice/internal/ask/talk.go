@@ -21,7 +21,9 @@ type talk struct {
 	answers env.Pane                // what the model says
 	notes   env.Pane                // remarks of this program
 	patient bool                    // a person types: a failure is shown, and the talk goes on
+	opening string                  // a message that is asked before any is read
 	own     string                  // the file that this conversation was saved to or loaded from
+	keep    func(text string)       // remembers a message as it was typed; nil: nobody does
 	replace func(path string) error // asks whether a file may be replaced; nil: yes
 	ended   bool
 	columns func() int // of the screen; nil: remarks are not wrapped
@@ -53,7 +55,7 @@ func (t *talk) greet(embedded bool) {
 // run reads and answers messages until the lines end, the person leaves, or ctx ends.
 func (t *talk) run(ctx context.Context) error {
 	for !t.ended {
-		text, err := t.message(ctx)
+		text, err := t.next(ctx)
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
@@ -76,6 +78,21 @@ func (t *talk) run(ctx context.Context) error {
 	return nil
 }
 
+// next is the first message, if the command line has one, and then what is read.
+func (t *talk) next(ctx context.Context) (string, error) {
+	text := t.opening
+	if t.opening = ""; text == "" {
+		return t.message(ctx)
+	}
+	if t.patient {
+		fmt.Fprintln(t.notes.W, prompt+env.Printable(text))
+	}
+	if t.keep != nil {
+		t.keep(text)
+	}
+	return text, nil
+}
+
 // message reads one message: a line, lines joined by \ at their ends, or a block between """. The end of the input ends
 // it, too.
 func (t *talk) message(ctx context.Context) (string, error) {
@@ -84,13 +101,18 @@ func (t *talk) message(ctx context.Context) (string, error) {
 		return "", err
 	}
 	t.cleared = time.Time{}
+	mark, open := "", func(s string) (string, bool) { return strings.CutSuffix(s, `\`) }
 	if block, ok := strings.CutPrefix(text, quotes); ok {
-		return t.more(ctx, block, func(s string) (string, bool) {
+		mark, text = quotes, block
+		open = func(s string) (string, bool) {
 			s, closed := strings.CutSuffix(strings.TrimRight(s, " \t"), quotes)
 			return s, !closed
-		})
+		}
 	}
-	return t.more(ctx, text, func(s string) (string, bool) { return strings.CutSuffix(s, `\`) })
+	if text, err = t.more(ctx, text, open); err == nil && t.keep != nil {
+		t.keep(mark + text + mark)
+	}
+	return text, err
 }
 
 // more appends lines to text as long as open reports that the text continues; open also removes the mark of

@@ -303,13 +303,18 @@ func TestChatSaveAsks(t *testing.T) {
 }
 
 // fakeMode is a terminal's, without one.
-type fakeMode struct{ now string }
+type fakeMode struct {
+	now       string
+	suspended int
+}
 
 func (m *fakeMode) typing() { m.now = "typing" }
 
 func (m *fakeMode) listening() { m.now = "listening" }
 
 func (m *fakeMode) restore() { m.now = "restored" }
+
+func (m *fakeMode) suspend() { m.now, m.suspended = "suspended", m.suspended+1 }
 
 // What is pasted is one message; a window that changes is drawn again; Ctrl-C tells whether something was typed.
 func TestEditor(t *testing.T) {
@@ -328,6 +333,9 @@ func TestEditor(t *testing.T) {
 		got := make(chan result)
 		go func() {
 			text, err := ed.read(t.Context(), prompt)
+			if err == nil {
+				ed.keep(text)
+			}
 			got <- result{text, err}
 		}()
 		for _, k := range typed {
@@ -347,6 +355,13 @@ func TestEditor(t *testing.T) {
 	require.Equal(t, result{err: errCleared}, next("x\x03"))
 	require.Equal(t, result{err: io.EOF}, next("\x04"))
 	require.Equal(t, result{text: "one\ntwo\nthree"}, next("\x1b[A", "\r"))
+	require.Equal(t, result{text: "one\ntwo\nthree"}, next("\x12two", "\r"), "a search finds the whole message")
+	require.Zero(t, mode.suspended)
+	screen.Reset()
+	require.Equal(t, result{text: "one\ntwo\nthree"}, next("one\x1b\rtwo\x1a", "\x1b\rthree", "\r"))
+	require.Equal(t, 1, mode.suspended)
+	require.Contains(t, screen.String(), "\r\n"+lineedit.PasteOff+lineedit.PasteOn)
+	require.Equal(t, "listening", mode.now)
 	close(keys)
 	require.Equal(t, result{err: io.EOF}, next())
 	ed.close()
@@ -359,6 +374,28 @@ func TestEditor(t *testing.T) {
 	require.Equal(t, "one\ntwo\nthree", again.Text(), "the history is kept, and has whole messages")
 	again.mode = mode
 	again.close()
+}
+
+// TestKeptMessages: a message of several lines is one entry of the history, which means the same when it comes again.
+func TestKeptMessages(t *testing.T) {
+	var kept []string
+	talk, _ := typed(t, &Chat{}, `"""one`, "two", `three"""`, `four \`, "five", "six", `"""cut`)
+	(&Chat{Prompt: []string{"12", "+ 30"}}).begin(talk, nil)
+	talk.keep = func(text string) { kept = append(kept, text) }
+	var said []string
+	for range 5 {
+		text, err := talk.next(t.Context())
+		require.NoError(t, err)
+		said = append(said, text)
+	}
+	require.Equal(t, []string{"12 + 30", "one\ntwo\nthree", "four \nfive", "six", "cut"}, said)
+	require.Equal(t, []string{"12 + 30", `"""one` + "\ntwo\n" + `three"""`, "four \nfive", "six", `"""cut"""`}, kept)
+	again, _ := typed(t, &Chat{}, kept...)
+	for _, want := range said {
+		text, err := again.next(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, text)
+	}
 }
 
 func writeText(t *testing.T, path, text string) {

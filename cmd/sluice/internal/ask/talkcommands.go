@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/internal/safefile"
+	"github.com/sluice-ai/sluice/stages/chat"
 )
 
 // command is a command of chat, a line that begins with a slash.
@@ -99,7 +100,10 @@ func (t *talk) doHelp(context.Context, string) error {
 	}
 	t.table(append(rows,
 		`""" … """`+"\ta message of several lines; so does a \\ at the end of each but the last",
-		"Ctrl-C\tstop an answer, or clear the line")...)
+		"Alt-Enter\ta further line of the same message",
+		"Ctrl-R\tlook for an earlier message: what is typed then is in it",
+		"Ctrl-C\tstop an answer, or clear the line",
+		"Ctrl-Z\tleave it to the shell, whose fg goes on")...)
 	return nil
 }
 
@@ -161,10 +165,15 @@ func (t *talk) doLoad(_ context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	t.take(c, path)
+	return nil
+}
+
+// take goes on with a conversation that was read from a file.
+func (t *talk) take(c chat.Conversation, path string) {
 	t.reset()
 	t.Conversation, t.own = c, path
 	t.note("%s loaded", env.Count(len(c.Messages), "message"))
-	return nil
 }
 
 func (t *talk) doStats(context.Context, string) error {

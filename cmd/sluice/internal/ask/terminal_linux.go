@@ -64,3 +64,8 @@ func (t *termios) typing() {
 func (t *termios) listening() { t.set(t.quiet()) }
 
 func (t *termios) restore() { t.set(t.before) }
+
+func (t *termios) suspend() {
+	t.restore()
+	_ = unix.Kill(0, unix.SIGTSTP) // the whole job, as the terminal does it; a session without a shell goes on at once
+}
