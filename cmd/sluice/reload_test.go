@@ -48,7 +48,7 @@ func TestReload(t *testing.T) {
 	require.NoError(t, c.Start())
 	ended := make(chan error, 1)
 	t.Cleanup(func() {
-		c.Process.Kill() //nolint:errcheck // it has ended, unless the test failed
+		c.Process.Kill()
 		<-ended
 	})
 	line, err := bufio.NewReader(stdout).ReadString('\n')

@@ -49,8 +49,13 @@ func TestWithoutGPU(t *testing.T) {
 	}
 	question := []string{"--temp", "0", "What is the capital of France?"}
 	require.True(t, looks(append([]string{"run", "--device", "auto"}, question...)...), "this test would not see it")
-	for _, args := range [][]string{{"--version"}, {"inspect"}, {"tokenize", "one"}, append([]string{"run"}, question...),
+	for _, args := range [][]string{{"--version"}, {"inspect"}, {"tokenize", "one"},
 		append([]string{"run", "--device", "cpu"}, question...)} {
 		require.False(t, looks(args...), "%q", args)
 	}
+	nodes, err := filepath.Glob("/dev/dri/renderD*")
+	require.NoError(t, err)
+	nvidia, err := filepath.Glob("/dev/nvidia[0-9]*")
+	require.NoError(t, err)
+	require.Equal(t, len(nodes)+len(nvidia) > 0, looks(append([]string{"run"}, question...)...), "where there is no GPU")
 }

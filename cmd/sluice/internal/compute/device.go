@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -86,6 +87,11 @@ func (f *Flags) OpenDevice(e *env.Env) (backend.Device, error) {
 	if f.GPULayers > 0 || f.GPULayers == autoLayers || f.CPUExperts > 0 {
 		usual = autoDevice
 	}
+	if asked == "" && usual == cpuDevice && !f.NoRepack {
+		if d := f.unasked(e, func() (backend.Device, error) { return vulkan.OpenBest(f.gpu(e)) }); d != nil {
+			return f.beside(e, d)
+		}
+	}
 	name, list, numbered := strings.Cut(cmp.Or(asked, usual), ":")
 	numbers, err := numbersOf(cmp.Or(list, "0"))
 	switch {
@@ -117,6 +123,37 @@ func (f *Flags) OpenDevice(e *env.Env) (backend.Device, error) {
 		return f.best(e)
 	}
 	return nil, env.Usagef("%s is %q: "+devices, from, asked)
+}
+
+// OnProcessor has the processor compute, unless another device is asked for.
+func (f *Flags) OnProcessor() { f.Device = cmp.Or(f.Device, cpuDevice) }
+
+// unasked opens a GPU that nobody asked for, if there is one with memory of its own, and leaves it to the plan how many
+// layers it computes, unless that was said. A line says which one it is, or why there is a GPU that is not used; nil: the
+// processor computes.
+func (f *Flags) unasked(e *env.Env, open func() (backend.Device, error)) backend.Device {
+	nodes, _ := fs.Glob(e.Root, "dev/dri/renderD*") // without one, no loader is looked for
+	if len(nodes) == 0 {
+		if nodes, _ = fs.Glob(e.Root, "dev/nvidia[0-9]*"); len(nodes) == 0 {
+			return nil
+		}
+	}
+	d, err := open()
+	if err != nil {
+		fmt.Fprintf(e.Stderr, "sluice: computing on the processor: %v\n", err)
+		return nil
+	}
+	if d.Traits().Memory != backend.OwnMemory {
+		fmt.Fprintf(e.Stderr, "sluice: computing on the processor: %s shares its memory (--device vulkan: on the GPU)\n",
+			d.Name())
+		_ = d.Close() // nothing was done there
+		return nil
+	}
+	fmt.Fprintf(e.Stderr, "sluice: computing on %s (--device cpu: on the processor)\n", d.Name())
+	if f.GPULayers == allLayers {
+		f.GPULayers = autoLayers
+	}
+	return d
 }
 
 // numbersOf reads numbers of cards, separated by commas. Each may be named once.

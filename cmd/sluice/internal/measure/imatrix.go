@@ -50,6 +50,7 @@ func (c *Imatrix) Run(e *env.Env) error {
 	defer func() { c.out.Close() }()
 	ctx, cancel := e.Interruptible(context.Background())
 	defer cancel()
+	c.OnProcessor() // which alone shows what goes into products
 	var seen *observed
 	engine, err := c.Start(ctx, e, func(cfg *actors.Config) {
 		seen = &observed{Device: cfg.Device}

@@ -45,6 +45,7 @@ func (c *KVProfile) Run(e *env.Env) error {
 	}
 	ctx, cancel := e.Interruptible(context.Background())
 	defer cancel()
+	c.OnProcessor() // which alone shows what its caches store
 	r := &profiling{c: c}
 	engine, err := c.Start(ctx, e, r.observe)
 	if err = cmp.Or(r.fault, err); err != nil {
