@@ -129,8 +129,8 @@ func (f *Flags) OpenDevice(e *env.Env) (backend.Device, error) {
 func (f *Flags) OnProcessor() { f.Device = cmp.Or(f.Device, cpuDevice) }
 
 // unasked opens a GPU that nobody asked for, if there is one with memory of its own, and leaves it to the plan how many
-// layers it computes, unless that was said. A line says which one it is, or why there is a GPU that is not used; nil: the
-// processor computes.
+// layers it computes, unless that was said. A line says which one it is, or why there is a GPU that is not used; nil:
+// the processor computes.
 func (f *Flags) unasked(e *env.Env, open func() (backend.Device, error)) backend.Device {
 	nodes, _ := fs.Glob(e.Root, "dev/dri/renderD*") // without one, no loader is looked for
 	if len(nodes) == 0 {
