@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -39,6 +40,39 @@ func PlanFor(m *Model, d backend.Device) (*Plan, error) {
 	}
 	p.Slabs = plan.SlabBytes()
 	return p, nil
+}
+
+// PlanShape plans a model of which only the program and the types of its weights are known, for a device with so many
+// bytes of the program's memory; 0: those that are free. Nothing is compiled, so that scratch is not counted.
+func PlanShape(bound *ir.Bound, kv backend.KV, context int, d backend.Device, memory int64) (*place.Model, error) {
+	traits := d.Traits()
+	devices := devicesOf(traits)
+	asks := []place.Ask{{Program: bound, Devices: devices, KV: kv, Context: context, Sequences: 1,
+		Budgets: make([]int64, len(devices))}}
+	machine := machineOf(devices, cmp.Or(memory, mem.Available()), traits.Flight)
+	if traits.Shares {
+		place.Fit(asks, machine)
+	}
+	asks[0].Settle(machine, place.Speeds{})
+	plan, err := place.Make(asks, machine)
+	if err == nil && beyondCache(&asks[0], &plan.Models[0], machine) {
+		plan, err = place.Make(asks, machine)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &plan.Models[0], nil
+}
+
+// beyondCache leaves to the weights of a plan what its KV cache leaves of each device's memory, and reports whether
+// they had more.
+func beyondCache(a *place.Ask, m *place.Model, machine place.Machine) (changed bool) {
+	for d, takes := range m.Takes {
+		if takes.Bytes() > machine.Memory[d] {
+			a.Budgets[d], changed = max(machine.Memory[d]-takes.KV, 1), true
+		}
+	}
+	return changed
 }
 
 // planOf is the plan of one of the models that were planned together, without slabs.

@@ -50,6 +50,7 @@ type cli struct {
 	Convert    weights.Convert    `cmd:"" help:"Write the folder of a model, as it is trained with, as a GGUF file."`
 	Quantize   weights.Quantize   `cmd:"" help:"Write a model again in fewer bits."`
 	Plan       measure.Plan       `cmd:"" help:"Show where the weights of a model would lie, and how fast it should be."`
+	Suggest    measure.Suggest    `cmd:"" help:"Say which known models fit this machine, and how fast they should be."`
 	Bench      measure.Bench      `cmd:"" help:"Measure how fast a model runs here."`
 	Synth      weights.Synth      `cmd:"" help:"Write a model of random weights in the shape of a real one."`
 	Replay     measure.Replay     `cmd:"" help:"Replay a recorded trace: compare what keeps experts in memory."`

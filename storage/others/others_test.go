@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -76,12 +77,12 @@ func shown(all []Model, dir string) map[string]string {
 
 // state describes all that lies in a folder, to compare with later.
 func state(t testing.TB, dir string) (all []string) {
-	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		info, err := os.Lstat(path)
-		if err == nil {
+	require.NoError(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		info, fault := os.Lstat(path)
+		if fault == nil {
 			all = append(all, path+" "+info.Mode().String()+" "+info.ModTime().String())
 		}
-		return err
+		return errors.Join(err, fault)
 	}))
 	return all
 }

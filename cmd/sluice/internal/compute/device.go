@@ -76,6 +76,9 @@ func (l layers) Planned() int {
 	return int(l)
 }
 
+// FlagsFor are the flags of a command that has no more of them than the device.
+func FlagsFor(device string) *Flags { return &Flags{Device: device, GPULayers: allLayers} }
+
 // OpenDevice opens the device that was asked for. If it was left to us, a line says which one was taken.
 func (f *Flags) OpenDevice(e *env.Env) (backend.Device, error) {
 	asked, from := f.Device, "--device"

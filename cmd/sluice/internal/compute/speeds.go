@@ -111,6 +111,18 @@ func Recall(e *env.Env, file source.Source, d backend.Device) (s Speeds, err err
 	return s, nil
 }
 
+// RecallAt returns the speeds of this machine. That of the disk is known if it was measured before on the file system
+// of a path; it is not measured for want of a file.
+func RecallAt(e *env.Env, path string, d backend.Device) (Speeds, error) {
+	wanted := Unmeasured(e, path)
+	for _, k := range kept(e) {
+		if k.Machine == wanted.Machine && k.FileSystem == wanted.FileSystem && k.Attend > 0 {
+			return recallOne(e, source.Source{Path: path}, d)
+		}
+	}
+	return recallOne(e, source.Source{}, d)
+}
+
 // recallOne is Recall for one copy. If results cannot be written, it measures each time.
 func recallOne(e *env.Env, file source.Source, d backend.Device) (s Speeds, err error) {
 	known, wanted := false, Unmeasured(e, file.Path)

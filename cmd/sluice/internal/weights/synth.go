@@ -13,10 +13,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
-	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/mini"
-	"github.com/sluice-ai/sluice/internal/quant"
-	"github.com/sluice-ai/sluice/stages/model/arch"
 	"github.com/sluice-ai/sluice/stages/model/ftype"
 	"github.com/sluice-ai/sluice/stages/model/synth"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -70,8 +67,8 @@ func (c *Synth) Run(e *env.Env) error {
 	if err := env.Finish(out, c.Output, model.fill(e, out, c.Output)); err != nil || out.Stream {
 		return err
 	}
-	_, err = fmt.Fprintf(e.Stdout, "%s: %s parameters in %s\n", env.Printable(c.Output), env.Parameters(model.parameters),
-		env.BinarySize(model.bytes))
+	_, err = fmt.Fprintf(e.Stdout, "%s: %s parameters in %s\n", env.Printable(c.Output), env.Parameters(model.Parameters),
+		env.BinarySize(model.Bytes))
 	return err
 }
 
@@ -122,59 +119,29 @@ func (c *Synth) resize(config *synth.Config) {
 
 // synthetic is a model that is about to be written.
 type synthetic struct {
-	meta       *meta.Map
-	tensors    []gguf.Tensor            // in file order
-	values     map[string]*synth.Tensor // by name
-	filler     synth.Filler
-	parameters int64
-	bytes      int64 // of all tensors
+	*models.Shaped
+	filler synth.Filler
 }
 
 // plan lists the tensors of the program that the shape's metadata gives, each with its type by the recipe.
 func (c *Synth) plan(name string, config *synth.Config, recipe *ftype.Type) (*synthetic, error) {
-	md := config.Meta(name)
-	program, err := arch.Record(md, config.Has, arch.Options{})
+	shaped, err := models.ShapedOf(name, config, recipe)
 	if err != nil {
 		return nil, err
 	}
-	all := config.Tensors(program)
-	byName, before := map[string]*synth.Tensor{}, make([]ftype.Tensor, len(all))
-	for i := range all {
-		t := &all[i]
-		before[i] = ftype.Tensor{Name: t.Name, Type: quant.F16, Shape: t.Shape}
-		if t.Vector {
-			before[i].Type = quant.F32
-		}
-		byName[t.Name] = t
-	}
-	types, err := recipe.Types(md, before, ftype.Options{})
-	if err != nil {
-		return nil, err
-	}
-	s := &synthetic{meta: recipe.Meta(md), values: byName, filler: synth.Filler{Seed: c.Seed}}
-	for i, t := range all {
-		row, err := types[i].RowBytes(t.Shape[0])
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", t.Name, err)
-		}
-		n := models.Values(t.Shape)
-		s.tensors = append(s.tensors, gguf.Tensor{Name: t.Name, Type: types[i], Shape: t.Shape})
-		s.parameters += n
-		s.bytes += n / int64(t.Shape[0]) * int64(row)
-	}
-	return s, nil
+	return &synthetic{shaped, synth.Filler{Seed: c.Seed}}, nil
 }
 
 // fill writes the model until it is complete or Ctrl-C. It erases the bar before it returns.
 func (s *synthetic) fill(e *env.Env, file io.Writer, path string) error {
 	ctx, cancel := e.Interruptible(context.Background())
 	defer cancel()
-	out := e.Writing(ctx, "writing "+env.Printable(path), s.bytes)
+	out := e.Writing(ctx, "writing "+env.Printable(path), s.Bytes)
 	defer out.Clear()
 	w := bufio.NewWriter(file)
-	err := gguf.Write(w, s.meta, s.tensors, func(t *gguf.Tensor, w io.Writer) error {
+	err := gguf.Write(w, s.Meta, s.Tensors, func(t *gguf.Tensor, w io.Writer) error {
 		out.Writer = w
-		return s.filler.Write(out, s.values[t.Name], t.Type)
+		return s.filler.Write(out, s.Values[t.Name], t.Type)
 	})
 	return env.Unfit(path, cmp.Or(err, w.Flush()))
 }
@@ -193,9 +160,9 @@ func (c *Synth) list(w io.Writer, recipe *ftype.Type) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
-		architecture, _ := model.meta.String("general.architecture")
+		architecture, _ := model.Meta.String("general.architecture")
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\n", s.Name, architecture, config.Layers, config.Width,
-			env.Parameters(model.parameters), env.BinarySize(model.bytes))
+			env.Parameters(model.Parameters), env.BinarySize(model.Bytes))
 	}
 	return t.Flush()
 }
@@ -206,5 +173,5 @@ func (s *synthetic) vocabulary(size int) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(synth.Vocabulary(s.meta, &small.Meta, size), small.Close())
+	return errors.Join(synth.Vocabulary(s.Meta, &small.Meta, size), small.Close())
 }

@@ -1,0 +1,42 @@
+package actors
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// A shape is planned as a file of it is.
+func TestPlanShape(t *testing.T) {
+	f, err := gguf.Parse(mini.Name, mini.GGUF)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	d := newDevice(t)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	m := Model{File: f, KV: backend.KVF16, Context: 16384, Sequences: 1}
+	bound, err := bind(&m)
+	require.NoError(t, err)
+	whole, err := PlanFor(&m, d)
+	require.NoError(t, err)
+	shape, err := PlanShape(bound, m.KV, m.Context, d, 0)
+	require.NoError(t, err)
+	require.Equal(t, whole.Model, *shape)
+	speeds := place.Speeds{Disk: 2e9, Devices: []place.Speed{{Memory: 20e9, Multiply: 1e12, Attend: 1e11, Gate: 1e9}}}
+	require.Equal(t, whole.Model.Expect(bound, speeds, 1, 0), shape.Expect(bound, speeds, 1, 0))
+	require.False(t, shape.Streams())
+
+	cache, weights := shape.Host().KV, shape.Host().Weights
+	little, err := PlanShape(bound, m.KV, m.Context, d, cache+weights-1)
+	require.NoError(t, err)
+	require.True(t, little.Streams(), "what the cache takes is not there for weights")
+	require.LessOrEqual(t, little.Host().Bytes(), cache+weights-1)
+	_, err = PlanShape(bound, m.KV, m.Context, d, cache+1)
+	require.ErrorContains(t, err, "for weights")
+	_, err = PlanShape(bound, m.KV, m.Context, d, cache-1)
+	require.ErrorContains(t, err, "KV cache")
+}

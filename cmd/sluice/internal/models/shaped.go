@@ -1,0 +1,76 @@
+package models
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/stages/model/arch"
+	"github.com/sluice-ai/sluice/stages/model/ftype"
+	"github.com/sluice-ai/sluice/stages/model/synth"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// Shaped is a model of which no weights are there: its program, and its tensors as a file of some type has them.
+type Shaped struct {
+	Meta       *meta.Map
+	Program    *ir.Program
+	Tensors    []gguf.Tensor            // in file order
+	Values     map[string]*synth.Tensor // by name
+	Parameters int64
+	Active     int64 // of them, those that a token uses
+	Bytes      int64 // of all tensors
+}
+
+// ShapedOf lists the tensors of the program that a shape's metadata gives, each with its type by the recipe.
+func ShapedOf(name string, config *synth.Config, recipe *ftype.Type) (*Shaped, error) {
+	md := config.Meta(name)
+	program, err := arch.Record(md, config.Has, arch.Options{})
+	if err != nil {
+		return nil, err
+	}
+	all := config.Tensors(program)
+	s := &Shaped{Meta: recipe.Meta(md), Program: program, Values: map[string]*synth.Tensor{}}
+	before := make([]ftype.Tensor, len(all))
+	for i := range all {
+		t := &all[i]
+		before[i] = ftype.Tensor{Name: t.Name, Type: quant.F16, Shape: t.Shape}
+		if t.Vector {
+			before[i].Type = quant.F32
+		}
+		s.Values[t.Name] = t
+	}
+	types, err := recipe.Types(md, before, ftype.Options{})
+	if err != nil {
+		return nil, err
+	}
+	architecture, _ := md.String("general.architecture")
+	experts, _ := md.Int(architecture + ".expert_count")
+	used, _ := md.Int(architecture + ".expert_used_count")
+	for i, t := range all {
+		row, err := types[i].RowBytes(t.Shape[0])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Name, err)
+		}
+		n := Values(t.Shape)
+		s.Tensors = append(s.Tensors, gguf.Tensor{Name: t.Name, Type: types[i], Shape: t.Shape})
+		s.Parameters += n
+		s.Bytes += n / int64(t.Shape[0]) * int64(row)
+		if strings.Contains(t.Name, "_exps.") && experts > 0 { // of all experts together
+			n = n * used / int64(experts)
+		}
+		s.Active += n
+	}
+	return s, nil
+}
+
+// Bound is the program with the tensors.
+func (s *Shaped) Bound() (*ir.Bound, error) {
+	tensors := make([]ir.Tensor, len(s.Tensors))
+	for i, t := range s.Tensors {
+		tensors[i] = ir.Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape}
+	}
+	return ir.Bind(s.Program, tensors)
+}
