@@ -37,6 +37,7 @@ async function ask(path, options = {}) {
   try {
     error = JSON.parse(text).error || {};
   } catch { /* not ours: a proxy's, perhaps */ }
+  if (typeof error === 'string') error = { message: error }; // as Ollama's API says it
   throw new Refusal(response.status, error.message || `The server answered with status ${response.status}.`, error.code);
 }
 
@@ -46,6 +47,29 @@ export async function models() {
 
 export async function inside() {
   return (await ask('debug/actors')).json();
+}
+
+// tell asks for something that is done to a model, and waits until it is.
+export async function tell(path, body, method = 'POST', signal = undefined) {
+  return ask(path, { method, signal, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+}
+
+// pull has the server download a model, and yields how far it is: {status, total, completed}, in bytes.
+export async function* pull(name, signal) {
+  const reader = (await tell('api/pull', { model: name }, 'POST', signal)).body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    const lines = (rest + (value ?? '')).split('\n');
+    rest = lines.pop();
+    for (const line of lines.filter(Boolean)) {
+      const p = JSON.parse(line);
+      if (p.error) throw new Refusal(200, p.error);
+      if (p.status === 'success') return;
+      yield p;
+    }
+    if (done) throw new Refusal(0, 'The download broke off: the connection to the server was lost.');
+  }
 }
 
 // health says why the server cannot answer yet; null: it can.

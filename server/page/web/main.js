@@ -6,6 +6,7 @@ import { byId, el, toast } from './dom.js';
 import { Engine } from './engine.js';
 import { bytes, count } from './figures.js';
 import { showHistory } from './history.js';
+import { modelsDrawer } from './models.js';
 import { askKey, settingsDrawer } from './settings.js';
 import { Conversations, loadSettings, saveSettings } from './store.js';
 import { begin } from './thread.js';
@@ -193,6 +194,7 @@ function listen() {
   byId('close-sidebar').addEventListener('click', () => { showSidebar(false); byId('open-sidebar').focus(); });
   byId('scrim').addEventListener('click', () => showSidebar(false));
   byId('open-settings').addEventListener('click', openSettings);
+  byId('open-models').addEventListener('click', modelsDrawer({ changed: loadModels, refused }));
   byId('search').addEventListener('input', listConversations);
   byId('export').addEventListener('click', async () => save(await conversations.all(), 'sluice conversations'));
   byId('import').addEventListener('click', () => byId('import-file').click());
