@@ -42,18 +42,21 @@ func PlanFor(m *Model, d backend.Device) (*Plan, error) {
 	return p, nil
 }
 
-// PlanShape plans a model of which only the program and the types of its weights are known, for a device with so many
-// bytes of the program's memory; 0: those that are free. Nothing is compiled, so that scratch is not counted.
-func PlanShape(bound *ir.Bound, kv backend.KV, context int, d backend.Device, memory int64) (*place.Model, error) {
+// PlanShape plans a model without a file, of which only the program and the types of its weights are known, for a
+// device with so many bytes of the program's memory; 0: those that are free. Nothing is compiled, so that scratch is
+// not counted.
+func PlanShape(m *Model, bound *ir.Bound, d backend.Device, memory int64) (*place.Model, error) {
 	traits := d.Traits()
 	devices := devicesOf(traits)
-	asks := []place.Ask{{Program: bound, Devices: devices, KV: kv, Context: context, Sequences: 1,
-		Budgets: make([]int64, len(devices))}}
+	asks := []place.Ask{{Program: bound, Devices: devices, KV: m.KV, Context: m.Context, Sequences: m.Sequences,
+		Layers: m.Layers, Budgets: make([]int64, len(devices))}}
 	machine := machineOf(devices, cmp.Or(memory, mem.Available()), traits.Flight)
 	if traits.Shares {
 		place.Fit(asks, machine)
 	}
-	asks[0].Settle(machine, place.Speeds{})
+	if err := settleLayers([]Model{*m}, asks, machine); err != nil {
+		return nil, err
+	}
 	plan, err := place.Make(asks, machine)
 	if err == nil && beyondCache(&asks[0], &plan.Models[0], machine) {
 		plan, err = place.Make(asks, machine)

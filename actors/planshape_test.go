@@ -5,7 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/backend/compose"
 	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -23,20 +25,30 @@ func TestPlanShape(t *testing.T) {
 	require.NoError(t, err)
 	whole, err := PlanFor(&m, d)
 	require.NoError(t, err)
-	shape, err := PlanShape(bound, m.KV, m.Context, d, 0)
+	shape, err := PlanShape(&m, bound, d, 0)
 	require.NoError(t, err)
 	require.Equal(t, whole.Model, *shape)
 	speeds := place.Speeds{Disk: 2e9, Devices: []place.Speed{{Memory: 20e9, Multiply: 1e12, Attend: 1e11, Gate: 1e9}}}
 	require.Equal(t, whole.Model.Expect(bound, speeds, 1, 0), shape.Expect(bound, speeds, 1, 0))
 	require.False(t, shape.Streams())
 
+	cards := compose.New(devicetest.Processor(t, ""), devicetest.Played(t))
+	t.Cleanup(func() { require.NoError(t, cards.Close()) })
+	m.Layers, m.Speeds = place.Auto, func() (place.Speeds, error) { return speeds, nil }
+	whole, err = PlanFor(&m, cards)
+	require.NoError(t, err)
+	onCards, err := PlanShape(&m, bound, cards, 0)
+	require.NoError(t, err)
+	require.True(t, onCards.Apart())
+	require.Equal(t, whole.Model, *onCards)
+
 	cache, weights := shape.Host().KV, shape.Host().Weights
-	little, err := PlanShape(bound, m.KV, m.Context, d, cache+weights-1)
+	little, err := PlanShape(&m, bound, d, cache+weights-1)
 	require.NoError(t, err)
 	require.True(t, little.Streams(), "what the cache takes is not there for weights")
 	require.LessOrEqual(t, little.Host().Bytes(), cache+weights-1)
-	_, err = PlanShape(bound, m.KV, m.Context, d, cache+1)
+	_, err = PlanShape(&m, bound, d, cache+1)
 	require.ErrorContains(t, err, "for weights")
-	_, err = PlanShape(bound, m.KV, m.Context, d, cache-1)
+	_, err = PlanShape(&m, bound, d, cache-1)
 	require.ErrorContains(t, err, "KV cache")
 }

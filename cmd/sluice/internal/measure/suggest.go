@@ -24,7 +24,7 @@ import (
 type Suggest struct {
 	Ctx    int      `name:"ctx" default:"8192" placeholder:"N" help:"Tokens that a conversation shall hold. Default: 8192."`
 	RAM    env.Size `name:"ram" placeholder:"SIZE" help:"Memory to suggest for, such as 16G, in place of what is free here."`
-	Device string   `placeholder:"NAME" help:"Where models are computed, as for run. Default: $SLUICE_DEVICE, else cpu."`
+	Device string   `placeholder:"NAME" help:"Where models are computed, as for run. Default: that of run."`
 	JSON   bool     `name:"json" help:"Print JSON."`
 }
 
@@ -43,7 +43,8 @@ func (c *Suggest) Run(e *env.Env) (err error) {
 	if err := env.Within("--ctx", c.Ctx, 1, env.MaxTokens); err != nil {
 		return err
 	}
-	device, err := compute.FlagsFor(c.Device).OpenDevice(e)
+	flags := compute.FlagsFor(c.Device)
+	device, err := flags.OpenDevice(e)
 	if err != nil {
 		return err
 	}
@@ -55,8 +56,10 @@ func (c *Suggest) Run(e *env.Env) (err error) {
 	s := SuggestJSON{Memory: cmp.Or(int64(c.RAM), mem.Available()), Device: device.Name(), Context: c.Ctx,
 		Measured: measured, Models: []SuggestedModel{}}
 	speeds := measured.Planned(device)
+	ask := actors.Model{KV: backend.KVF16, Context: c.Ctx, Sequences: 1, Layers: flags.GPULayers.Planned(),
+		Speeds: func() (place.Speeds, error) { return speeds, nil }}
 	for i := range suggestions {
-		m, err := suggestions[i].judge(device, &speeds, c.Ctx, s.Memory)
+		m, err := suggestions[i].judge(ask, device, &speeds, s.Memory)
 		if err != nil {
 			return fmt.Errorf("%s: %w", suggestions[i].shape, err)
 		}
@@ -118,8 +121,9 @@ const (
 	fitsNot    = "no"
 )
 
-// judge plans the model for a device with so many bytes of the program's memory.
-func (g *suggestion) judge(d backend.Device, speeds *place.Speeds, context int, memory int64) (*SuggestedModel, error) {
+// judge plans the model, as it is asked for, for a device with so many bytes of the program's memory.
+func (g *suggestion) judge(ask actors.Model, d backend.Device, speeds *place.Speeds, memory int64) (
+	*SuggestedModel, error) {
 	config, err := synth.Find(g.shape)
 	if err != nil {
 		return nil, err
@@ -137,9 +141,10 @@ func (g *suggestion) judge(d backend.Device, speeds *place.Speeds, context int, 
 		return nil, err
 	}
 	m := &SuggestedModel{Pull: g.pull, Parameters: shaped.Parameters, Active: shaped.Active, Size: shaped.Bytes,
-		KVBytes: backend.KVF16.BlockBytes(bound.Program) / backend.BlockSize, Fits: fitsMemory, Trained: config.Context}
-	m.Context = min(context, m.Trained)
-	plan, err := actors.PlanShape(bound, backend.KVF16, m.Context, d, memory)
+		KVBytes: ask.KV.BlockBytes(bound.Program) / backend.BlockSize, Fits: fitsMemory, Trained: config.Context}
+	m.Context = min(ask.Context, m.Trained)
+	ask.Context = m.Context
+	plan, err := actors.PlanShape(&ask, bound, d, memory)
 	if err != nil {
 		m.Fits, m.Why = fitsNot, err.Error()
 		return m, nil
