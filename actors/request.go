@@ -23,6 +23,7 @@ import (
 type Request struct {
 	Tokens    []int32     // ids as they are
 	Chat      *chat.Input // rendered by the model's template; its BOS, EOS and Now are filled in
+	Before    []int32     // tokens in front of what Chat becomes: an earlier prompt with its answer
 	Text      string      // completed as it is, with BOS by the model's rule
 	PlainText bool        // control tokens spelled out in Text are plain text
 
@@ -132,8 +133,9 @@ func (s *spec) promptOf(r *Request, stop func() bool) (*shared, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.made { // still false after a panic
-		p.Prompt, p.err = s.writer.Write(&prompt.Source{Tokens: r.Tokens, Chat: r.Chat, Text: r.Text, Plain: r.PlainText,
-			Trims: r.Trims, Answer: s.most(r), Form: r.Form, Tools: r.Tools}, s.room.Within(r.Context), now(), stop)
+		p.Prompt, p.err = s.writer.Write(&prompt.Source{Tokens: r.Tokens, Chat: r.Chat, Before: r.Before, Text: r.Text,
+			Plain: r.PlainText, Trims: r.Trims, Answer: s.most(r), Form: r.Form, Tools: r.Tools},
+			s.room.Within(r.Context), now(), stop)
 		p.made = true
 	}
 	return p, asGone(p.err)
@@ -162,6 +164,14 @@ func (r *Request) PromptTokens() int {
 		return 0
 	}
 	return len(r.prompt.Tokens)
+}
+
+// PromptIDs are the tokens of the prompt of a prepared request, which nobody changes.
+func (r *Request) PromptIDs() []int32 {
+	if r.prompt == nil {
+		return nil
+	}
+	return r.prompt.Tokens
 }
 
 // Left is how many messages of a prepared request's conversation are left out; see Trims.

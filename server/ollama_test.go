@@ -261,3 +261,39 @@ func TestNumCtx(t *testing.T) {
 	tiny := ask(400, "/api/chat", said(`,"num_ctx":20`, 3))
 	require.Contains(t, tiny.Error, "ask for a larger num_ctx", "not even the last turn fits")
 }
+
+// TestOllamaContext: the context of an answer of /api/generate has the next one know of it, whole or in lines.
+func TestOllamaContext(t *testing.T) {
+	r := start(t, Options{}, nil)
+	type end struct {
+		Response  string
+		Context   []int32
+		Prompt    int `json:"prompt_eval_count"`
+		Generated int `json:"eval_count"`
+	}
+	ask := func(body string) (got end) {
+		code, text := r.post(t, "/api/generate", `{"model":"x","options":{"temperature":0},`+body+`}`)
+		require.Equal(t, 200, code, text)
+		for line := range strings.Lines(text) {
+			got.Context = nil
+			require.NoError(t, json.Unmarshal([]byte(line), &got))
+		}
+		return got
+	}
+	one := ask(`"prompt":"What is the capital of France?","stream":false`)
+	require.Equal(t, "The capital of France is Paris.", one.Response)
+	require.Len(t, one.Context, one.Prompt+one.Generated)
+	require.Equal(t, one.Context, ask(`"prompt":"What is the capital of France?"`).Context)
+	spelled, err := json.Marshal(one.Context)
+	require.NoError(t, err)
+	two := ask(`"prompt":"12 + 30","stream":false,"context":` + string(spelled))
+	require.Equal(t, "12 + 30 = 42.", two.Response)
+	require.Equal(t, one.Context, two.Context[:len(one.Context)])
+	require.Len(t, two.Context, two.Prompt+two.Generated)
+	fresh := ask(`"prompt":"12 + 30","stream":false`)
+	require.Equal(t, len(one.Context)+fresh.Prompt, two.Prompt)
+	require.Empty(t, ask(`"prompt":"One","raw":true,"stream":false,"options":{"num_predict":3}`).Context)
+	code, text := r.post(t, "/api/chat", `{"model":"x","stream":false,`+capitalOfFrance+`}`)
+	require.Equal(t, 200, code)
+	require.NotContains(t, text, `"context"`)
+}

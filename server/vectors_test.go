@@ -189,7 +189,7 @@ func TestEmbeddingFaults(t *testing.T) {
 	}
 	generating := start(t, Options{}, nil)
 	status, body := generating.post(t, "/v1/embeddings", `{"input":"a"}`)
-	requireFault(t, status, body, "model", "model_not_supported", "generates text: ask one here that turns texts into vectors")
+	requireFault(t, status, body, "model", "model_not_supported", "generates text: ask one here that turns texts into vectors (sluice pull has them by name")
 	rowwise := startFixture(t, pooling(t, 0, 0))
 	status, body = rowwise.post(t, "/v1/embeddings", `{"input":"a"}`)
 	requireFault(t, status, body, "model", "model_not_supported", "pooling_type")

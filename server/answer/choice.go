@@ -20,12 +20,13 @@ import (
 // Choice is one of the answers to a request while it is generated. One goroutine owns it.
 // Wide: what dialects read of an answer is exported, what it is made from is not.
 type Choice struct {
-	Index    int  // among all of the request
-	Prompt   int  // index of the prompt that it answers
-	Probs    bool // log-probabilities are wanted
-	New      News // what was generated since the last part was sent; if nothing is streamed: all of it
-	Pondered int  // tokens up to the end of its thinking, so far
-	Calls    int  // number of calls that have begun; if Finish is Stopped, all are complete
+	Index    int     // among all of the request
+	Prompt   int     // index of the prompt that it answers
+	Probs    bool    // log-probabilities are wanted
+	New      News    // what was generated since the last part was sent; if nothing is streamed: all of it
+	Pondered int     // tokens up to the end of its thinking, so far
+	IDs      []int32 // of the prompt's tokens and the answer's so far, with Order.IDs
+	Calls    int     // number of calls that have begun; if Finish is Stopped, all are complete
 	Finish   actors.Finish
 	Stop     string       // the stop string that ended it; "" if none did
 	Usage    actors.Usage // with the first part: the prompt's counts; with Finish: all counts
@@ -145,6 +146,9 @@ func all(ctx context.Context, c *Choice, k *kept) error {
 func (c *Choice) add(e *actors.Event) {
 	if e.HasToken {
 		c.tokens++
+		if c.IDs != nil {
+			c.IDs = append(c.IDs, e.Token)
+		}
 	}
 	for p, text := range e.Each() {
 		c.New.add(p, text)

@@ -38,6 +38,7 @@ type Order struct {
 	Reading bool          // the client wants to know at once how far its prompt is read
 	Within  time.Duration // after this time the answer ends with the line at hand; 0: no limit
 	Notes   []string      // what of the request is passed over, for the log
+	IDs     bool          // the encoder wants the ids of all tokens, prompt and answer
 	Repeats bool          // the encoder keeps parts of the stream for its end: they are charged as memory
 }
 

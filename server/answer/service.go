@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -103,10 +104,14 @@ func (s *Service) prepare(x *exchange.Exchange, o *Order) error {
 func (s *Service) choicesOf(o *Order) []*Choice {
 	var choices []*Choice
 	for i, r := range o.Requests() {
-		choices = append(choices, &Choice{
+		c := &Choice{
 			Index: i, Prompt: i / o.N, Probs: r.Sampling.LogProbs >= 0, within: o.Within, request: r,
 			vocab: o.Model.Engine.Vocab(), forms: s.forms,
-		})
+		}
+		if o.IDs {
+			c.IDs = slices.Clone(r.PromptIDs())
+		}
+		choices = append(choices, c)
 	}
 	o.Prompts = nil
 	return choices

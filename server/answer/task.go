@@ -43,5 +43,10 @@ func (t Task) refused(m *Model) *wire.Fault {
 		is = "turns texts into vectors (POST /v1/embeddings)"
 	}
 	wanted := [...]string{"generates text", "turns texts into vectors", "scores documents: a reranker, whose file has rank pooling"}[t]
-	return wire.Invalid("model", "model_not_supported", "the model %s %s: ask one here that %s", wire.Shown(m.Name), is, wanted)
+	instead := ""
+	if !e.Embeds() && t == Embed { // ADR 66
+		instead = " (sluice pull has them by name, such as nomic-embed-text)"
+	}
+	return wire.Invalid("model", "model_not_supported", "the model %s %s: ask one here that %s%s", wire.Shown(m.Name), is, wanted,
+		instead)
 }

@@ -219,6 +219,9 @@ func (e *encoder) done(dst []byte, c *answer.Choice, now time.Time) []byte {
 		reason = "length"
 	}
 	dst = wire.AppendString(append(dst, `,"done":true,"done_reason":`...), reason)
+	if c.IDs != nil {
+		dst = wire.AppendTokens(append(dst, `,"context":`...), c.IDs)
+	}
 	for _, x := range [...]struct {
 		name string
 		n    int64

@@ -31,12 +31,16 @@ func decodeGenerate(body answer.Body, find decode.Finder) (request, *wire.Fault)
 	f.Text("system", &system)
 	f.Flag("raw", &raw)
 	f.refused()
+	r.Before = f.context(m)
 	if f.Fault != nil || prompt == "" && suffix == "" {
 		return o, f.Fault
 	}
 	switch {
 	case raw && system != "":
 		f.Fault = wire.Invalid("system", "invalid_value", "system has no place in a raw prompt: write it into the prompt")
+	case r.Before != nil && (raw || suffix != ""):
+		f.Fault = wire.Invalid("context", "invalid_value", "context has no place in a raw prompt, or before a gap: write its text "+
+			"into the prompt")
 	case suffix != "":
 		r.Tokens, r.Thoughts = f.Fill(m, "suffix", nil, prompt, suffix), false
 	case raw:
@@ -50,6 +54,7 @@ func decodeGenerate(body answer.Body, find decode.Finder) (request, *wire.Fault)
 		t.Begin("user")
 		t.Add(chat.Part{Text: prompt})
 		r.Chat = &chat.Input{Messages: f.Normal(t.Messages(), m), AddGenerationPrompt: true, Extra: vars}
+		o.IDs = true
 	}
 	o.Prompts, o.idle = []actors.Request{r}, ""
 	return o, f.Fault
@@ -58,13 +63,25 @@ func decodeGenerate(body answer.Body, find decode.Finder) (request, *wire.Fault)
 // refused refuses fields that ask for missing features.
 func (f fields) refused() {
 	f.Absent("template", "prompts are made by the model's own template: set raw and send the whole prompt")
-	if raw, ok := f.Get("context"); ok && raw != "[]" {
-		f.Fault = wire.Invalid("context", "unsupported_value",
-			"context is not supported here: send the whole conversation to /api/chat, its beginning is in the cache")
-	}
 	if raw, ok := f.Get("images"); ok && raw != "[]" {
 		if fault := chat.Reads(image("images")); fault != nil {
 			f.Refuse(fault)
 		}
 	}
+}
+
+// context decodes the tokens of an earlier prompt and its answer, as an answer's context gave them.
+func (f fields) context(m *answer.Model) []int32 {
+	raw, ok := f.Get("context")
+	if !ok || raw == "[]" {
+		return nil
+	}
+	parts := f.Inputs("context", 1, m)
+	if f.Fault == nil && (len(parts) != 1 || parts[0].Tokens == nil) {
+		f.Wrong("context", raw, "the list of numbers that an earlier answer gave")
+	}
+	if f.Fault != nil {
+		return nil
+	}
+	return parts[0].Tokens
 }

@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,17 +42,23 @@ func (w *Writer) write(from *Source, room Room, now time.Time, stop func() bool)
 		return w.equip(Prompt{Tokens: from.Tokens}, from)
 	}
 	text, options := from.Text, token.Options{AddSpecial: true, ParseSpecial: !from.Plain}
+	var before []int32
 	if from.Chat != nil {
 		var err error
-		if text, err = w.Render(*from.Chat, now, stop); err != nil {
+		if text, err = w.render(*from.Chat, from.Before != nil, now, stop); err != nil {
 			return Prompt{}, err
 		}
-		// A template may spell out the BOS that encoding would add: there must be one.
-		again := w.Vocab.BOSText() != "" && strings.HasPrefix(text, w.Vocab.BOSText())
-		options = token.Options{AddSpecial: !again, ParseSpecial: true}
+		// A template may spell out the BOS that encoding would add: there must be one, at the beginning of all.
+		bos := w.Vocab.BOSText()
+		again := bos != "" && strings.HasPrefix(text, bos)
+		if again && from.Before != nil {
+			text = text[len(bos):]
+		}
+		options = token.Options{AddSpecial: !again && from.Before == nil, ParseSpecial: true}
+		before = from.Before
 	}
 	options.Most, options.Stop = room.Context, stop
-	ids, err := w.Vocab.Encode(nil, text, options)
+	ids, err := w.Vocab.Encode(slices.Clone(before), text, options)
 	var long *token.TooLong
 	switch {
 	case errors.As(err, &long):
@@ -96,8 +103,15 @@ func (w *Writer) equip(p Prompt, from *Source) (Prompt, error) {
 
 // Render turns a conversation into the text of a prompt; see Write.
 func (w *Writer) Render(in chat.Input, now time.Time, stop func() bool) (string, error) {
+	return w.render(in, false, now, stop)
+}
+
+// render is Render; in a conversation that goes on, what the model's settings put in front was said before.
+func (w *Writer) render(in chat.Input, goesOn bool, now time.Time, stop func() bool) (string, error) {
 	in.BOS, in.EOS, in.Now, in.Stop = w.Vocab.BOSText(), w.Vocab.EOSText(), now, stop
-	in.Messages = w.whole(in.Messages)
+	if !goesOn {
+		in.Messages = w.whole(in.Messages)
+	}
 	text, err := w.Template.Render(in)
 	switch {
 	case err != nil && stop != nil && stop():
