@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -37,6 +38,23 @@ func newReloader(c *Serve, e *env.Env, s *server.Server, l *loader, keys []strin
 // abandoned says whether SIGHUP came because the terminal is closed that the server was started from.
 func (r *reloader) abandoned() bool {
 	return slices.ContainsFunc(r.terminals, func(stream any) bool { return !r.e.IsTerminal(stream) })
+}
+
+// until reloads at each hang-up until the server has ended, for which it returns true and why, or is to be stopped.
+func (r *reloader) until(ctx context.Context, hangUps <-chan os.Signal, served <-chan error) (ended bool, err error) {
+	for {
+		select {
+		case err := <-served:
+			return true, err
+		case <-hangUps:
+			if r.abandoned() {
+				return false, nil
+			}
+			r.reload()
+		case <-ctx.Done():
+			return false, nil
+		}
+	}
 }
 
 // look returns the models that there are now, with the state of their files.

@@ -116,20 +116,10 @@ func (c *Serve) Run(e *env.Env) (err error) {
 	if err := c.announce(e, l, ln.Addr(), len(keys) > 0); err != nil {
 		return err
 	}
-	r := newReloader(c, e, s, l, keys)
-	for {
-		select {
-		case err := <-served:
-			return err
-		case <-hangUps:
-			if !r.abandoned() {
-				r.reload()
-				continue
-			}
-		case <-ctx.Done():
-		}
-		return c.stop(e, s)
+	if ended, err := newReloader(c, e, s, l, keys).until(ctx, hangUps, served); ended {
+		return err
 	}
+	return c.stop(e, s)
 }
 
 // fromStore says whether the models of the store are served because nothing else was named.
