@@ -59,7 +59,7 @@ func ShapedOf(name string, config *synth.Config, recipe *ftype.Type) (*Shaped, e
 		s.Parameters += n
 		s.Bytes += n / int64(t.Shape[0]) * int64(row)
 		if strings.Contains(t.Name, "_exps.") && experts > 0 { // of all experts together
-			n = n * used / int64(experts)
+			n = n * used / experts
 		}
 		s.Active += n
 	}
