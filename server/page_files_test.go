@@ -75,6 +75,7 @@ func TestPageTakesFiles(t *testing.T) {
 	require.Equal(t, []any{part("File kept.txt:\n```\nfor here\n```")}, content())
 	s.plays(nil)
 	p.click("#new-chat")
+	p.until(`!document.querySelector("#empty").hidden`)
 	p.gives("#attach-file", "sum.txt", "12 + 30")
 	p.says("#attached", "sum.txt")
 	p.ask("What is the sum?")
