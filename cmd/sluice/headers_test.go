@@ -56,7 +56,7 @@ func TestServeDescribes(t *testing.T) {
 	require.Contains(t, shown, `num_ctx                        256\n`)
 	require.Contains(t, shown, "|im_start|")
 	listed := s.good(t, "GET", "/v1/models/a", "")
-	require.Contains(t, listed, fmt.Sprintf(`"status":{"value":"unloaded"},"meta":{"architecture":"qwen3","n_vocab":8192,`+
+	require.Contains(t, listed, fmt.Sprintf(`"status":{"value":"unloaded"},"capabilities":["completion","tools","insert"],"meta":{"architecture":"qwen3","n_vocab":8192,`+
 		`"n_ctx_train":16384,"n_ctx":256,"n_params":26223872,"size":%d}}`, before["a"].Size))
 	require.Equal(t, "unloaded", s.states(t)["a"], "it was not loaded for that")
 
