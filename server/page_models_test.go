@@ -60,6 +60,8 @@ func TestPageManagesModels(t *testing.T) {
 		t.Skip("a browser takes long")
 	}
 	s, p := atDesk(t)
+	p.until(`document.querySelector("#open-models").offsetParent === null`) // models are not to be changed here
+	p.eval(`document.querySelector("#open-models").hidden = false`, nil)
 	p.click("#open-models")
 	p.says("#models .stock", "mini-two")
 	p.says("#models .stock", "loaded · 16.6 MB")
@@ -71,8 +73,8 @@ func TestPageManagesModels(t *testing.T) {
 
 	k := &stock{phases: map[string]string{"one": "loaded", "two": "unloaded"}, names: []string{"one", "two"},
 		told: make(chan string, 4), more: make(chan string)}
-	for path, handle := range map[string]http.HandlerFunc{"/v1/models": k.list, "/models/load": k.does("loaded"), "/models/unload": k.does("unloaded"),
-		"/api/delete": k.does(""), "/api/pull": k.pull} {
+	for path, handle := range map[string]http.HandlerFunc{"/v1/models": k.list, "/models/load": k.does("loaded"),
+		"/models/unload": k.does("unloaded"), "/api/delete": k.does(""), "/api/pull": k.pull} {
 		s.serves(path, handle)
 	}
 	p.press("Escape")

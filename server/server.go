@@ -107,7 +107,7 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 		o.Reading = 30 * time.Second
 	}
 	s := &Server{began: time.Now(), log: o.Log, options: o, prefix: rand.Uint32(), loaded: make(chan struct{}),
-		page: page.New()}
+		page: page.New(o.Store != nil)}
 	s.models = &s.later
 	s.intake = exchange.NewIntake(intake, maxBody, intakeQueue)
 	service := answer.New(s.models, s.intake, o.Reading)

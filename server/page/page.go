@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -37,8 +38,11 @@ type file struct {
 	body       []byte
 }
 
-// New loads the files that are part of the program.
-func New() *Page {
+// manages is what hides the drawer of models, where clients may not change them.
+var manages = []byte(`id="open-models" hidden`)
+
+// New loads the files that are part of the program. With store the page offers to load, unload, pull and delete models.
+func New(store bool) *Page {
 	p := &Page{map[string]file{}}
 	err := fs.WalkDir(web, "web", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -47,6 +51,9 @@ func New() *Page {
 		body, err := web.ReadFile(name)
 		if err != nil {
 			return err
+		}
+		if store && path.Base(name) == index {
+			body = bytes.Replace(body, manages, []byte(`id="open-models"`), 1)
 		}
 		sum := sha256.Sum256(body)
 		p.files[strings.TrimPrefix(name, "web/")] = file{media(name), `"` + hex.EncodeToString(sum[:12]) + `"`, body}

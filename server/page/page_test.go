@@ -34,8 +34,17 @@ func TestWanted(t *testing.T) {
 	}
 }
 
+// TestDrawerOfModels: who may not change models is offered nothing that does.
+func TestDrawerOfModels(t *testing.T) {
+	for _, store := range []bool{false, true} {
+		rc, ok := get(New(store), "/")
+		require.True(t, ok)
+		require.Equal(t, !store, strings.Contains(string(rc.Response.Body()), `id="open-models" hidden`))
+	}
+}
+
 func TestServe(t *testing.T) {
-	p := New()
+	p := New(false)
 	for at, media := range map[string]string{
 		"/": "text/html", "/page/main.js": "text/javascript", "/page/base.css": "text/css", "/page/icon.svg": "image/svg+xml",
 		"/page/app.webmanifest": "application/manifest+json", "/page/vendor/marked/LICENSE": "text/plain",
@@ -71,7 +80,7 @@ var (
 
 // TestFilesAreWhole: what a file names is there, and nothing in them needs more than the policy allows.
 func TestFilesAreWhole(t *testing.T) {
-	p := New()
+	p := New(false)
 	html := string(p.files[index].body)
 	require.Empty(t, inlined.FindString(html))
 	for _, m := range linked.FindAllStringSubmatch(html, -1) {
@@ -102,7 +111,7 @@ func TestFilesAreWhole(t *testing.T) {
 
 // TestVendored: what others wrote is as they published it.
 func TestVendored(t *testing.T) {
-	p := New()
+	p := New(false)
 	list := string(p.files["vendor/README"].body)
 	for name, f := range p.files {
 		if rest, ok := strings.CutPrefix(name, "vendor/"); ok && rest != "README" {
@@ -115,7 +124,7 @@ func TestVendored(t *testing.T) {
 // TestSize: the program grows by this much.
 func TestSize(t *testing.T) {
 	sum := 0
-	for _, f := range New().files {
+	for _, f := range New(false).files {
 		sum += len(f.body)
 	}
 	require.Less(t, sum, 600_000)
