@@ -8,10 +8,12 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -45,7 +47,10 @@ func TestReload(t *testing.T) {
 	c.Stderr = stderr
 	stdout, err := c.StdoutPipe()
 	require.NoError(t, err)
+	handled := make(chan os.Signal, 1)
+	signal.Notify(handled, syscall.SIGHUP) // else a process whose parent ignores it, as under nohup, would ignore it, too
 	require.NoError(t, c.Start())
+	signal.Stop(handled)
 	ended := make(chan error, 1)
 	t.Cleanup(func() {
 		c.Process.Kill()
@@ -56,10 +61,10 @@ func TestReload(t *testing.T) {
 	require.NoError(t, err, "%s", stderr)
 	url, names, _ := strings.Cut(strings.TrimSpace(line), " serves ")
 	require.Equal(t, "a", names)
-	s := &serving{stderr: stderr}
 	hangUp := func(want string) {
 		require.NoError(t, c.Process.Signal(syscall.SIGHUP))
-		s.says(t, want)
+		require.Eventually(t, func() bool { return strings.Contains(stderr.String(), want) }, patient, 5*time.Millisecond,
+			"want %s in %s", want, stderr)
 	}
 	ask := func(key, path, body string) (*http.Response, error) {
 		r, err := http.NewRequest(http.MethodGet, url+path, nil)

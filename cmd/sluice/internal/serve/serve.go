@@ -113,10 +113,11 @@ func (c *Serve) Run(e *env.Env) (err error) {
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
 	s.Loaded(describe(l))
+	r := newReloader(c, e, s, l, keys) // before anybody knows of the server and changes files
 	if err := c.announce(e, l, ln.Addr(), len(keys) > 0); err != nil {
 		return err
 	}
-	if ended, err := newReloader(c, e, s, l, keys).until(ctx, hangUps, served); ended {
+	if ended, err := r.until(ctx, hangUps, served); ended {
 		return err
 	}
 	return c.stop(e, s)
