@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -25,13 +24,7 @@ func TestPageTakesFiles(t *testing.T) {
 		t.Skip("a browser takes long")
 	}
 	s, p := atDesk(t)
-	asked := make(chan string, 1)
-	s.plays(func(w *pieces, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		asked <- string(body)
-		w.content("Read.")
-		w.end("stop")
-	})
+	asked := s.answers("Read.")
 	content := func() any {
 		t.Helper()
 		var body struct{ Messages []struct{ Content any } }

@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -116,13 +115,7 @@ func TestPageOwnSystemPrompt(t *testing.T) {
 		t.Skip("a browser takes long")
 	}
 	s, p := atDesk(t)
-	asked := make(chan string, 1)
-	s.plays(func(w *pieces, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		asked <- string(body)
-		w.content("Yes.")
-		w.end("stop")
-	})
+	asked := s.answers("Yes.")
 	system := func() string {
 		t.Helper()
 		var body struct {
@@ -171,13 +164,7 @@ func TestPageEditsAnswers(t *testing.T) {
 		t.Skip("a browser takes long")
 	}
 	s, p := atDesk(t)
-	asked := make(chan string, 1)
-	s.plays(func(w *pieces, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		asked <- string(body)
-		w.content(" And so on.")
-		w.end("stop")
-	})
+	asked := s.answers(" And so on.")
 	p.says("#model", "mini-one")
 	require.Empty(t, p.text("#fill"))
 	p.ask("one")

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -85,6 +86,18 @@ func (s *stage) plays(script func(w *pieces, r *http.Request)) {
 	if script == nil {
 		s.script = nil
 	}
+}
+
+// answers has each conversation answered with a text, and returns where the bodies of requests come.
+func (s *stage) answers(text string) (asked chan string) {
+	asked = make(chan string, 1)
+	s.plays(func(w *pieces, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked <- string(body)
+		w.content(text)
+		w.end("stop")
+	})
+	return asked
 }
 
 // serves sets what is answered at a path.

@@ -145,13 +145,7 @@ func TestPageFoldsQuestions(t *testing.T) {
 		t.Skip("a browser takes long")
 	}
 	s, p := atDesk(t)
-	asked := make(chan string, 1)
-	s.plays(func(w *pieces, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		asked <- string(body)
-		w.content("Read.")
-		w.end("stop")
-	})
+	asked := s.answers("Read.")
 	long := ""
 	for i := range 1000 {
 		long += fmt.Sprintf("line %d of a long text\n", i)
