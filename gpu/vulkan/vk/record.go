@@ -24,6 +24,7 @@ type Recording struct {
 	fixes  []fix
 	data   []byte // push constants and structures, one after the other
 	bound  *Kernel
+	pin    runtime.Pinner // of Ticks: one for each call would be allocated where a processor has none to spare
 }
 
 // fix names an argument that is an offset into data. End, when data does not move any more, makes it an address.
@@ -195,12 +196,11 @@ func (r *Recording) Ticks(to []uint64) ([]uint64, error) {
 	}
 	r.d.inside.Add(1)
 	defer r.d.inside.Done()
-	var pin runtime.Pinner
-	defer pin.Unpin()
+	defer r.pin.Unpin()
 	at := len(to)
 	to = slices.Grow(to, r.marks)[:at+r.marks]
 	result := r.d.f.queryResults.call(number(r.d.handle), number(r.stamps), 0, uint64(r.marks), uint64(8*r.marks),
-		slice(&pin, to[at:]), 8, wide)
+		slice(&r.pin, to[at:]), 8, wide)
 	if result != Success {
 		return to[:at], fmt.Errorf("reading %d timestamps: %w", r.marks, result)
 	}
