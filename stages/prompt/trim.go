@@ -41,10 +41,20 @@ func (w *Writer) trimmed(from *Source, room Room, now time.Time, stop func() boo
 	if len(turns) < 2 {
 		return w.write(from, room, now, stop)
 	}
-	return shorter(1 + sort.Search(len(turns)-2, func(i int) bool {
+	var found Prompt // of the shortest cut that fits, so far
+	var fault error
+	last := len(turns) - 1
+	if at := 1 + sort.Search(last-1, func(i int) bool {
 		p, err := shorter(i + 1)
-		return fits(p, err, room.Context-answer)
-	}))
+		ok := fits(p, err, room.Context-answer)
+		if ok {
+			found, fault = p, err
+		}
+		return ok
+	}); at < last {
+		return found, fault
+	}
+	return shorter(last)
 }
 
 // turnsOf lists where the turns of a conversation begin.
