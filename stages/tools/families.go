@@ -44,7 +44,13 @@ func pairs(behind string) *tagged {
 // bareStrings is in a template that writes strings of calls between single quotes as they are.
 const bareStrings = `"'" + arg_value + "'"`
 
-var solidThoughts = []think{{open: "<think>", close: "</think>", solid: true}}
+// lfm2 is a family of LFM2's calls, of which strings in single quotes may be bare.
+func lfm2(f family, bare bool) family {
+	f.thinks = []think{{open: "<think>", close: "</think>", solid: true}}
+	f.sections = []section{{open: "<|tool_call_start|>", close: "<|tool_call_end|>",
+		bodies: []body{&objects{}, &python{bare: bare}}}}
+	return f
+}
 
 // families are those whose models write calls. What follows a section's mark says which of its bodies it is, so that
 // one entry serves all who share the mark.
@@ -110,12 +116,8 @@ var families = [...]family{
 		&objects{}, &named{mid: "[ARGS]", clean: mistral, parts: "[CALL_ID]"}}}}},
 	{sign: "<|tools_prefix|>", sections: []section{{open: "<|tools_prefix|>", close: "<|tools_suffix|>",
 		bodies: []body{&objects{keyIsName: true}}}}},
-	{sign: "<|tool_call_start|>", also: "List of tools: ", unless: bareStrings, thinks: solidThoughts,
-		sections: []section{{open: "<|tool_call_start|>", close: "<|tool_call_end|>",
-			bodies: []body{&objects{}, &python{}}}}},
-	{sign: bareStrings, thinks: solidThoughts,
-		sections: []section{{open: "<|tool_call_start|>", close: "<|tool_call_end|>",
-			bodies: []body{&objects{}, &python{bare: true}}}}},
+	lfm2(family{sign: "<|tool_call_start|>", also: "List of tools: ", unless: bareStrings}, false),
+	lfm2(family{sign: bareStrings}, true),
 	{sign: "<|CHATBOT_TOKEN|>", skips: []string{"<|CHATBOT_TOKEN|>", "<|END_OF_TURN_TOKEN|>"}, sections: []section{
 		{open: "Action:\n```json\n", close: "```", bodies: []body{&objects{}}},
 		{open: "Action: ```json\n", close: "```", bodies: []body{&objects{}}},

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
@@ -47,7 +46,7 @@ func (c *Show) Run(e *env.Env) error {
 		said := modelfile.Modelfile{From: r.Name, Manner: *modelfile.MannerOf(&f.Meta)}
 		text := said.String()
 		if e.IsTerminal(e.Stdout) {
-			text = strings.Map(unescaped, text)
+			text = strings.Map(env.Harmless, text)
 		}
 		_, err = fmt.Fprint(e.Stdout, text)
 		return err
@@ -83,14 +82,6 @@ func (c *Show) Run(e *env.Env) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", env.Printable(f.Name), env.BinarySize(f.Size), f.Role, f.Digest)
 	}
 	return t.Flush()
-}
-
-// unescaped replaces what could be an escape sequence of a terminal.
-func unescaped(r rune) rune {
-	if unicode.IsControl(r) && r != '\n' && r != '\t' {
-		return unicode.ReplacementChar
-	}
-	return r
 }
 
 // Contents is what a model's file says, with what was said beside it. Its JSON names are part of the interface.
