@@ -51,13 +51,7 @@ func PlanShape(m *Model, bound *ir.Bound, d backend.Device, memory int64) (*plac
 	asks := []place.Ask{{Program: bound, Devices: devices, KV: m.KV, Context: m.Context, Sequences: m.Sequences,
 		Layers: m.Layers, Budgets: make([]int64, len(devices))}}
 	machine := machineOf(devices, cmp.Or(memory, mem.Available()), traits.Flight)
-	if traits.Shares {
-		place.Fit(asks, machine)
-	}
-	if err := settleLayers([]Model{*m}, asks, machine); err != nil {
-		return nil, err
-	}
-	plan, err := place.Make(asks, machine)
+	plan, err := settled([]Model{*m}, asks, machine, traits.Shares)
 	if err == nil && beyondCache(&asks[0], &plan.Models[0], machine) {
 		plan, err = place.Make(asks, machine)
 	}
@@ -65,6 +59,17 @@ func PlanShape(m *Model, bound *ir.Bound, d backend.Device, memory int64) (*plac
 		return nil, err
 	}
 	return &plan.Models[0], nil
+}
+
+// settled plans models whose budgets and layers may be left open. shares says whether groups may share slots.
+func settled(models []Model, asks []place.Ask, machine place.Machine, shares bool) (*place.Plan, error) {
+	if shares {
+		place.Fit(asks, machine)
+	}
+	if err := settleLayers(models, asks, machine); err != nil {
+		return nil, err
+	}
+	return place.Make(asks, machine)
 }
 
 // beyondCache leaves to the weights of a plan what its KV cache leaves of each device's memory, and reports whether
@@ -173,13 +178,7 @@ func planAll(models []Model, targets []int, traits backend.Traits, memory int64,
 		return nil, nil, err
 	}
 	machine := machineOf(devices, memory, traits.Flight)
-	if traits.Shares {
-		place.Fit(asks, machine)
-	}
-	if err := settleLayers(models, asks, machine); err != nil {
-		return nil, nil, err
-	}
-	plan, err := place.Make(asks, machine)
+	plan, err := settled(models, asks, machine, traits.Shares)
 	if err == nil && shortenDrafts(plan, asks, targets) {
 		plan, err = place.Make(asks, machine)
 	}

@@ -3,10 +3,13 @@ package actors
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/constrain"
@@ -39,12 +42,13 @@ type spec struct {
 	silent   []bool         // by segment: its device does not report when it ran; nil: one device computes all
 	layout   backend.Config // what the device compiles
 	limits   batch.Limits
-	guesses  bool                 // tokens of answers are guessed; see Model.Speculate
-	drafted  bool                 // by a draft model, too
-	textless bool                 // and only by that
-	among    int                  // most tokens (top-k) that a draw on the device may choose among
-	trie     func() *grammar.Trie // of vocab; made when the first request with a grammar comes
-	calls    func() *grammar.Trie // the same, with marks
+	guesses  bool                           // tokens of answers are guessed; see Model.Speculate
+	drafted  bool                           // by a draft model, too
+	textless bool                           // and only by that
+	among    int                            // most tokens (top-k) that a draw on the device may choose among
+	trie     func() *grammar.Trie           // of vocab; made when the first request with a grammar comes
+	calls    func() *grammar.Trie           // the same, with marks
+	about    func() (*meta.Map, quant.Type) // see Header: found when the first client asks
 }
 
 // Info describes a model.
@@ -92,6 +96,7 @@ func specOf(m *Model) (*spec, error) {
 			m.File.Name, have, want)
 	}
 	s.info = infoOf(m, s.bound)
+	s.about = sync.OnceValues(func() (*meta.Map, quant.Type) { return withoutLists(&s.file.Meta), mostOf(s.bound) })
 	return s, s.describe()
 }
 
@@ -112,6 +117,37 @@ func bind(m *Model) (*ir.Bound, error) {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
 	return bound, nil
+}
+
+// mostListed is how many values a list of settings may have, such as texts to stop at.
+const mostListed = 64
+
+// withoutLists returns metadata with nil in place of its lists, but for short ones of texts.
+func withoutLists(m *meta.Map) *meta.Map {
+	all := &meta.Map{}
+	for _, key := range m.Keys() {
+		switch v, _ := m.Get(key); v := v.(type) {
+		case bool, string, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float32, float64:
+			all.Set(key, v)
+		case []string:
+			all.Set(key, nil)
+			if len(v) <= mostListed {
+				all.Set(key, v)
+			}
+		default:
+			all.Set(key, nil)
+		}
+	}
+	return all
+}
+
+// mostOf is the type with most bytes of a model's weights.
+func mostOf(bound *ir.Bound) quant.Type {
+	bytes := map[quant.Type]int64{}
+	for ref, t := range bound.Types {
+		bytes[t] += bound.Size(ir.Ref(ref))
+	}
+	return slices.MaxFunc(bound.Types, func(a, b quant.Type) int { return int(min(max(bytes[a]-bytes[b], -1), 1)) })
 }
 
 // infoOf collects what users are told about a model before it is planned.
