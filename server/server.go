@@ -29,6 +29,7 @@ type Options struct {
 	HostNames   []string       // names of the server in Host headers, besides localhost and addresses
 	Proxies     []netip.Prefix // addresses of proxies that may name their clients by X-Forwarded-For
 	Origins     []string       // origins of web pages that may send requests, besides our own; * is all of them
+	MCP         []string       // origins of servers of tools that our own page may ask (page.ParseOrigin)
 	SharePrefix bool           // clients may use what prompts of other keys left in the prefix cache
 	Log         zerolog.Logger
 	TLS         *tls.Config // of connections; nil: they are not encrypted
@@ -107,7 +108,7 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 		o.Reading = 30 * time.Second
 	}
 	s := &Server{began: time.Now(), log: o.Log, options: o, prefix: rand.Uint32(), loaded: make(chan struct{}),
-		page: page.New(o.Store != nil)}
+		page: page.New(o.Store != nil, o.MCP)}
 	s.models = &s.later
 	s.intake = exchange.NewIntake(intake, maxBody, intakeQueue)
 	service := answer.New(s.models, s.intake, o.Reading)

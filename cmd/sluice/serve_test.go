@@ -263,6 +263,7 @@ func TestServeRefuses(t *testing.T) {
 		{exitUsage, "want an origin such as https://chat.example.org", []string{"--cors", "https://a.example/path"}},
 		{exitUsage, "want an origin such as https://chat.example.org", []string{"--cors", "chat.example.org"}},
 		{exitUsage, "want an origin such as https://chat.example.org", []string{"--cors", "null"}},
+		{exitUsage, `--mcp is "http://a/mcp": want an origin`, []string{"--mcp", "http://a/mcp"}},
 		{exitUsage, "--host-name is empty", []string{"--host-name", ""}},
 		{exitUsage, "want the name alone", []string{"--host-name", "http://llm.example.org"}},
 		{exitUsage, "want the name alone", []string{"--host-name", "llm.example.org:8080"}},

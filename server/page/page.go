@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"mime"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -24,13 +25,16 @@ const Prefix = "/page/"
 const index = "index.html"
 
 // policy is the page's Content-Security-Policy (CSP level 3, Trusted Types): only scripts of this server run, no
-// other server is asked, and scripts cannot parse text as HTML.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+// other server is asked but origins of servers of tools, and scripts cannot parse text as HTML.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'%s; " +
 	"manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Page is the page and its files. It never changes.
-type Page struct{ files map[string]file }
+type Page struct {
+	files  map[string]file
+	policy string
+}
 
 // file is a file of the page with its headers.
 type file struct {
@@ -41,9 +45,28 @@ type file struct {
 // manages is what hides the drawer of models, where clients may not change them.
 var manages = []byte(`id="open-models" hidden`)
 
-// New loads the files that are part of the program. With store the page offers to load, unload, pull and delete models.
-func New(store bool) *Page {
-	p := &Page{map[string]file{}}
+// asks is where the page finds the origins of servers of tools.
+const asks = `name="mcp" content="`
+
+// ParseOrigin checks an origin that the page may ask: http or https, a host and perhaps a port, and nothing that the
+// policy or HTML would read as more than a name. The policy knows no IPv6 addresses.
+func ParseOrigin(text string) (origin string, ok bool) {
+	origin = strings.ToLower(text)
+	if ok = origins.MatchString(origin); ok && strings.HasPrefix(origin, "https") {
+		origin = strings.TrimSuffix(origin, ":443") // browsers leave it out
+	} else if ok {
+		origin = strings.TrimSuffix(origin, ":80")
+	}
+	return origin, ok
+}
+
+var origins = regexp.MustCompile(`^https?://[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[1-9][0-9]{0,4})?$`)
+
+// New loads the files that are part of the program. With store the page offers to load, unload, pull and delete models;
+// it may ask servers of tools at the origins of mcp, which are as ParseOrigin returns them.
+func New(store bool, mcp []string) *Page {
+	list := strings.Join(mcp, " ")
+	p := &Page{map[string]file{}, fmt.Sprintf(policy, strings.TrimSuffix(" "+list, " "))}
 	err := fs.WalkDir(web, "web", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -54,6 +77,9 @@ func New(store bool) *Page {
 		}
 		if store && path.Base(name) == index {
 			body = bytes.Replace(body, manages, []byte(`id="open-models"`), 1)
+		}
+		if path.Base(name) == index {
+			body = bytes.Replace(body, []byte(asks), []byte(asks+list), 1)
 		}
 		sum := sha256.Sum256(body)
 		p.files[strings.TrimPrefix(name, "web/")] = file{media(name), `"` + hex.EncodeToString(sum[:12]) + `"`, body}
@@ -103,7 +129,7 @@ func (p *Page) Serve(rc *fasthttp.RequestCtx) bool {
 		return false
 	}
 	h := &rc.Response.Header
-	h.Set("Content-Security-Policy", policy)
+	h.Set("Content-Security-Policy", p.policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")

@@ -37,14 +37,40 @@ func TestWanted(t *testing.T) {
 // TestDrawerOfModels: who may not change models is offered nothing that does.
 func TestDrawerOfModels(t *testing.T) {
 	for _, store := range []bool{false, true} {
-		rc, ok := get(New(store), "/")
+		rc, ok := get(New(store, nil), "/")
 		require.True(t, ok)
 		require.Equal(t, !store, strings.Contains(string(rc.Response.Body()), `id="open-models" hidden`))
 	}
 }
 
+// TestOrigins: the policy has exactly those that were named, and the page knows them.
+func TestOrigins(t *testing.T) {
+	for _, named := range [][]string{nil, {"http://127.0.0.1:7000"}, {"https://tools.example.org", "http://nas:81"}} {
+		rc, ok := get(New(false, named), "/")
+		require.True(t, ok)
+		list := strings.Join(named, " ")
+		require.Contains(t, string(rc.Response.Body()), `<meta name="mcp" content="`+list+`">`)
+		require.Contains(t, string(rc.Response.Header.Peek("Content-Security-Policy")),
+			"; connect-src "+strings.TrimSpace("'self' "+list)+"; manifest-src 'self';")
+	}
+	for text, want := range map[string]bool{
+		"http://localhost:3000": true, "https://A.example.org": true, "http://10.0.0.1:65535": true, "http://a": true,
+		"": false, "*": false, "http://*": false, "http://a:*": false, "ws://a": false, "a:80": false, "http://a/": false,
+		"http://a;script-src *": false, "http://a b": false, "http://a,b": false, `http://a"b`: false, "http://[::1]:80": false,
+		"http://u@a": false, "http://a?b": false, "http://a#b": false, "data:": false, "http://a:": false, "http://'self'": false,
+	} {
+		got, ok := ParseOrigin(text)
+		require.Equal(t, want, ok, text)
+		require.Equal(t, strings.ToLower(text), got)
+	}
+	for text, want := range map[string]string{"http://a:80": "http://a", "https://a:443": "https://a", "http://a:443": "http://a:443"} {
+		got, _ := ParseOrigin(text)
+		require.Equal(t, want, got, "as browsers write it")
+	}
+}
+
 func TestServe(t *testing.T) {
-	p := New(false)
+	p := New(false, nil)
 	for at, media := range map[string]string{
 		"/": "text/html", "/page/main.js": "text/javascript", "/page/base.css": "text/css", "/page/icon.svg": "image/svg+xml",
 		"/page/app.webmanifest": "application/manifest+json", "/page/vendor/marked/LICENSE": "text/plain",
@@ -80,7 +106,7 @@ var (
 
 // TestFilesAreWhole: what a file names is there, and nothing in them needs more than the policy allows.
 func TestFilesAreWhole(t *testing.T) {
-	p := New(false)
+	p := New(false, nil)
 	html := string(p.files[index].body)
 	require.Empty(t, inlined.FindString(html))
 	for _, m := range linked.FindAllStringSubmatch(html, -1) {
@@ -111,7 +137,7 @@ func TestFilesAreWhole(t *testing.T) {
 
 // TestVendored: what others wrote is as they published it.
 func TestVendored(t *testing.T) {
-	p := New(false)
+	p := New(false, nil)
 	list := string(p.files["vendor/README"].body)
 	for name, f := range p.files {
 		if rest, ok := strings.CutPrefix(name, "vendor/"); ok && rest != "README" {
@@ -124,7 +150,7 @@ func TestVendored(t *testing.T) {
 // TestSize: the program grows by this much.
 func TestSize(t *testing.T) {
 	sum := 0
-	for _, f := range New(false).files {
+	for _, f := range New(false, nil).files {
 		sum += len(f.body)
 	}
 	require.Less(t, sum, 600_000)

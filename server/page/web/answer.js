@@ -1,7 +1,7 @@
 // An answer as it arrives: events of the stream become a message's fields.
 
-// body is a request for an answer to messages, with the settings that were set.
-export function body(settings, model, messages) {
+// body is a request for an answer to messages, with the settings that were set, and tools besides those that they have.
+export function body(settings, model, messages, tools = []) {
   const out = { messages };
   if (model) out.model = model;
   for (const name of ['temperature', 'top_p', 'top_k', 'min_p', 'repeat_penalty', 'presence_penalty', 'frequency_penalty',
@@ -11,7 +11,9 @@ export function body(settings, model, messages) {
   const stop = settings.stop.split('\n').filter((line) => line !== '');
   if (stop.length) out.stop = stop;
   if (settings.thinking) out.chat_template_kwargs = { enable_thinking: settings.thinking === 'on' };
-  if (settings.tools.trim()) out.tools = JSON.parse(settings.tools);
+  const own = settings.tools.trim() ? JSON.parse(settings.tools) : [];
+  const others = tools.filter((t) => !own.some((o) => o.function?.name === t.function.name));
+  if (settings.tools.trim() || others.length) out.tools = [...own, ...others];
   return out;
 }
 

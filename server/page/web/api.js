@@ -94,11 +94,13 @@ export async function* chat(body, signal) {
     if (event.error) throw new Refusal(200, event.error.message, event.error.code);
     yield event;
   }
-  throw new Refusal(0, 'The answer broke off: the connection to the server was lost.');
+  throw lost();
 }
 
-// events reads server-sent events: the data of each.
-async function* events(body) {
+const lost = () => new Refusal(0, 'The answer broke off: the connection to the server was lost.');
+
+// events reads server-sent events: the data of each. broken makes an error of one of the connection.
+export async function* events(body, broken = lost) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
   try {
@@ -115,7 +117,7 @@ async function* events(body) {
     }
   } catch (e) {
     if (e.name === 'AbortError') throw e;
-    throw new Refusal(0, 'The answer broke off: the connection to the server was lost.');
+    throw broken(e);
   } finally {
     reader.cancel().catch(() => {});
   }

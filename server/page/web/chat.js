@@ -10,7 +10,8 @@ import { add, begin, choose, drop, merge, siblings, way, wire } from './thread.j
 const saving = 1000; // milliseconds between what is kept of an answer that grows
 
 export class Chat {
-  // page: {settings, model(), context(), waiting(model), conversations, changed(conversation), refused(error)}
+  // page: {settings, model(), context(), waiting(model), conversations, changed(conversation), refused(error),
+  // tools}
   constructor(page) {
     this.page = page;
     this.conversation = begin();
@@ -121,7 +122,7 @@ export class Chat {
       if (!growing.firstAt) this.grown(run);
     }, 1000);
     try {
-      for await (const event of chat({ ...body(settings, model, messages), ...also }, run.abort.signal)) {
+      for await (const event of chat({ ...body(settings, model, messages, this.page.tools.offers()), ...also }, run.abort.signal)) {
         growing.take(event);
         run.reads = reading(event) ?? run.reads;
         this.grown(run);
@@ -236,7 +237,7 @@ export class Chat {
       again: (m) => this.again(m), more: (m) => this.more(m), edit: (m, text) => this.edit(m, text),
       rewrite: (m, text) => this.rewrite(m, text),
       choose: (m, label) => this.choose(m, label),
-      results: (m, texts) => this.results(m, texts), refresh: () => this.show(),
+      results: (m, texts) => this.results(m, texts), refresh: () => this.show(), tools: this.page.tools,
     };
     const nodes = shown.map((m, i) => {
       let view = this.views.get(m.id);

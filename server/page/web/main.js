@@ -10,6 +10,7 @@ import { modelsDrawer } from './models.js';
 import { askKey, settingsDrawer } from './settings.js';
 import { Conversations, loadSettings, saveSettings } from './store.js';
 import { begin } from './thread.js';
+import { Tools } from './tools.js';
 import { load, save } from './transfer.js';
 
 const starters = ['What is the capital of France?', 'Write a Go function that reverses a string.', 'Tell me a short story about a fox.'];
@@ -17,8 +18,12 @@ const starters = ['What is the capital of France?', 'Write a Go function that re
 let known = []; // models
 const settings = loadSettings();
 const conversations = new Conversations();
+const tools = new Tools(settings.servers, {
+  keep: (servers) => { settings.servers = servers; saveSettings(settings); },
+  changed: () => chat.show(),
+});
 const page = {
-  settings, conversations, refused,
+  settings, conversations, refused, tools,
   model: () => byId('model').value,
   waiting,
   context: () => known.find((m) => m.id === byId('model').value)?.meta?.n_ctx,
@@ -34,7 +39,7 @@ const openSettings = settingsDrawer(settings, (name) => { if (name === 'theme') 
   conversation: () => chat.conversation,
   keep: () => { if (chat.conversation.head) chat.keep(chat.conversation); },
   save: () => save([chat.conversation], chat.conversation.title),
-});
+}, tools);
 
 // paint sets the colours that were asked for.
 function paint() {
@@ -246,4 +251,5 @@ listen();
 chat.starters(starters);
 route();
 loadModels();
+tools.connect();
 if (!await conversations.kept()) toast('This browser keeps nothing for this page: conversations last until it is closed.');

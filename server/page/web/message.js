@@ -1,6 +1,6 @@
 // One message on the screen: what was said, thought and called, what it cost, and what can be done with it.
 
-import { codeBlock } from './code.js';
+import { callView, folded, resultForm } from './calls.js';
 import { copyButton, el, icon, iconButton } from './dom.js';
 import { fileView } from './files.js';
 import { Markdown } from './markdown.js';
@@ -9,7 +9,7 @@ import { Markdown } from './markdown.js';
 const longest = { lines: 16, characters: 1800 };
 
 // MessageView shows a message, and again when it has grown. acts: edit, rewrite, again, more (go on with an answer),
-// choose(sibling, label of the button), results(texts), refresh.
+// choose(sibling, label of the button), results(texts), refresh; and tools, those of servers.
 export class MessageView {
   constructor(message, acts) {
     this.message = message;
@@ -86,11 +86,13 @@ export class MessageView {
 
   // showCalls makes them anew only where they changed: a result may be half written.
   showCalls(open) {
-    const now = JSON.stringify([this.message.calls, open]);
-    if (now === this.shownCalls || !this.message.calls?.length) return;
+    const { calls } = this.message;
+    const { tools } = this.acts;
+    const now = JSON.stringify([calls, open, open && calls?.map((c) => tools.find(c.name)?.server.address)]);
+    if (now === this.shownCalls || !calls?.length) return;
     this.shownCalls = now;
-    this.calls.replaceChildren(...this.message.calls.map(callView));
-    if (open) this.calls.append(this.resultForm());
+    this.calls.replaceChildren(...calls.map(callView));
+    if (open) this.calls.append(resultForm(calls, tools, (texts) => this.acts.results(this.message, texts)));
   }
 
   showThought() {
@@ -204,27 +206,4 @@ export class MessageView {
     this.editing = false;
     this.body.replaceChildren(...this.parts);
   }
-
-  // resultForm takes what the tools gave: the page itself runs none.
-  resultForm() {
-    const areas = this.message.calls.map((call) => el('textarea', { rows: '2', required: true, 'aria-label': `Result of ${call.name}`,
-      placeholder: `What ${call.name} gave` }));
-    return el('form', {
-      class: 'editor',
-      submit: (e) => { e.preventDefault(); this.acts.results(this.message, areas.map((a) => a.value)); },
-    }, areas, el('div', { class: 'row' }, el('button', { type: 'submit', class: 'button first' }, 'Send the result')));
-  }
-}
-
-function callView(call) {
-  let text = call.arguments;
-  try {
-    text = JSON.stringify(JSON.parse(text), null, 2);
-  } catch { /* not complete yet */ }
-  return el('details', { class: 'call', open: true },
-    el('summary', {}, icon('tool'), el('span', {}, 'Calls ', el('code', {}, call.name))), codeBlock(text, 'json'));
-}
-
-function folded(title, text) {
-  return el('details', { class: 'call' }, el('summary', {}, icon('tool'), el('span', {}, title)), el('pre', { tabindex: '0' }, text));
 }

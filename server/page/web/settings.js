@@ -18,7 +18,8 @@ const numbers = [
 
 // settingsDrawer shows settings and changes them; changed is called after each change. here is the conversation on the
 // screen: {conversation(), keep(), save()}.
-export function settingsDrawer(settings, changed, here) {
+// tools are those of servers.
+export function settingsDrawer(settings, changed, here, tools) {
   const dialog = byId('settings');
   const set = (name, value) => {
     settings[name] = value;
@@ -55,11 +56,12 @@ export function settingsDrawer(settings, changed, here) {
       labelled('tools', 'Tools', el('textarea', { rows: '4', spellcheck: 'false', class: 'mono',
         placeholder: '[{"type": "function", "function": {"name": …}}]' }),
       'As OpenAI’s API has them. The page shows calls and takes their results from you.'),
+      ...tools.fields(),
       el('h3', {}, 'This page'),
       labelled('theme', 'Colours', choice([['auto', 'As the system'], ['light', 'Light'], ['dark', 'Dark']])),
       el('button', { type: 'button', class: 'button', click: reset }, 'Set all back')));
   function reset() {
-    Object.assign(settings, unset, { model: settings.model, presets: settings.presets });
+    Object.assign(settings, unset, { model: settings.model, presets: settings.presets, servers: settings.servers });
     saveSettings(settings);
     changed('theme');
     fill();

@@ -84,7 +84,7 @@ export class Conversations {
 // Settings that were not set are empty: the server's own hold then.
 export const unset = {
   theme: 'auto', model: '', system: '', thinking: '', tools: '', temperature: '', top_p: '', top_k: '', min_p: '',
-  repeat_penalty: '', presence_penalty: '', frequency_penalty: '', max_tokens: '', seed: '', stop: '', presets: [],
+  repeat_penalty: '', presence_penalty: '', frequency_penalty: '', max_tokens: '', seed: '', stop: '', presets: [], servers: [],
 };
 
 export function loadSettings() {

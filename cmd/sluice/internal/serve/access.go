@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/server"
+	"github.com/sluice-ai/sluice/server/page"
 )
 
 // accessFlags say which clients may use a server, and under which host names.
@@ -15,6 +16,7 @@ type accessFlags struct {
 	HostName    []string `name:"host-name" sep:"none" placeholder:"NAME" help:"Name by which clients may ask for this server, besides localhost and addresses. May be repeated. Other names are refused unless there is a key: web pages could use them."`
 	Proxy       []string `name:"trusted-proxy" sep:"none" placeholder:"ADDRESS" help:"Address or network (10.0.0.0/8) of a proxy that may say, by X-Forwarded-For, whose requests it hands on. May be repeated."`
 	Cors        []string `name:"cors" sep:"none" placeholder:"ORIGIN" help:"Origin of web pages that may ask, such as https://chat.example.org or app://obsidian.md: scheme and host, and the port if there is one (* is any). May be repeated. * alone is all of them, and needs a key. Pages of this machine's own servers (http://localhost:5173) may ask without it where --addr is loopback."`
+	MCP         []string `name:"mcp" sep:"none" placeholder:"ORIGIN" help:"Origin of servers of tools (MCP over HTTP) that the page may ask, such as http://localhost:3000. May be repeated. The browser asks them, and no other."`
 	SharePrefix bool     `name:"share-prefix" help:"Let clients with different keys find each other's prompts in the prefix cache: faster, and they can find out what others asked."`
 }
 
@@ -39,6 +41,13 @@ func (f *accessFlags) options(keys []string) (server.Options, error) {
 			p = netip.PrefixFrom(at, at.BitLen())
 		}
 		o.Proxies = append(o.Proxies, p.Masked())
+	}
+	for _, text := range f.MCP {
+		origin, ok := page.ParseOrigin(text)
+		if !ok {
+			return o, env.Usagef("--mcp is %q: want an origin such as http://localhost:3000 or https://tools.example.org, without a path", text)
+		}
+		o.MCP = append(o.MCP, origin)
 	}
 	return o, f.origins(&o)
 }
