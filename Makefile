@@ -74,11 +74,12 @@ ci: build lint long race gpu-suite ## what takes longer; together with check, al
 
 # What .ci/budget has no minutes for. Of each, ci runs a short form.
 NIGHTLY = $(GO) test -count=1 -vet=off -timeout 2h
-nightly: ci fuzz ## hours: long floods, long chaos, a GPU that lacks all that it can lack, every fuzz target
+nightly: ci fuzz ## hours: long floods, long chaos, a GPU that lacks all that it can lack, every fuzz target, all clients
 	SLUICE_SOAK=5m $(NIGHTLY) -run '^Test(Soak|HostileCrowd)$$' ./server
 	SLUICE_CHAOS_TIME=5m $(NIGHTLY) -run Chaos ./actors
 	$(NIGHTLY) -run '^($(subst $(space),|,$(sort $(LONG_TESTS))))$$' $(EMULATED) -rapid.checks 100
 	SLUICE_VULKAN_WITHOUT=all $(NIGHTLY) -run '^TestConformance$$' ./gpu/vulkan
+	if command -v npm >/dev/null; then server/clients.sh; else echo 'npm is not here: the client table is left out'; fi
 
 fmt:
 	@out=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \

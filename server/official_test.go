@@ -47,13 +47,35 @@ func TestAgentsOfOfficialClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes ten seconds")
 	}
-	dir, script := t.TempDir(), "agents.mjs"
+	r := start(t, Options{}, nil)
+	scripted(t, besideClients(t, "agents.mjs"), "agents.mjs", r.url, 8)
+}
+
+// TestClientTable asks by those clients of the table in docs/use-with.md that are installed for CI; clients.sh installs
+// all, and has the same script print the table.
+func TestClientTable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	r := start(t, Options{}, nil)
+	node := exec.CommandContext(t.Context(), "node", filepath.Join(besideClients(t, "table.mjs"), "table.mjs"))
+	node.Env = append(os.Environ(), "BASE_URL="+r.url, "MODEL="+r.engine.Info.Name)
+	out, err := node.CombinedOutput()
+	t.Log(string(out))
+	require.NoError(t, err)
+	for _, client := range []string{"openai", "@anthropic-ai/sdk", "ollama", "ai (openai-compatible)"} {
+		require.Contains(t, string(out), "full | "+client+" ")
+	}
+}
+
+// besideClients makes a folder with a script of ours and what the official clients' folder has installed.
+func besideClients(t *testing.T, script string) string {
+	dir := t.TempDir()
 	require.NoError(t, os.Symlink(filepath.Join(officialClients(t), "node_modules"), filepath.Join(dir, "node_modules")))
 	text, err := os.ReadFile(filepath.Join("testdata", "clients", script))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, script), text, 0o600))
-	r := start(t, Options{}, nil)
-	scripted(t, dir, script, r.url, 8)
+	return dir
 }
 
 // officialClients is the folder in which the official clients are installed.
