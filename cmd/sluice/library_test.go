@@ -145,7 +145,7 @@ func TestServeTheStore(t *testing.T) {
 	require.NoError(t, err)
 	in := func(e *env.Env) { e.Lookup = envtest.InStore(dir).Lookup }
 	s := launchWith(t, in, "--ctx", "256")
-	require.Equal(t, map[string]string{"Sluice Mini Dense": "loaded"}, s.states(t), "the store is empty")
+	require.Equal(t, map[string]string{"Sluice-Mini-Dense": "loaded"}, s.states(t), "the store is empty")
 	s.ctrlC()
 	require.Equal(t, exitDone, <-s.code)
 	envtest.KeepMini(t, kept, "ollama.com/library/mine:latest")
@@ -229,7 +229,7 @@ func TestServeUnloads(t *testing.T) {
 // TestServeKeepAlive: a model that nobody asks for leaves, and comes back.
 func TestServeKeepAlive(t *testing.T) {
 	s := launch(t, "--keep-alive", "50ms", "--ctx", "256")
-	require.Eventually(t, func() bool { return s.states(t)["Sluice Mini Dense"] == "unloaded" }, patient, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return s.states(t)["Sluice-Mini-Dense"] == "unloaded" }, patient, 10*time.Millisecond)
 	status, said := s.asks(t, "whatever")
 	require.Equal(t, http.StatusOK, status, said)
 	s.ctrlC()

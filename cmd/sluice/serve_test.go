@@ -192,7 +192,7 @@ func TestServeSeveral(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mini.gguf")
 	require.NoError(t, os.WriteFile(file, mini.GGUF, 0o600))
 	s := launch(t, "-m", "first="+file, "-m", file, "-m", file, "--ctx", "512")
-	const own = "Sluice Mini Dense"
+	const own = "Sluice-Mini-Dense"
 	const question = `{"model": %q, "temperature": 0, "messages": [{"role": "user", "content": "12 + 30"}]}`
 	for _, model := range []string{"first", own, own + "-2"} {
 		answer, err := io.ReadAll(s.open(t, fmt.Sprintf(question, model)))

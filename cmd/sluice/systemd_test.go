@@ -33,7 +33,7 @@ func TestNotify(t *testing.T) {
 			return "", false
 		}
 	}, "--ctx", "256")
-	require.Equal(t, "READY=1\nSTATUS="+s.url+" serves Sluice Mini Dense", heard())
+	require.Equal(t, "READY=1\nSTATUS="+s.url+" serves Sluice-Mini-Dense", heard())
 	r, err := http.Get(s.url + "/health")
 	require.NoError(t, err)
 	r.Body.Close()

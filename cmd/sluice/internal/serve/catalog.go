@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
@@ -73,7 +76,8 @@ func (l listed) path(name string) (string, bool) {
 
 func (listed) forget() {}
 
-// named gives names to files that have none: those in their metadata. A name that is taken gets a number behind it.
+// named gives names to files that have none: those in their metadata, without what is awkward to type. A name that is
+// taken gets a number behind it.
 func named(e *env.Env, files []models.NamedFile) (listed, error) {
 	all := make(listed, 0, len(files))
 	for _, m := range files {
@@ -83,8 +87,8 @@ func named(e *env.Env, files []models.NamedFile) (listed, error) {
 				return nil, err
 			}
 			m.Name = file.Name
-			if own, err := file.Meta.String("general.name"); err == nil && own != "" {
-				m.Name = own
+			if own, err := file.Meta.String("general.name"); err == nil {
+				m.Name = cmp.Or(slug(own), m.Name)
 			}
 			if err := file.Close(); err != nil {
 				return nil, err
@@ -98,6 +102,15 @@ func named(e *env.Env, files []models.NamedFile) (listed, error) {
 		all = append(all, m)
 	}
 	return all, nil
+}
+
+// slug makes a title, as files have it, into a name that needs no quotes in a shell, an address or YAML: whatever is
+// neither letter, digit nor one of . _ - becomes a hyphen.
+func slug(title string) string {
+	words := strings.FieldsFunc(title, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._-", r) || r == utf8.RuneError
+	})
+	return strings.Trim(strings.Join(words, "-"), "-.")
 }
 
 // found is a catalog of models in a place where they come and go.

@@ -77,3 +77,14 @@ func TestStored(t *testing.T) {
 	_, ok = all.path("Ann/Mini-GGUF")
 	require.False(t, ok)
 }
+
+// TestSlug: a title becomes a name that is the same in shells, addresses and YAML.
+func TestSlug(t *testing.T) {
+	for title, want := range map[string]string{
+		"Sluice Mini Dense": "Sluice-Mini-Dense", "Qwen3 8B Instruct (GGUF)": "Qwen3-8B-Instruct-GGUF", "a/b: c\td": "a-b-c-d",
+		"v1.5_x-y": "v1.5_x-y", "  ": "", "…!": "", "Ünïcode 模型": "Ünïcode-模型", "a\xffb": "a-b", "../x": "x", "-m": "m",
+		`"; rm -rf`: "rm--rf",
+	} {
+		require.Equal(t, want, slug(title), title)
+	}
+}
