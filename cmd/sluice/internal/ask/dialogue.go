@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/tools"
 )
@@ -24,6 +25,7 @@ type dialogue struct {
 	trims    bool          // a full context leaves the oldest messages out, instead of an error
 	left     int           // number of messages after the system message that the model no longer sees
 	thinks   ThinkFlag
+	form     *constrain.Form              // that answers must have; nil: any
 	watch    func(prompted) (done func()) // shows how far a prompt is read, until done; nil: nobody looks
 	tally    tally
 }
@@ -143,7 +145,7 @@ func (d *dialogue) generate(ctx context.Context, messages []chat.Message, show f
 	r := actors.Request{
 		Chat: &chat.Input{Messages: d.seen(messages), Tools: d.Tools, Documents: d.Documents, AddGenerationPrompt: true,
 			Extra: d.thinks.vars()},
-		MaxTokens: d.most, Sampling: d.sampling, Thoughts: true,
+		MaxTokens: d.most, Sampling: d.sampling, Thoughts: true, Form: d.form,
 	}
 	r.Sampling.Seed += d.tally.answers
 	stream, err := d.engine.Generate(r)

@@ -3,6 +3,7 @@ package ask
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -258,10 +259,29 @@ func TestChatSet(t *testing.T) {
 	require.InDelta(t, 0.5, talk.sampling.Temp, 1e-6)
 	require.Equal(t, 7, talk.sampling.TopK)
 	require.InDelta(t, 0.95, talk.sampling.TopP, 1e-6, "what is wrong changes nothing")
-	for _, said := range []string{"there is no setting nonsense: want think, or one of temperature, ", "want: /set NAME VALUE", "/set seed: ",
+	for _, said := range []string{"there is no setting nonsense: want think, format, system, or one of temperature, ", "want: /set NAME VALUE", "/set seed: ",
 		"temperature      0.5", "temperature is 0.5 from the next answer on"} {
 		require.Contains(t, screen.String(), said)
 	}
+}
+
+// TestChatOtherWords: what people type who come from other programs, and /set lists nothing twice.
+func TestChatOtherWords(t *testing.T) {
+	talk, screen := typed(t, &Chat{}, "/set parameter top_k 9", "/set system You are terse.", "/set format json", "Who are you?", "/set",
+		"/set format text", "/set format xml", "/show", "/bye")
+	require.NoError(t, talk.run(context.Background()))
+	require.Equal(t, 9, talk.sampling.TopK)
+	system, _ := talk.system()
+	require.Equal(t, "You are terse.", system)
+	var object map[string]any
+	require.NoError(t, json.Unmarshal([]byte(talk.Messages[2].Text()), &object), talk.Messages[2].Text())
+	require.Nil(t, talk.form)
+	for _, said := range []string{"format           json", "want: /set format json", "architecture", "of weights", "that it was trained for"} {
+		require.Contains(t, screen.String(), said)
+	}
+	require.Equal(t, 1, strings.Count(screen.String(), "top_k  "), "it is shown with its value")
+	require.NotRegexp(t, `others.*(temperature|top_k|top_p|min_p|repeat_penalty|seed)\b`, screen.String())
+	require.Regexp(t, `others.*typical`, screen.String())
 }
 
 // TestChatThinks: thinking is turned on and off, in the words of other programs, too.

@@ -31,6 +31,7 @@ func talkCommands() []command {
 		{name: "/system", arg: "[TEXT]", help: "show the system message, or set it; - removes it", do: (*talk).doSystem},
 		{name: "/save", arg: "FILE", needs: true, help: "write the conversation to a file (JSON)", do: (*talk).doSave},
 		{name: "/load", arg: "FILE", needs: true, help: "go on with a conversation from a file", do: (*talk).doLoad},
+		{name: "/show", help: "show what the model is", do: (*talk).doShow},
 		{name: "/stats", help: "show tokens, speed, and how full the context is", do: (*talk).doStats},
 		{name: "/help", help: "show this", do: (*talk).doHelp},
 		{name: "/exit", help: "end, as Ctrl-D and /bye do", do: (*talk).doExit},
@@ -191,6 +192,14 @@ func (t *talk) doStats(context.Context, string) error {
 			all.Prompt-all.Cached, all.Cached, all.Generated),
 		row("context", "%d of %d tokens used", t.used(), t.engine.Info.Context),
 		row("seed", "%d", t.sampling.Seed))...)
+	return nil
+}
+
+func (t *talk) doShow(context.Context, string) error {
+	info := &t.engine.Info
+	t.table("model\t"+env.Printable(info.Name), "architecture\t"+env.Printable(info.Architecture),
+		fmt.Sprintf("parameters\t%s, %s of weights", env.Parameters(info.Parameters), env.BinarySize(info.WeightBytes)),
+		fmt.Sprintf("context\t%d tokens, of %d that it was trained for", info.Context, info.Trained))
 	return nil
 }
 

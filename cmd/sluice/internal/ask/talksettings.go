@@ -5,12 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/stages/constrain"
+	"github.com/sluice-ai/sluice/stages/grammar"
+	"github.com/sluice-ai/sluice/stages/grammar/schema"
 )
 
 // settings are the names for /set: those of the sampling flags, with underscores accepted, too.
@@ -36,14 +40,21 @@ func settingParser(to *compute.SamplingFlags) *kong.Kong {
 }
 
 // doSet changes sampling from the next answer on.
-func (t *talk) doSet(_ context.Context, arg string) error {
+func (t *talk) doSet(ctx context.Context, arg string) error {
+	if first, rest, _ := strings.Cut(arg, " "); first == "system" { // as other programs have it
+		return t.doSystem(ctx, strings.TrimSpace(rest))
+	}
 	words := strings.Fields(strings.ReplaceAll(arg, "=", " "))
+	if len(words) == 3 && words[0] == "parameter" {
+		words = words[1:]
+	}
 	switch len(words) {
 	case 0:
 		p := &t.sampling
 		t.table(fmt.Sprintf("temperature\t%g", p.Temp), fmt.Sprintf("top_k\t%d", p.TopK), fmt.Sprintf("top_p\t%g", p.TopP),
 			fmt.Sprintf("min_p\t%g", p.MinP), fmt.Sprintf("repeat_penalty\t%g", p.RepeatPenalty), fmt.Sprintf("seed\t%d", p.Seed),
-			"think\t"+cmp.Or(string(t.thinks.Think), "as the model does"), "others\t"+strings.Join(settings(), ", "))
+			"think\t"+cmp.Or(string(t.thinks.Think), "as the model does"), "format\t"+t.format(),
+			"others\t"+strings.Join(otherSettings(), ", "))
 		return nil
 	case 2:
 	case 1:
@@ -55,8 +66,11 @@ func (t *talk) doSet(_ context.Context, arg string) error {
 		return errors.New("want: /set NAME VALUE, such as /set temperature 0.5")
 	}
 	name := strings.ReplaceAll(strings.ToLower(words[0]), "_", "-")
-	if name == "think" {
+	switch name {
+	case "think":
 		return t.setThinking(words[1])
+	case "format":
+		return t.setFormat(words[1])
 	}
 	if name == "temperature" {
 		name = "temp"
@@ -64,7 +78,7 @@ func (t *talk) doSet(_ context.Context, arg string) error {
 	var given compute.SamplingFlags
 	if _, err := settingParser(&given).Parse([]string{"--" + name + "=" + words[1]}); err != nil {
 		if strings.HasPrefix(err.Error(), "unknown flag") {
-			return fmt.Errorf("there is no setting %s: want think, or one of %s", env.Printable(words[0]), strings.Join(settings(), ", "))
+			return fmt.Errorf("there is no setting %s: want think, format, system, or one of %s", env.Printable(words[0]), strings.Join(settings(), ", "))
 		}
 		return fmt.Errorf("/set %s: %w", env.Printable(words[0]), err)
 	}
@@ -74,6 +88,38 @@ func (t *talk) doSet(_ context.Context, arg string) error {
 	}
 	t.sampling = changed
 	t.note("%s is %s from the next answer on", words[0], words[1])
+	return nil
+}
+
+// shownSettings are those that /set shows with their values.
+var shownSettings = []string{"temperature", "top_k", "top_p", "min_p", "repeat_penalty", "seed"}
+
+func otherSettings() []string {
+	return slices.DeleteFunc(settings(), func(name string) bool { return slices.Contains(shownSettings, name) })
+}
+
+func (t *talk) format() string {
+	if t.form != nil {
+		return "json"
+	}
+	return "text"
+}
+
+// setFormat has answers be JSON objects, or any text, from the next one on.
+func (t *talk) setFormat(to string) error {
+	switch to {
+	case "text":
+		t.form = nil
+	case "json":
+		g, err := schema.Compile(`{"type":"object"}`, schema.Options{}, grammar.DefaultLimits())
+		if err != nil {
+			return err
+		}
+		t.form = &constrain.Form{Make: func() (*grammar.Form, error) { return grammar.Compile(g, grammar.DefaultLimits()) }}
+	default:
+		return errors.New("want: /set format json, or /set format text")
+	}
+	t.note("format is %s from the next answer on", to)
 	return nil
 }
 
