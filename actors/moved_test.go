@@ -99,10 +99,10 @@ func TestRowAloneMovedBlocks(t *testing.T) {
 			all := longPrompts(6)
 			want := alone(t, startFixture(t, name, wide), all, 40)
 			e := startFixture(t, name, func(c *Config) { pressed(c); c.Blocks = 9 })
-			for range 2 {
+			for n := 0; n < 2 || e.Snapshot().KV.Back == 0; n++ { // what moves is a matter of who comes first
+				require.Less(t, n, 50, "nothing came back")
 				together(t, e, all, want)
 			}
-			require.Positive(t, e.Snapshot().KV.Back)
 			require.Eventually(t, func() bool { return e.Snapshot().KV.Used == 0 }, patient, time.Millisecond)
 		})
 	}

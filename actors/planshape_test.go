@@ -18,8 +18,7 @@ func TestPlanShape(t *testing.T) {
 	f, err := gguf.Parse(mini.Name, mini.GGUF)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
-	d := newDevice(t)
-	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	d := devicetest.Processor(t, "") // whose memory is the host's
 	m := Model{File: f, KV: backend.KVF16, Context: 16384, Sequences: 1}
 	bound, err := bind(&m)
 	require.NoError(t, err)
