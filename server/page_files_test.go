@@ -37,6 +37,8 @@ func TestPageTakesFiles(t *testing.T) {
 	p.says("#toast", "picture.png is no text")
 	p.drops("large.txt", `"x".repeat(1100000)`)
 	p.says("#toast", "large.txt has 1.1 MB: files may have 1.0 MB")
+	p.drops("Paper.PDF", `"%PDF-1.7"`)
+	p.says("#toast", "Paper.PDF is a PDF, and PDFs are not read here")
 	require.Zero(t, p.count("#attached li"))
 	p.drops("notes.md", quoted("a ```code``` note\n"))
 	p.gives("#attach-file", "list.csv", "a,b")
@@ -64,6 +66,12 @@ func TestPageTakesFiles(t *testing.T) {
 	p.until(`document.querySelector("#attached").hidden`)
 	p.click("#history .entry a")
 	p.says("#attached", "kept.txt")
+	p.eval(`new Promise((done) => { const look = () => { const r = indexedDB.open("sluice-drafts"); r.onsuccess = () => {
+		const q = r.result.transaction("files").objectStore("files").count();
+		q.onsuccess = () => { r.result.close(); if (q.result) done(); else setTimeout(look, 20); }; }; }; look(); })`, nil)
+	p.reload()
+	p.says("#attached", "kept.txt")
+	p.until(`document.querySelector("#model").value`)
 	p.click("#send") // without a word
 	require.Equal(t, []any{part("File kept.txt:\n```\nfor here\n```")}, content())
 	s.plays(nil)

@@ -1,6 +1,7 @@
 // Text files that go with a message: chosen, dropped or pasted.
 
 import { byId, el, icon, iconButton, toast } from './dom.js';
+import { DraftFiles } from './drafts.js';
 import { bytes } from './figures.js';
 
 const largest = 1 << 20; // bytes of a file
@@ -9,6 +10,9 @@ const shown = 100_000; // characters of a file that are shown
 
 // read takes a file's text; it throws what to tell the user.
 async function read(file) {
+  if (/\.pdf$/i.test(file.name) || file.type === 'application/pdf') {
+    throw new Error(`${file.name} is a PDF, and PDFs are not read here: make a text of it first (pdftotext -layout).`);
+  }
   if (file.size > largest) throw new Error(`${file.name} has ${bytes(file.size)}: files may have ${bytes(largest)}.`);
   let text;
   try {
@@ -25,6 +29,8 @@ export class Attachments {
   constructor() {
     this.all = new Map(); // by draft: files
     this.draft = 'new';
+    this.kept = new DraftFiles();
+    this.recall();
     const choose = byId('attach-file');
     byId('attach').addEventListener('click', () => choose.click());
     choose.addEventListener('change', async () => {
@@ -61,10 +67,22 @@ export class Attachments {
     this.show();
   }
 
+  // recall brings back what was there before the page was loaded anew.
+  async recall() {
+    for (const { id, files } of await this.kept.all()) if (!this.all.has(id)) this.all.set(id, files);
+    this.show();
+  }
+
+  // set changes the files of a draft.
+  set(draft, files) {
+    this.all.set(draft, files);
+    this.kept.put(draft, files);
+  }
+
   // take gives the files to a message.
   take() {
     const files = this.files();
-    this.all.delete(this.draft);
+    this.set(this.draft, []);
     this.show();
     return files;
   }
@@ -80,7 +98,7 @@ export class Attachments {
         const got = await read(file);
         const files = (this.all.get(draft) ?? []).filter((f) => f.name !== got.name);
         if (files.length === most) throw new Error(`A message takes ${most} files at most.`);
-        this.all.set(draft, [...files, got]);
+        this.set(draft, [...files, got]);
       } catch (e) {
         toast(e.message);
       }
@@ -95,7 +113,7 @@ export class Attachments {
     list.hidden = !files.length;
     list.replaceChildren(...files.map((f) => el('li', {}, icon('file'), el('span', {}, f.name), el('span', { class: 'quiet' }, size(f)),
       iconButton('close', `Leave out ${f.name}`, () => {
-        this.all.set(this.draft, files.filter((o) => o !== f));
+        this.set(this.draft, files.filter((o) => o !== f));
         this.show();
         byId('prompt').focus();
       }))));

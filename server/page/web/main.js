@@ -6,6 +6,7 @@ import { byId, el, toast } from './dom.js';
 import { Engine } from './engine.js';
 import { bytes, count } from './figures.js';
 import { showHistory } from './history.js';
+import { listenToKeys } from './keys.js';
 import { modelsDrawer } from './models.js';
 import { askKey, settingsDrawer } from './settings.js';
 import { Conversations, loadSettings, saveSettings } from './store.js';
@@ -185,12 +186,15 @@ function showSidebar(open) {
   if (open) byId('close-sidebar').focus();
 }
 
+// startOver opens a conversation without messages.
+function startOver() {
+  if (location.hash === '#/' || !location.hash) route();
+  else location.hash = '#/';
+}
+
 function listen() {
   addEventListener('hashchange', route);
-  byId('new-chat').addEventListener('click', () => {
-    if (location.hash === '#/' || !location.hash) route();
-    else location.hash = '#/';
-  });
+  byId('new-chat').addEventListener('click', startOver);
   byId('to-chat').addEventListener('click', (e) => {
     e.preventDefault();
     location.hash = chat.conversation.head ? '#/c/' + chat.conversation.id : '#/';
@@ -212,7 +216,7 @@ function listen() {
     saveSettings(settings);
     describe();
   });
-  addEventListener('keydown', keys);
+  listenToKeys({ escape, search, write, begin: startOver });
   conversations.changed(async (e) => {
     await listConversations();
     const c = await conversations.get(e.data);
@@ -227,23 +231,23 @@ function listen() {
   });
 }
 
-function keys(e) {
-  const writing = /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName);
-  if (e.key === 'Escape' && !document.querySelector('dialog[open]')) {
-    if (document.body.classList.contains('sidebar-open')) {
-      showSidebar(false);
-      byId('open-sidebar').focus();
-    } else if (chat.running) chat.stop();
-  }
-  if (e.key === 'k' && (e.ctrlKey || e.metaKey) && !document.querySelector('dialog[open]')) {
-    e.preventDefault();
-    if (byId('open-sidebar').checkVisibility()) showSidebar(true);
-    byId('search').focus();
-  }
-  if (e.key === '/' && !writing && !e.ctrlKey && !e.metaKey && !byId('chat').hidden) {
-    e.preventDefault();
-    byId('prompt').focus();
-  }
+// escape closes the list of conversations where it lies over the rest, else it stops the answer.
+function escape() {
+  if (document.body.classList.contains('sidebar-open')) {
+    showSidebar(false);
+    byId('open-sidebar').focus();
+  } else if (chat.running) chat.stop();
+}
+
+function search() {
+  if (byId('open-sidebar').checkVisibility()) showSidebar(true);
+  byId('search').focus();
+}
+
+function write() {
+  if (byId('chat').hidden) return false;
+  byId('prompt').focus();
+  return true;
 }
 
 paint();

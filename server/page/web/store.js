@@ -4,10 +4,11 @@ import { merge } from './thread.js';
 
 const settingsName = 'sluice-settings';
 
-function opened() {
+// opened is a database of one store, whose objects have an id.
+export function opened(name, store) {
   return new Promise((resolve, reject) => {
-    const request = indexedDB.open('sluice', 1);
-    request.onupgradeneeded = () => request.result.createObjectStore('conversations', { keyPath: 'id' });
+    const request = indexedDB.open(name, 1);
+    request.onupgradeneeded = () => request.result.createObjectStore(store, { keyPath: 'id' });
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);
   });
@@ -18,7 +19,7 @@ export class Conversations {
   constructor() {
     this.memory = new Map();
     this.removed = new Set(); // ids
-    this.db = opened().catch(() => null);
+    this.db = opened('sluice', 'conversations').catch(() => null);
     this.channel = new BroadcastChannel('sluice');
   }
 
