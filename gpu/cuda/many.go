@@ -3,13 +3,15 @@
 package cuda
 
 import (
+	"fmt"
+
 	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/tile"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
-// A block of matmul.cu takes columnsAcross columns, times wide, and tall outputs.
+// Blocks of matmul.cu and matmul_half.cu take columnsAcross columns, times wide, and tall outputs.
 const (
 	tall          = 128
 	columnsAcross = 32
@@ -22,17 +24,21 @@ type matMulArgs struct {
 	rows, yStride, columns, kTiles, segment, share, epilogue, extras, act, groups uint32
 }
 
-// stageWords is how many 16-byte words of a tile matmul.cu has in shared memory in a stage.
-var stageWords = [tile.Layouts]int{tile.Q4_0: 96, tile.Q8_0: 160, tile.Q4_K: 104, tile.Q6_K: 132, tile.Split: 160,
-	tile.SplitLow: 192}
-
-// totalBytes is the bytes of sums for columnsAcross columns.
-const totalBytes = 64 * 65 * 4
+// manyStage is what a stage of matmul.cu takes: 16-byte words of each tile, and the bytes that are made ready of rows
+// and of columns.
+var manyStage = [tile.Layouts]struct{ words, row, column int }{tile.Q4_0: {words: 96}, tile.Q8_0: {words: 160},
+	tile.Q4_K: {104, 8, 8}, tile.Q6_K: {132, 16, 0}, tile.Split: {words: 160}, tile.SplitLow: {192, 0, 16}}
 
 // manyShared is the bytes of shared memory of a block of matmul.cu.
 func manyShared(l tile.Layout, wide int) int {
-	return wide*(totalBytes+columnsAcross*(2*80+8)) + 2*4*16*stageWords[l]
+	s, columns := manyStage[l], wide*columnsAcross
+	ready := 2 * (tall*s.row + columns*s.column)
+	return 4*(4*16*s.words+80*columns) + 2*ready + 4*tall*columns + 8*columns
 }
+
+// mostWide is how many columns a block of matmul.cu takes at most, in units of columnsAcross: of such blocks two share
+// a multiprocessor, which was measured to be faster than larger ones.
+const mostWide = 2
 
 // wideOf is how many columns a block of matmul.cu takes, in units of columnsAcross; 0: mat-vec takes them.
 func (k *Kernels) wideOf(m *kernel.MatVec) int {
@@ -40,7 +46,7 @@ func (k *Kernels) wideOf(m *kernel.MatVec) int {
 		m.Tiles != 0 {
 		return 0
 	}
-	wide := 4
+	wide := mostWide
 	for ; wide > 0; wide /= 2 {
 		if manyShared(tile.Of(m.W.Type), wide) <= k.c.Facts.Shared && (wide == 1 || m.Columns > columnsAcross/2*wide) &&
 			(m.Experts == nil || columnsAcross*wide == m.Columns) {
@@ -71,11 +77,8 @@ func (k *Kernels) matMul(r *recording, m *kernel.MatVec, wide int) error {
 		groups = uint32(e.Entries)
 	}
 	grid := [3]uint32{parts(m.W.RowTiles(), tall/kernel.TileRows), groups, 1}
-	layout, name := tile.Of(m.W.Type), "matMulShared"
-	if layout == tile.Q6_K || wide < 4 {
-		name = "matMulFree" // this variant may use more registers: Q6_K needs them, and small blocks leave them free
-	}
-	return launch(k, r, moduleOf("matmul", m.W.Type), name, grid, 64*wide, manyShared(layout, wide), a)
+	name := fmt.Sprintf("matMul%d", wide)
+	return launch(k, r, moduleOf("matmul", m.W.Type), name, grid, 128*wide, manyShared(tile.Of(m.W.Type), wide), a)
 }
 
 // Gathers implements kernel.Table.
@@ -110,7 +113,7 @@ type matMulHalfArgs struct {
 
 // halfShared is the bytes of shared memory of a block of matmul_half.cu, and how many of them stages and sums share.
 func halfShared(wide int) (all, stages int) {
-	stages = max(3*(16<<10+wide*columnsAcross*144), wide*totalBytes)
+	stages = max(3*(16<<10+wide*columnsAcross*144), 4*wide*columnsAcross*(tall+4))
 	return stages + 12*wide*columnsAcross, stages
 }
 
@@ -130,7 +133,8 @@ func (k *Kernels) halfWideOf(m *kernel.MatVec) int {
 	return k.narrowed(m, wide)
 }
 
-// matMulHalves records a MatVec by matmul_half.cu, after a kernel that rounds its activations.
+// matMulHalves records a MatVec by matmul_half.cu, or by what a card has that multiplies faster, after a kernel that
+// rounds its activations.
 func (k *Kernels) matMulHalves(r *recording, m *kernel.MatVec, wide int) error {
 	kTiles, columns := uint32(m.W.KTiles()), uint32(m.Columns)
 	err := launch(k, r, "halve", "halve", [3]uint32{columns, 1, 1}, 256, 0, &halveArgs{x: m.X, y: m.Halves, kTiles: kTiles})
@@ -143,5 +147,29 @@ func (k *Kernels) matMulHalves(r *recording, m *kernel.MatVec, wide int) error {
 		rows: uint32(m.W.Rows), yStride: uint32(m.YStride), columns: columns, kTiles: kTiles, epilogue: uint32(m.Glue),
 		extras: uint32(m.Extras()), act: uint32(max(m.Act, ir.SiLU)), stagesAt: uint32(stages)}
 	grid := [3]uint32{parts(m.W.RowTiles(), tall/kernel.TileRows), parts(m.Columns, columnsAcross*wide), 1}
+	if k.grouped(m.W.Type) {
+		n := k.groupColumns(m)
+		grid[1] = parts(m.Columns, n)
+		return launch(k, r, moduleOf("matmul_half_group", m.W.Type), fmt.Sprintf("matMul%d", n), grid, 256, groupShared(n), a)
+	}
 	return launch(k, r, moduleOf("matmul_half", m.W.Type), "matMulHalf", grid, 64*wide, all, a)
+}
+
+// grouped says whether the card multiplies weights of a type by matmul_half_group.cu: all products or none, as the bits
+// of a column are those of one kernel.
+func (k *Kernels) grouped(t quant.Type) bool {
+	return t == quant.F16 && k.c.Facts.Major == 9 && k.c.Facts.Minor == 0
+}
+
+// groupShared is the bytes of shared memory of a block of matmul_half_group.cu.
+func groupShared(columns int) int { return 4*(16<<10+128*columns) + 12*columns }
+
+// groupColumns is how many columns a block of matmul_half_group.cu takes.
+func (k *Kernels) groupColumns(m *kernel.MatVec) int {
+	n, tiles := 256, m.W.RowTiles()
+	for n > 64 && (m.Columns <= n/2 ||
+		int(parts(tiles, tall/kernel.TileRows)*parts(m.Columns, n)) < k.c.Facts.Processors*3/4) {
+		n /= 2
+	}
+	return n
 }

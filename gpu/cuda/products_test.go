@@ -248,6 +248,21 @@ func TestMatMulHalves(t *testing.T) {
 			}
 		}
 	}
+	for _, s := range [][3]int{{140, 256, 37}, {70, 512, 100}, {260, 512, 130}, {70, 768, 260}} {
+		if s[2] == 37 || !testing.Short() {
+			t.Run(fmt.Sprint("Hopper", s), func(t *testing.T) {
+				c := all.with(t).hopper()
+				require.True(t, c.d.kernels.grouped(quant.F16))
+				testMatMulHalves(c, quant.F16, s[0], s[1], s[2])
+			})
+		}
+	}
+	t.Run("Hopper pair", func(t *testing.T) {
+		c := all.with(t).hopper()
+		l := newLayer(c, quant.F16, 70)
+		l.halves = c.room(70 * kernel.HalfBytes(layerCols)).Address
+		l.testPair(ir.GELU, false)
+	})
 	for _, columns := range []int{3, 70} {
 		if columns > 3 && testing.Short() {
 			continue // the fake card takes seconds
@@ -256,6 +271,20 @@ func TestMatMulHalves(t *testing.T) {
 		l.halves = all.room(columns * kernel.HalfBytes(layerCols)).Address
 		l.testPair(ir.GELU, false)
 	}
+}
+
+// hopper has the fake card be one of compute capability 9.0; on another card the test is skipped.
+func (c *card) hopper() *card {
+	f := &c.d.c.Facts
+	if c.d.facts.Software {
+		major := f.Major
+		c.t.Cleanup(func() { f.Major = major })
+		f.Major = 9
+	}
+	if f.Major != 9 || f.Minor != 0 {
+		c.t.Skip("the card is no Hopper")
+	}
+	return c
 }
 
 func testMatMulHalves(c *card, typ quant.Type, rows, cols, columns int) {

@@ -59,14 +59,16 @@ func TestAssembles(t *testing.T) {
 	if _, err := exec.LookPath("ptxas"); err != nil {
 		testref.Missing(t, "ptxas", "no ptxas: it is in Debian's nvidia-cuda-toolkit: %v", err)
 	}
-	for _, name := range Names() {
-		t.Run(name, func(t *testing.T) {
+	units, err := source.Find(".")
+	require.NoError(t, err)
+	for _, u := range units {
+		t.Run(u.Name, func(t *testing.T) {
 			t.Parallel()
-			m, err := Load(name)
+			m, err := Load(u.Name)
 			require.NoError(t, err)
-			path := filepath.Join(t.TempDir(), name+".ptx")
+			path := filepath.Join(t.TempDir(), u.Name+".ptx")
 			require.NoError(t, os.WriteFile(path, []byte(m.PTX), 0o600))
-			said, err := exec.Command("ptxas", "-v", "-arch=sm_90", "-o", path+".cubin", path).CombinedOutput()
+			said, err := exec.Command("ptxas", "-v", "-arch="+max(u.Card(), "sm_90"), "-o", path+".cubin", path).CombinedOutput()
 			require.NoError(t, err, "%s", said)
 			t.Logf("%s", said)
 		})

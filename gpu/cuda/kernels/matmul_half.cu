@@ -5,7 +5,7 @@
 // A block owns 128 outputs (four tiles of 32 rows; two of gate and two of up, where epilogue is a GLU) and 32·wide
 // columns, wide being a 64th of its threads. Stages of 64 k of both come to shared memory as they are, two of them ahead.
 //
-// Shared memory: three stages of 16 KB and of 4608 bytes for each 32 columns; at the end 16640 bytes of sums for each
+// Shared memory: three stages of 16 KB and of 4608 bytes for each 32 columns; at the end 16896 bytes of sums for each
 // of them take their place; 384 bytes of numbers for each.
 //
 // variant: matmul_half_f16 -DF16
@@ -26,6 +26,12 @@ struct Args {
 
 constexpr uint leftBytes = 16 << 10;  // of a stage: 128 rows of 64 k
 constexpr uint rightBytes = 128 + 16; // of a column in a stage: 64 k, and what keeps eight columns in different banks
+
+// A warp has 64 × 32 outputs, as 4 × 4 squares of 16 × 8. A lane has four numbers of a square: those of rows lane/4 and
+// lane/4 + 8, each of columns lane%4·2 and the next. rowOf and columnOf are where number e of square s lies.
+constexpr uint squares = 16;
+DEVICE uint rowOf(uint s, uint e) { return threadX() / 32 % 2 * 64 + s / 4 * 16 + e / 2 * 8 + lane() / 4; }
+DEVICE uint columnOf(uint s, uint e) { return threadX() / 64 * 32 + s % 4 * 8 + lane() % 4 * 2 + e % 2; }
 
 // Stage is where a stage of 64 k lies.
 DEVICE uint8_t *stageAt(uint stage, uint columns) {
@@ -112,13 +118,14 @@ KERNEL_BLOCKS(matMulHalf, Args, 256, 2) {
 	}
 	waitGroups<0>();
 	sync(); // sums take the stages' place
-	float *totals = dynamicShared<float>();
+	float *sums = dynamicShared<float>();
 #pragma unroll
 	for (uint s = 0; s < squares; s++) {
 #pragma unroll
 		for (uint e = 0; e < 4; e++) {
-			totalOf(totals, s, e) = acc[s][e] * factors[columnOf(s, e)];
+			sums[columnOf(s, e) * sumStride + rowOf(s, e)] = acc[s][e] * factors[columnOf(s, e)];
 		}
 	}
-	storeAll({a.y, a.bias, a.residual, a.rows, a.yStride, a.epilogue, a.extras, a.act, 0, targets}, totals);
+	sync();
+	storeAll({a.y, a.bias, a.residual, a.rows, a.yStride, a.epilogue, a.extras, a.act, 0, targets, columns}, sums);
 }

@@ -86,8 +86,7 @@ func compile(u *source.Unit) (string, error) {
 		return "", fmt.Errorf("%s has changed and must be compiled by clang %s, but %q says %q (%v): install Debian's clang-%s, or "+
 			"set CLANG to such a clang++, then run make gen", u.Name, source.Compiler, program, first, err, source.Compiler)
 	}
-	args := append(append([]string{}, source.Flags...), u.Macros...)
-	c := exec.Command(program, append(args, "-o", "-", u.File)...)
+	c := exec.Command(program, append(u.Flags(), "-o", "-", u.File)...)
 	var said bytes.Buffer
 	c.Stderr = &said
 	text, err := c.Output()

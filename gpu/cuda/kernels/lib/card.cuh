@@ -18,7 +18,12 @@ DEVICE uint gridX() { return __nvvm_read_ptx_sreg_nctaid_x(); }
 DEVICE uint gridY() { return __nvvm_read_ptx_sreg_nctaid_y(); }
 DEVICE uint gridZ() { return __nvvm_read_ptx_sreg_nctaid_z(); }
 
-extern __attribute__((shared)) __attribute__((aligned(16))) uint8_t sluiceShared[];
+#ifdef SM_90A
+constexpr uint sharedGrain = 1024; // of operands of wgmma that are turned
+#else
+constexpr uint sharedGrain = 16;
+#endif
+extern __attribute__((shared)) __attribute__((aligned(sharedGrain))) uint8_t sluiceShared[];
 template <class T> DEVICE T *dynamicShared() { return reinterpret_cast<T *>(sluiceShared); }
 
 DEVICE void sync() { __syncthreads(); }
@@ -75,9 +80,7 @@ DEVICE uint4 loadOnce128(const void *p) {
 
 // sharedAt is the address of shared memory as PTX has it.
 DEVICE uint sharedAt(const void *p) {
-	uint64_t v;
-	asm("cvta.to.shared.u64 %0, %1;" : "=l"(v) : "l"(p));
-	return static_cast<uint>(v);
+	return static_cast<uint>(reinterpret_cast<uint64_t>((const __attribute__((address_space(3))) void *)p));
 }
 
 DEVICE void copyAsync16(void *shared, const void *global) {
@@ -85,6 +88,12 @@ DEVICE void copyAsync16(void *shared, const void *global) {
 }
 DEVICE void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N> DEVICE void waitGroups() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+
+// loadMatrices has four 8 × 8 matrices of 16 bits: lane i says where row i%8 of matrix i/8 lies.
+DEVICE void loadMatrices(uint v[4], const void *row) {
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+		: "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "r"(sharedAt(row)) : "memory");
+}
 
 DEVICE void mmaS8(int c[4], const uint a[4], const uint b[2]) {
 	asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "

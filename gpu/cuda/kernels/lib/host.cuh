@@ -131,6 +131,13 @@ DEVICE void copyAsync16(void *shared, const void *global) { host::copyAsync(shar
 DEVICE void commit() { host::commit(); }
 template <int N> DEVICE void waitGroups() { host::waitGroups(N); }
 
+DEVICE void loadMatrices(uint v[4], const void *row) {
+	const uint8_t *all = host::exchange(&row, sizeof row);
+	for (uint i = 0; i < 4; i++) {
+		v[i] = theirs<const uint *>(all, i * 8 + threadX() % warpLanes / 4)[threadX() % 4];
+	}
+}
+
 // pieces are a lane's parts of a and b.
 struct pieces { uint a[4], b[2]; };
 

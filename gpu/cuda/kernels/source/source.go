@@ -17,9 +17,12 @@ import (
 // Compiler is the one that all modules are compiled with, by its first number. Debian has it as clang-19.
 const Compiler = "19"
 
-// Flags are those of the compiler, without the macros of a module.
-var Flags = []string{"-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib", "--cuda-gpu-arch=sm_80",
-	"--cuda-feature=+ptx80", "-O3", "-ffp-contract=off", "-std=c++17", "-Wall", "-Werror", "-Wno-unused-function", "-S"}
+// flags are those of the compiler, without the card and the macros of a module.
+var flags = []string{"-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib", "--cuda-feature=+ptx80", "-O3",
+	"-ffp-contract=off", "-std=c++17", "-Wall", "-Werror", "-Wno-unused-function", "-S"}
+
+// hopper is the macro of modules that only cards of compute capability 9.0 can run.
+const hopper = "-DSM_90A"
 
 // Unit is one module: a source and the macros that it is compiled with.
 type Unit struct {
@@ -28,10 +31,21 @@ type Unit struct {
 	Text       string // of the source and all that it includes
 }
 
-// Hash is of all that a module is made of.
-func (u *Unit) Hash() string {
-	return Hash(append(slices.Concat(u.Macros, Flags), Compiler, u.Text)...)
+// Card is the least that a card must be to run the module, as compilers name it.
+func (u *Unit) Card() string {
+	if slices.Contains(u.Macros, hopper) {
+		return "sm_90a"
+	}
+	return "sm_80"
 }
+
+// Flags are those of the compiler.
+func (u *Unit) Flags() []string {
+	return append(slices.Concat(flags, u.Macros), "--cuda-gpu-arch="+u.Card())
+}
+
+// Hash is of all that a module is made of.
+func (u *Unit) Hash() string { return Hash(append(u.Flags(), Compiler, u.Text)...) }
 
 // Hash is a short one of several texts.
 func Hash(parts ...string) string {
