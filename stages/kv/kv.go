@@ -45,6 +45,7 @@ type Cache struct {
 	seqs    map[Seq]*sequence
 	tree    tree
 	moves   moves
+	unsaved bool // there may be idle blocks that the disk has yet to get
 
 	hits, misses, evictions uint64
 }
@@ -69,8 +70,9 @@ type Stats struct {
 	Misses    uint64 // prompt tokens that Open left to compute
 	Evictions uint64 // cached blocks given up for others
 
-	Host, Disk int    // cached blocks in these tiers
-	Out, Back  uint64 // blocks moved away from the device, and back to it
+	Host, Disk  int    // cached blocks in these tiers
+	Out, Back   uint64 // blocks moved to the host's memory, and from there back to the device
+	Saved, Read uint64 // blocks written to the disk, and read from there
 }
 
 // New makes the books of these classes, all blocks free.
@@ -83,13 +85,17 @@ func New(classes ...Class) *Cache {
 // Reset forgets every sequence and every cached prefix: the device lost its memory, or the owner restarted.
 // The counters of Stats go on, and tables that were handed out stay as they are.
 func (c *Cache) Reset() {
-	nodes := make([]int, len(c.classes))
+	nodes, keyed := make([]int, len(c.classes)), false
 	for t := range c.free {
 		c.free[t] = make([][]int32, len(c.classes))
 		for i, class := range c.classes {
 			room := class.room(Tier(t))
 			for b := room - 1; b >= 0; b-- { // block 0 is granted first
 				c.free[t][i] = append(c.free[t][i], int32(b))
+			}
+			if Tier(t) == Disk { // there may be few
+				keyed = keyed || room > 0
+				continue
 			}
 			nodes[i] += max(room, 0)
 		}
@@ -101,6 +107,7 @@ func (c *Cache) Reset() {
 		most = max(most, n)
 	}
 	c.tree = newTree(len(c.classes), most)
+	c.tree.keyed, c.unsaved = keyed, false
 }
 
 // Open starts a sequence and pins the longest cached prefix of tokens, in whole blocks and short of the last token:
@@ -249,6 +256,7 @@ func (c *Cache) Close(id Seq) error {
 // behind the window of the sequence's next row.
 func (c *Cache) release(s *sequence, class, at int, b int32, seen bool) {
 	if at < len(s.path) && c.tree.release(class, s.path[at], b, seen) {
+		c.unsaved = c.unsaved || c.classes[class].Disk > 0
 		return // it stays cached
 	}
 	c.free[Device][class] = append(c.free[Device][class], b)
@@ -256,13 +264,14 @@ func (c *Cache) release(s *sequence, class, at int, b int32, seen bool) {
 
 // Stats says how the blocks are used at the moment.
 func (c *Cache) Stats() Stats {
-	s := Stats{Hits: c.hits, Misses: c.misses, Evictions: c.evictions, Out: c.moves.out, Back: c.moves.back}
+	s := Stats{Hits: c.hits, Misses: c.misses, Evictions: c.evictions, Out: c.moves.out, Back: c.moves.back,
+		Saved: c.moves.saved, Read: c.moves.read}
 	for i, class := range c.classes {
 		s.Blocks += max(class.Blocks, 0)
 		s.Free += len(c.free[Device][i])
 		s.Cached += c.tree.idle[Device][i].length
 		s.Host += c.tree.idle[Host][i].length
-		s.Disk += c.tree.idle[Disk][i].length
+		s.Disk += max(class.Disk, 0) - len(c.free[Disk][i])
 	}
 	s.Used = s.Blocks - s.Free - s.Cached
 	return s

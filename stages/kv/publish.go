@@ -53,7 +53,11 @@ func (c *Cache) adopt(class int, n, b int32) {
 		e.tier, e.block, e.users = Device, b, 1
 	case e.users == 0: // two equal blocks, one unused: keep ours
 		c.tree.unlink(class, n)
-		c.free[e.tier][class] = append(c.free[e.tier][class], e.block)
+		if e.tier == Disk {
+			e.kept = e.block // the file is as good
+		} else {
+			c.free[e.tier][class] = append(c.free[e.tier][class], e.block)
+		}
 		e.tier, e.block, e.users = Device, b, 1
 	default:
 		e.twins = append(e.twins, b)

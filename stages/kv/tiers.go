@@ -9,7 +9,8 @@ import (
 // to tier when others need their place, and come back when a prompt begins with their text.
 type Tier uint8
 
-// A block moves only to the next tier, or to the one before.
+// Blocks move from the device to the host and back, from both to the disk, and from there to the device. What is on the
+// disk may be in another tier as well (disk.go).
 const (
 	Device Tier = iota
 	Host
@@ -17,11 +18,15 @@ const (
 	Tiers int = iota
 )
 
-// Move is a copy of a block to a place in the tier before or after its own. What the place held is not needed any more.
+// Gone is where a block of the disk goes that is dropped.
+const Gone = Tier(Tiers)
+
+// Move is a copy of a block to a place in another tier. What the place held is not needed any more.
 type Move struct {
 	Class       int
 	From, To    Tier
 	Block, Into int32
+	Text        *Text // which block it is; nil where the disk has no part in the move
 }
 
 // moves is the queue of copies that were decided on. Tree and tables show each as done at once. So the caller
@@ -31,8 +36,9 @@ type moves struct {
 	made, done uint64 // numbers of moves decided on and done, in all
 	// last is, by tier, class and block, the number of the last move that writes the block; on the device, that
 	// reads or writes it.
-	last      [Tiers][][]uint64
-	out, back uint64 // numbers of moves from and to the device
+	last        [Tiers][][]uint64
+	out, back   uint64 // numbers of moves from the device to the host's memory, and back
+	saved, read uint64 // numbers of moves to and from the disk
 }
 
 // reset forgets all moves. It may be called only when none of them is being carried out.
@@ -49,26 +55,54 @@ func (m *moves) reset(classes []Class) {
 func (m *moves) add(x Move) {
 	m.made++
 	m.due = append(m.due, x)
+	if x.To == Gone {
+		m.last[Disk][x.Class][x.Block] = m.made
+		return
+	}
 	m.last[x.To][x.Class][x.Into] = m.made
-	switch Device {
-	case x.From:
+	if x.From == Device {
 		m.last[Device][x.Class][x.Block] = m.made
+	}
+	switch {
+	case x.To == Disk:
+		m.saved++
+	case x.From == Disk:
+		m.read++
+	case x.To == Host:
 		m.out++
-	case x.To:
+	default:
 		m.back++
 	}
 }
 
+// together says whether a move can be carried out at once with those before it, none of which needs another's
+// effect: moves of memory, reads and writes of the disk, and what is dropped there, each among themselves.
+func together(before []Move, m Move) bool {
+	return !slices.ContainsFunc(before, func(x Move) bool {
+		switch {
+		case (x.From == Disk) != (m.From == Disk) || max(x.To, Host) != max(m.To, Host):
+			return true
+		case m.To == Gone || x.Class != m.Class:
+			return false
+		case m.From != Device && x.To == m.From && x.Into == m.Block:
+			return true
+		}
+		return x.To == m.To && x.Into == m.Into && m.From != Device
+	})
+}
+
 // NextMoves appends to out the next copies to begin, at most so many. Several may be begun before the first is done, as
 // long as they have the effect of one after the other. None of those returned at once reads what another of them
-// writes, but on the device: where a block is on its way out and back, that ends what is returned.
+// writes, but on the device: where a block is on its way out and back, that ends what is returned. They are all with
+// the disk, or all without. Where nothing else is due, what the disk has yet to get is.
 func (c *Cache) NextMoves(most int, out []Move) []Move {
 	begun := len(out)
+	if len(c.moves.due) == 0 && c.unsaved {
+		c.save(most)
+	}
 	for len(c.moves.due) > 0 && len(out)-begun < most {
 		m := c.moves.due[0]
-		if slices.ContainsFunc(out[begun:], func(x Move) bool {
-			return m.From != Device && x.To == m.From && x.Class == m.Class && x.Into == m.Block
-		}) {
+		if !together(out[begun:], m) {
 			break
 		}
 		out, c.moves.due = append(out, m), c.moves.due[1:]
@@ -103,13 +137,20 @@ func (c *Cache) take(t Tier, class int) (b int32, ok bool) {
 	return b, true
 }
 
-// vacate frees a block in a tier: what has been idle longest there moves to the next tier, or is evicted. What lies
-// behind a window is evicted at once: later prompts go on from the end of an earlier one rather than from its
-// middle.
+// vacate frees a block in a tier: what has been idle longest there moves to the next tier that has room, or is evicted.
+// What lies behind a window is evicted at once: later prompts go on from the end of an earlier one rather than from its
+// middle. What is on the disk already stays there.
 func (c *Cache) vacate(t Tier, class int) {
 	n := c.tree.idle[t][class].oldest
-	next, seen := t+1, c.classes[class].keepsAll() || c.tree.at(class, n).seen
-	if int(next) < Tiers && c.classes[class].room(next) > 0 && seen {
+	worth := c.worth(class, n)
+	for next := t + 1; int(next) < Tiers; next++ {
+		if next == Disk && c.tree.at(class, n).kept != noBlock {
+			c.sink(class, n)
+			return
+		}
+		if !worth || c.classes[class].room(next) <= 0 {
+			continue
+		}
 		if into, ok := c.take(next, class); ok {
 			c.tree.unlink(class, n)
 			c.move(class, n, next, into)
@@ -120,15 +161,22 @@ func (c *Cache) vacate(t Tier, class int) {
 	c.evict(class, n)
 }
 
+// worth says whether an idle block is worth a move: a later prompt may go on from there.
+func (c *Cache) worth(class int, n int32) bool {
+	return c.classes[class].keepsAll() || c.tree.at(class, n).seen
+}
+
 // evict frees an idle block of a class. Where a class keeps all blocks, no prefix that goes on from there can be found
 // any more: what the other classes have of the node is freed with it.
 func (c *Cache) evict(class int, n int32) {
 	for i, other := range c.classes {
 		if i == class || c.classes[class].keepsAll() && !other.keepsAll() && c.tree.isIdle(i, n) {
-			e := c.tree.at(i, n)
 			c.tree.unlink(i, n)
-			c.free[e.tier][i] = append(c.free[e.tier][i], e.block)
-			e.block = noBlock
+			c.unkeep(i, n)
+			if e := c.tree.at(i, n); e.block != noBlock {
+				c.free[e.tier][i] = append(c.free[e.tier][i], e.block)
+				e.block = noBlock
+			}
 			c.evictions++
 		}
 	}
@@ -138,8 +186,16 @@ func (c *Cache) evict(class int, n int32) {
 // move queues the copy of a class's block at node n to another tier. The node must be in no idle list of the class.
 func (c *Cache) move(class int, n int32, to Tier, into int32) {
 	e := c.tree.at(class, n)
-	c.moves.add(Move{Class: class, From: e.tier, To: to, Block: e.block, Into: into})
-	c.free[e.tier][class] = append(c.free[e.tier][class], e.block)
+	m := Move{Class: class, From: e.tier, To: to, Block: e.block, Into: into}
+	if e.tier == Disk {
+		m.Text, e.kept = c.tree.text(n), e.block // the file stays
+	} else {
+		c.free[e.tier][class] = append(c.free[e.tier][class], e.block)
+	}
+	if to == Disk {
+		m.Text = c.whole(n)
+	}
+	c.moves.add(m)
 	e.tier, e.block = to, into
 }
 
@@ -180,13 +236,14 @@ func (c *Cache) fetch(s *sequence) {
 	}
 }
 
-// bring queues the moves that take a pinned block from a tier to the device, one tier at a time, if it lies there.
+// bring queues the move that takes a pinned block from a tier to the device, if it lies there.
 func (c *Cache) bring(class int, n int32, from Tier) {
-	for e := c.tree.at(class, n); e.tier == from && from > Device; from-- {
-		into, ok := c.take(from-1, class)
-		if !ok {
-			panic("kv: no room for a block that comes back")
-		}
-		c.move(class, n, from-1, into)
+	if c.tree.at(class, n).tier != from {
+		return
 	}
+	into, ok := c.take(Device, class)
+	if !ok {
+		panic("kv: no room for a block that comes back")
+	}
+	c.move(class, n, Device, into)
 }

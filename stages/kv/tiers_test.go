@@ -173,32 +173,22 @@ func TestLoseKeepsOtherTiers(t *testing.T) {
 	require.Equal(t, backend.BlockSize, compute(t, c, 8, "x"))
 }
 
-// Blocks go on from the host's memory to the disk, and come back by the same way.
-func TestDiskIsBehindTheHost(t *testing.T) {
-	c := New(Class{Blocks: 1, Host: 2, Disk: 2})
-	for i, letter := range []string{"a", "b", "c", "d"} {
-		compute(t, c, Seq(i), letter)
-		require.NoError(t, c.Close(Seq(i)))
-	}
-	require.Equal(t, Stats{Blocks: 1, Cached: 1, Host: 2, Disk: 1, Out: 3, Misses: 4 * 65}, c.Stats())
-	all(c)
-	require.Equal(t, backend.BlockSize, compute(t, c, 4, "a"))
-	var ways []string
-	for _, m := range all(c) {
-		ways = append(ways, fmt.Sprint(m.From, m.To))
-	}
-	require.Equal(t, []string{"1 2", "2 1", "1 2", "0 1", "1 0"}, ways, "b goes on, a comes, c goes on, d goes, a comes")
-	require.Zero(t, c.Stats().Evictions)
-}
-
 // contents is the memory of all tiers, in which a block holds the text that it is computed of. Moves are carried out
 // late; what a sequence may use has to hold what it was computed of.
 type contents struct {
 	c       *Cache
 	classes []Class
-	blocks  [Tiers][]map[int32]string // by class
+	blocks  [Disk][]map[int32]string // by class
+	files   map[file]string
+	texts   map[file]Text
 	begun   []Move
 	open    map[Seq]*computed
+}
+
+// file is a block on the disk.
+type file struct {
+	Key
+	class int
 }
 
 // computed is an open sequence. Blocks of its text are computed in order.
@@ -280,11 +270,73 @@ func (x *contents) carry(t *rapid.T) {
 	}
 	for range rapid.IntRange(0, len(x.begun)).Draw(t, "done") {
 		m := x.begun[0]
-		require.Equal(t, 1, max(int(m.From), int(m.To))-min(int(m.From), int(m.To)), "between neighbours")
-		x.blocks[m.To][m.Class][m.Into] = x.blocks[m.From][m.Class][m.Block]
 		x.begun = x.begun[1:]
+		if m.Text != nil && rapid.IntRange(0, 9).Draw(t, "fails") == 0 {
+			x.fail(t, m)
+			continue
+		}
+		x.move(t, m)
 		x.c.Moved()
 	}
+}
+
+func (x *contents) move(t *rapid.T, m Move) {
+	if m.Text == nil {
+		require.Equal(t, 1, int(m.From)+int(m.To), "between the device and the host")
+		x.blocks[m.To][m.Class][m.Into] = x.blocks[m.From][m.Class][m.Block]
+		return
+	}
+	at := file{m.Text.Key, m.Class}
+	switch {
+	case m.To == Gone:
+		delete(x.files, at)
+	case m.To == Disk:
+		x.files[at], x.texts[at] = x.blocks[m.From][m.Class][m.Block], *m.Text
+	default:
+		require.Equal(t, [2]Tier{Disk, Device}, [2]Tier{m.From, m.To})
+		require.Contains(t, x.files, at)
+		x.blocks[Device][m.Class][m.Into] = x.files[at]
+	}
+}
+
+// fail: a file cannot be read, or written, or removed. Sequences that wait for it begin again.
+func (x *contents) fail(t *rapid.T, m Move) {
+	if m.To == Device {
+		x.blocks[Device][m.Class][m.Into] = "a failure"
+	}
+	waited := map[Seq]bool{}
+	for id := range x.open {
+		waited[id] = x.c.Coming(id)
+	}
+	for _, id := range x.c.Failed(m) {
+		s := x.open[id]
+		require.True(t, m.To == Device && waited[id])
+		delete(x.open, id)
+		if cached, err := x.c.Open(id, 0, s.text); err == nil {
+			x.open[id] = &computed{text: s.text, done: cached / backend.BlockSize}
+		}
+	}
+}
+
+// restart: all is lost but the files, in some order.
+func (x *contents) restart(t *rapid.T) {
+	if rapid.IntRange(0, 19).Draw(t, "restarts") > 0 {
+		return
+	}
+	var all []Kept
+	for at := range x.files {
+		all = append(all, Kept{Text: x.texts[at], Class: at.class, Used: int64(at.Key[0] / 8)})
+	}
+	x.c = New(x.classes...)
+	x.begun, x.open = nil, map[Seq]*computed{}
+	for tier := range x.blocks {
+		for c := range x.classes {
+			x.blocks[tier][c] = map[int32]string{}
+		}
+	}
+	x.c.Restore(all)
+	s := x.c.Stats()
+	require.Equal(t, len(all), s.Disk+len(x.c.moves.due), "what is not there is dropped")
 }
 
 // lose: the device's memory is gone, and what was on its way. The end of a text is found again if all of it is
@@ -331,6 +383,12 @@ func (x *contents) checkTier(t *rapid.T, c int, tier Tier, room int) {
 		own(b, "free")
 	}
 	tree := &x.c.tree
+	for n := range int32(len(tree.nodes)) {
+		if e := tree.at(c, n); tier == Disk && e.block != noBlock && e.kept != noBlock {
+			require.NotEqual(t, Disk, e.tier)
+			own(e.kept, fmt.Sprint("kept at node ", n))
+		}
+	}
 	l, length, before := &tree.idle[tier][c], 0, noNode
 	for n := l.oldest; n != noNode; n = tree.at(c, n).newer {
 		e := tree.at(c, n)
@@ -364,13 +422,14 @@ func tiersProperty(t *rapid.T) {
 	if len(classes) == 0 || rapid.Bool().Draw(t, "full") {
 		classes = append(classes, Class{Blocks: 1 + blocks(9, "blocks"), Host: blocks(12, "host"), Disk: blocks(8, "disk")})
 	}
-	x := &contents{c: New(classes...), classes: classes, open: map[Seq]*computed{}}
+	x := &contents{c: New(classes...), classes: classes, open: map[Seq]*computed{}, files: map[file]string{},
+		texts: map[file]Text{}}
 	for tier := range x.blocks {
 		for range classes {
 			x.blocks[tier] = append(x.blocks[tier], map[int32]string{})
 		}
 	}
-	calls := []func(*rapid.T){x.begin, x.begin, x.step, x.step, x.step, x.end, x.carry, x.carry, x.lose}
+	calls := []func(*rapid.T){x.begin, x.begin, x.step, x.step, x.step, x.end, x.carry, x.carry, x.lose, x.restart}
 	for range rapid.IntRange(50, 200).Draw(t, "calls") {
 		calls[rapid.IntRange(0, len(calls)-1).Draw(t, "call")](t)
 		x.check(t)

@@ -20,6 +20,7 @@ const (
 // of some class needs it.
 type node struct {
 	tokens   tokenBlock
+	key      Key    // zero where there is no disk
 	salt     uint64 // of the first block of a text; those after it are told apart by their parents
 	parent   int32
 	paths    int32 // open sequences that go through it
@@ -33,6 +34,7 @@ type node struct {
 // twin. Twins exist only while users > 0.
 type entry struct {
 	block int32   // number in its tier; noBlock: none
+	kept  int32   // number on the disk, where it is as well; noBlock: it is not, or there alone
 	tier  Tier    // where it lies, or will when moves are done; Device while it has users
 	seen  bool    // the next row of its last user saw it, so that another sequence may go on from there
 	users int32   // open sequences whose table holds block
@@ -54,6 +56,7 @@ type idleList struct {
 // and text. Nodes are reused; a tree whose texts all have blocks of a class that keeps all allocates none later.
 type tree struct {
 	classes int
+	keyed   bool // nodes have keys
 	nodes   []node
 	entries []entry           // [node][class]
 	buckets []int32           // first node by hash; length a power of two
@@ -74,7 +77,7 @@ func newTree(classes, nodes int) tree {
 func (t *tree) extend(nodes int) {
 	had := len(t.nodes)
 	t.nodes = append(t.nodes, make([]node, nodes-had)...)
-	t.entries = append(t.entries, make([]entry, (nodes-had)*t.classes)...)
+	t.entries = append(t.entries, slices.Repeat([]entry{{block: noBlock, kept: noBlock}}, (nodes-had)*t.classes)...)
 	size := 1
 	for size < nodes {
 		size *= 2
@@ -131,9 +134,12 @@ func (t *tree) insert(salt uint64, parent int32, text *tokenBlock) int32 {
 	t.spare = t.nodes[n].chain
 	t.nodes[n] = node{tokens: *text, salt: salt, parent: parent, chain: *head}
 	*head = n
+	if t.keyed {
+		t.nodes[n].key = t.keyOf(salt, parent).next(text)
+	}
 	for i := range t.classes {
 		e := t.at(i, n)
-		*e = entry{block: noBlock, twins: e.twins[:0]}
+		*e = entry{block: noBlock, kept: noBlock, twins: e.twins[:0]}
 	}
 	if parent != noNode {
 		t.nodes[parent].children++

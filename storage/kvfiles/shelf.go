@@ -1,0 +1,225 @@
+package kvfiles
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Shelf is the part of a folder whose blocks were computed and laid out alike.
+type Shelf struct {
+	of   *Folder
+	kind Key
+	name string
+}
+
+// Found is a block that a shelf has.
+type Found struct {
+	Header
+	Used time.Time // when it was written or read last
+}
+
+// Shelf returns the shelf of what a text describes: all that a block's bytes depend on beside its tokens. It is open
+// until Close: nothing of it is removed for others.
+func (f *Folder) Shelf(kind string) *Shelf {
+	sum := sha256.Sum256([]byte(kind))
+	s := &Shelf{of: f, kind: sum, name: hex.EncodeToString(sum[:16])}
+	f.mu.Lock()
+	f.open[s.name]++
+	f.others = slices.DeleteFunc(f.others, func(x file) bool { return x.shelf == s.name })
+	f.mu.Unlock()
+	return s
+}
+
+// Close gives the shelf up: its blocks stay until their room is wanted.
+func (s *Shelf) Close(now time.Time) {
+	f := s.of
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open[s.name]--; f.open[s.name] > 0 {
+		return
+	}
+	delete(f.open, s.name)
+	f.others = append(f.others, f.list(s.name, now)...)
+	slices.SortFunc(f.others, older)
+}
+
+// Path is the folder of the shelf's files.
+func (s *Shelf) Path() string { return filepath.Join(s.of.path, s.name) }
+
+// path is the file of a block.
+func (s *Shelf) path(key *Key, class int) string {
+	return filepath.Join(s.Path(), fmt.Sprintf("%s-%d", hex.EncodeToString(key[:16]), class))
+}
+
+// Scan lists the blocks that are there, by their headers. Files that hold none are removed if they have a block's name,
+// and left alone if not.
+func (s *Shelf) Scan(now time.Time) (all []Found) {
+	var buf [headerSize]byte
+	for _, x := range s.of.list(s.name, now) {
+		path := filepath.Join(s.Path(), x.name)
+		found := Found{Used: x.used}
+		err := s.head(path, &found.Header, x.bytes, buf[:])
+		switch {
+		case err == nil && x.bytes == found.whole() && s.path(&found.Key, found.Class) == path:
+			all = append(all, found)
+		case err == nil, errors.Is(err, ErrBroken):
+			s.remove(path)
+		}
+	}
+	return all
+}
+
+// head reads the header and the tail of a file of this size. Checksums of keys tell whether the tail is sound.
+func (s *Shelf) head(path string, h *Header, size int64, buf []byte) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return bare(err)
+	}
+	defer f.Close()
+	_, n, err := s.readHead(f, h, buf)
+	if err != nil || n == 0 {
+		return err
+	}
+	at := int64(headerSize + h.Bytes)
+	if size != at+4*int64(n) {
+		return fmt.Errorf("the file has %d bytes: %w", size, ErrBroken)
+	}
+	tail := make([]byte, 4*n)
+	if _, err := f.ReadAt(tail, at); err != nil {
+		return short(err)
+	}
+	h.Before = make([]int32, n)
+	for i := range h.Before {
+		h.Before[i] = int32(binary.LittleEndian.Uint32(tail[4*i:]))
+	}
+	return nil
+}
+
+// readHead reads a header; see decode.
+func (s *Shelf) readHead(f io.Reader, h *Header, buf []byte) (block uint32, before int, err error) {
+	if _, err := io.ReadFull(f, buf[:headerSize]); err != nil {
+		return 0, 0, short(err)
+	}
+	if block, before, err = h.decode(buf); err != nil {
+		return 0, 0, err
+	}
+	if h.Kind != s.kind {
+		return 0, 0, fmt.Errorf("it is of another model: %w", ErrBroken)
+	}
+	return block, before, nil
+}
+
+// short tells a file that ends too early from one that cannot be read.
+func short(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("the file is too short: %w", ErrBroken)
+	}
+	return bare(err)
+}
+
+// Write keeps a block. The header's kind and size are filled in. A block that is there already stays as it is.
+func (s *Shelf) Write(h Header, block []byte) (err error) {
+	h.Kind, h.Bytes = s.kind, len(block)
+	path, whole, tail := s.path(&h.Key, h.Class), h.whole(), h.tail()
+	had := int64(0)
+	if info, err := os.Stat(path); err == nil {
+		if had = info.Size(); had == whole {
+			return nil // equal keys have equal blocks; who reads it sees whether it is sound
+		}
+	}
+	if err := s.of.reserve(whole - had); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			s.of.giveBack(whole - had)
+		}
+	}()
+	if err := os.MkdirAll(s.Path(), private); err != nil {
+		return bare(err)
+	}
+	f, err := os.CreateTemp(s.Path(), beside+"*") // of mode 0600
+	if err != nil {
+		return bare(err)
+	}
+	sum := crc32.Update(crc32.Checksum(block, castagnoli), castagnoli, tail)
+	for _, part := range [][]byte{h.encode(make([]byte, 0, headerSize), sum), block, tail} {
+		if err == nil {
+			_, err = f.Write(part)
+		}
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // the first error says more
+		return bare(err)
+	}
+	return nil
+}
+
+// Read reads a block, whose size must be that of the memory, and notes that it was used. A file that does not hold it
+// is removed.
+func (s *Shelf) Read(key Key, class int, block []byte, now time.Time) error {
+	path := s.path(&key, class)
+	err := s.read(path, key, class, block)
+	if errors.Is(err, ErrBroken) {
+		s.remove(path)
+	}
+	if err == nil {
+		_ = os.Chtimes(path, now, now) // it only orders files
+	}
+	return err
+}
+
+func (s *Shelf) read(path string, key Key, class int, block []byte) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return bare(err)
+	}
+	defer f.Close()
+	return s.readFrom(f, key, class, block)
+}
+
+func (s *Shelf) readFrom(f io.Reader, key Key, class int, block []byte) error {
+	var h Header
+	sum, before, err := s.readHead(f, &h, make([]byte, headerSize))
+	if err != nil {
+		return err
+	}
+	if h.Key != key || h.Class != class || h.Bytes != len(block) {
+		return fmt.Errorf("it has %d bytes of another block: %w", h.Bytes, ErrBroken)
+	}
+	if _, err := io.ReadFull(f, block); err != nil {
+		return short(err)
+	}
+	tail, err := io.ReadAll(io.LimitReader(f, 4*int64(before)+1))
+	if err != nil {
+		return bare(err)
+	}
+	if len(tail) != 4*before {
+		return fmt.Errorf("it has %d bytes behind the block, not %d: %w", len(tail), 4*before, ErrBroken)
+	}
+	if crc32.Update(crc32.Checksum(block, castagnoli), castagnoli, tail) != sum {
+		return fmt.Errorf("the block's checksum is wrong: %w", ErrBroken)
+	}
+	return nil
+}
+
+// Remove drops a block, if it is there.
+func (s *Shelf) Remove(key Key, class int) { s.remove(s.path(&key, class)) }
+
+func (s *Shelf) remove(path string) {
+	if info, err := os.Lstat(path); err == nil && os.Remove(path) == nil {
+		s.of.giveBack(info.Size())
+	}
+}
