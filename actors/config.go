@@ -31,6 +31,8 @@ type Model struct {
 	// KVHost is how many bytes of host memory may hold cached blocks for which the KV cache has no room: they are
 	// copied there and back instead of being dropped and computed again. Default: none.
 	KVHost int64
+	// Kept is where blocks of the cache are kept that outlive the process. Default: nowhere.
+	Kept Kept
 	// Rows is the most rows of a step. Default: 512.
 	Rows int
 	// Record, if set, is where the token trace goes (docs/traces.md); RecordIDsOnly leaves out texts.

@@ -9,6 +9,7 @@
 // No two files use each other, not even by way of others. Each line uses only what is in lines above it:
 //
 //	clock, histogram, health    helpers that use no other file
+//	kept                        files of cache blocks
 //	config, spec, drafted       what a model is, and what guesses for it; read-only
 //	plan                        its plan
 //	request                     what a client asks for
@@ -16,7 +17,7 @@
 //	life                        how far a request has come
 //	delays, step, stats         a step: what delayed it, what it computes, what it took
 //	masks                       masks of grammars that take long to find
-//	mover                       copies of cache blocks from tier to tier
+//	mover, keep                 copies of cache blocks from tier to tier, and to which files
 //	kv, sequence, tape, pace    cache blocks, sequences, token traces, rows of a step
 //	guest, stay                 models on the device, which enter and leave
 //	cursor, watchdog            how far a step is, which weights it lacks, how long it waits

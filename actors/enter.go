@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // In this file models enter and leave a house that runs.
@@ -157,6 +158,7 @@ func (e *Engine) Leave(ctx context.Context) error {
 func (h *House) part(ctx context.Context, t *tenant) error {
 	defer close(t.stay.over)
 	cut := t.finish(ctx)
+	h.settle(t)
 	t.tellTarget()
 	t.wiring.facade.leave.Send(&leave{t.lodger})
 	<-t.stay.gone
@@ -175,4 +177,32 @@ func (h *House) part(ctx context.Context, t *tenant) error {
 	}
 	t.stay.err = errors.Join(cut, h.sums.Forget(paths...), t.spec.file.Close(), t.tape.close(), t.caches.free())
 	return t.stay.err
+}
+
+// settling is how long a model that leaves waits until its blocks are in files.
+const settling = 5 * time.Second
+
+// settle waits until cached blocks of a model that is about to leave are in files.
+func (h *House) settle(t *tenant) {
+	if t.caches.kept.shelf == nil || h.Health() != nil {
+		return
+	}
+	select {
+	case <-t.health.ready:
+	default:
+		return // it was never there
+	}
+	if t.health.get() != nil {
+		return
+	}
+	m, late := &settle{make(chan struct{})}, make(chan struct{})
+	timer := after(settling, func() { close(late) })
+	defer timer.Stop()
+	t.wiring.facade.settle.Send(m)
+	select {
+	case <-m.done:
+	case <-h.health.ready:
+	case <-late:
+		t.log.Warn().Str("model", t.spec.info.Name).Msg("some cached prompts were not written to disk in time")
+	}
 }

@@ -10,9 +10,11 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/kv"
+	"github.com/sluice-ai/sluice/storage/kvfiles"
 )
 
-// The KV owner accepts Flush and kvRequest from the scheduler, and *move from the mover as an answer.
+// The KV owner accepts Flush and kvRequest from the scheduler, *settle from the facade, and *move from the mover as an
+// answer.
 //
 // kvRequest asks for blocks, or gives them back. A sequence has one such request under way at most; the same struct
 // returns as the answer. tokens is read-only.
@@ -29,6 +31,12 @@ type kvRequest struct {
 }
 
 func (*kvRequest) Late() {}
+
+// settle, from the facade, asks to be told when nothing of the model is to be written to files any more. No request may
+// be open.
+type settle struct{ done chan struct{} }
+
+func (*settle) Late() {}
 
 type kvEdges struct {
 	restarted run.Edge[restarted]
@@ -50,21 +58,25 @@ type kvOwner struct {
 	cache       *kv.Cache
 	waiting     []*kvRequest // requests whose answers wait for moves, in order
 	spare       []*move
+	restored    bool       // what there are files of is known, or there are none
+	owed        *run.Flush // waits for that
+	settling    *settle
 }
 
 func (k *kvOwner) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		k.cache = kv.New(k.classes...)
+		k.restored = !slices.ContainsFunc(k.classes, func(c kv.Class) bool { return c.Disk > 0 })
 		if k.incarnation > 0 {
 			k.out.restarted.Send(&restarted{})
 		}
 	case *run.Flush:
 		k.gen = m.Gen
-		k.cache.Lose()                // blocks in host memory stay cached in the next generation
+		k.cache.Lose()                // blocks in host memory and in files stay cached in the next generation
 		k.waiting, k.spare = nil, nil // older moves may still be in a mailbox
 		k.out.move.Reset()
-		m.Done()
+		k.flushed(m)
 	case *kvRequest:
 		if m.gen == k.gen {
 			k.serve(m)
@@ -76,6 +88,9 @@ func (k *kvOwner) Receive(c actor.Context) {
 			k.moved(m)
 			k.proceed()
 		}
+	case *settle:
+		k.settling = m
+		k.proceed()
 	default:
 		k.system.Lifecycle(c)
 	}
@@ -92,11 +107,47 @@ func (k *kvOwner) moved(m *move) {
 	if m.err != nil {
 		panic(m.err)
 	}
-	for range m.all {
+	k.out.move.Give()
+	if len(m.all) == 0 {
+		k.cache.Restore(m.known)
+		k.restored = true
+		k.owed.Done()
+		return
+	}
+	for i, x := range m.all {
+		if i < len(m.files) && m.files[i] != nil {
+			k.failed(x, m.files[i])
+			continue
+		}
 		k.cache.Moved()
 	}
 	k.spare = append(k.spare, m)
-	k.out.move.Give()
+}
+
+// flushed answers a flush when it is known which blocks there are files of.
+func (k *kvOwner) flushed(m *run.Flush) {
+	if k.restored {
+		m.Done()
+		k.proceed() // there may be files to drop
+		return
+	}
+	k.owed = m
+	k.out.move.Take()
+	k.out.move.Send(&move{gen: k.gen})
+}
+
+// failed notes that a file could not be read or written. Sequences that waited for its block look again for what is
+// cached.
+func (k *kvOwner) failed(m kv.Move, err error) {
+	again := k.cache.Failed(m)
+	for _, w := range k.waiting {
+		if slices.Contains(again, kv.Seq(w.seq.ID)) {
+			k.serve(w)
+		}
+	}
+	if errors.Is(err, kvfiles.ErrFull) {
+		k.cache.Shrink(m.Class)
+	}
 }
 
 // proceed sends as many moves as the mover has credit for, and answers the requests that wait for none.
@@ -121,6 +172,10 @@ func (k *kvOwner) proceed() {
 		}
 		return done
 	})
+	if k.settling != nil && k.cache.Saved() {
+		close(k.settling.done)
+		k.settling = nil
+	}
 }
 
 // serve carries out a request. Errors of the cache other than “full” are defects of ours: it panics.

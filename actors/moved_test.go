@@ -270,7 +270,7 @@ func TestHostTierOutlivesTheDevice(t *testing.T) {
 // A move that a model's end cut short is no failure of the KV owner, whose restart would lose the host tier.
 func TestClosedModelIsNoFailureOfMoves(t *testing.T) {
 	owner := &kvOwner{}
-	short := &move{err: new(cacheMemory).move([]kv.Move{{}})}
+	short := &move{err: new(cacheMemory).copyAll([]kv.Move{{}})}
 	require.Error(t, short.err)
 	require.NotPanics(t, func() { owner.moved(short) })
 	require.Panics(t, func() { owner.moved(&move{err: io.ErrUnexpectedEOF}) })

@@ -11,16 +11,21 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/stages/kv"
+	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/storage/kvfiles"
 )
 
 // The mover accepts Flush, from the scheduler, and move.
 //
-// move, from the KV owner, asks for blocks to be copied to other tiers. The same struct returns as the answer.
+// move, from the KV owner, asks for blocks to be copied to other tiers, or, if it has none, which blocks there are
+// files of. The same struct returns as the answer.
 type move struct {
 	gen uint64
 	all []kv.Move
 
-	err error // answer
+	err   error     // answer
+	files []error   // answer, by move from or to a file: it failed; empty where none was asked for
+	known []kv.Kept // answer, where nothing was asked for
 }
 
 func (*move) Late() {}
@@ -38,7 +43,8 @@ type moverEdges struct {
 }
 
 // mover copies blocks of a model's caches between tiers, in order, on a goroutine of its own: a copy from or to a GPU
-// waits for what was submitted there before. The KV owner decides which blocks move, and knows who waits for them.
+// waits for what was submitted there before, and one from or to a file for the drive. The KV owner decides which blocks
+// move, and knows who waits for them.
 type mover struct {
 	system      *run.System
 	out         moverEdges
@@ -57,10 +63,15 @@ func (v *mover) Receive(c actor.Context) {
 		v.gen = m.Gen
 		m.Done()
 	case *move:
-		if m.gen == v.gen {
-			m.err = v.memory.move(m.all)
-			v.out.answer.Send(m)
+		switch {
+		case len(m.all) == 0:
+			m.known = v.memory.kept.known()
+		case m.gen != v.gen:
+			return
+		default:
+			m.err = v.memory.move(m)
 		}
+		v.out.answer.Send(m)
 	default:
 		v.system.Lifecycle(c)
 	}
@@ -74,6 +85,7 @@ type cacheMemory struct {
 	host   [][]byte       // by class, one block after the other; nil until the first one comes
 	rooms  []kv.Class     // by class: how many blocks each tier has
 	carry  []backend.Carriage
+	kept   kept
 }
 
 // errNotCompiled is the error of a move for a model that was closed meanwhile: a new generation is about to begin.
@@ -97,11 +109,19 @@ func (x *cacheMemory) free() (err error) {
 		}
 	}
 	x.host = nil
-	return err
+	return errors.Join(err, x.kept.free())
 }
 
 // move copies blocks. Host memory for all blocks of a class is allocated when the first one comes.
-func (x *cacheMemory) move(all []kv.Move) (err error) {
+func (x *cacheMemory) move(m *move) error {
+	if m.files = m.files[:0]; m.all[0].Text != nil {
+		return x.file(m)
+	}
+	return x.copyAll(m.all)
+}
+
+// copyAll copies blocks between the device and the host's memory.
+func (x *cacheMemory) copyAll(all []kv.Move) (err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.device == nil {
@@ -140,4 +160,111 @@ func (x *cacheMemory) place(class int, block int32) (_ []byte, err error) {
 		}
 	}
 	return x.host[class][int(block)*each:][:each], nil
+}
+
+// file carries out moves from and to files. Those that failed are noted; an error is one of the device.
+func (x *cacheMemory) file(m *move) error {
+	if m.all[0].To == kv.Gone {
+		for i := range m.all {
+			x.kept.shelf.Remove(kvfiles.Key(m.all[i].Text.Key), m.all[i].Class)
+		}
+		return nil
+	}
+	m.files = append(m.files[:0], make([]error, len(m.all))...)
+	for begin := 0; begin < len(m.all); {
+		part, err := x.stage(m.all[begin:])
+		if err != nil {
+			return err
+		}
+		if err := x.filePart(m.all[begin:][:len(part)], part, m.files[begin:]); err != nil {
+			return err
+		}
+		begin += len(part)
+	}
+	verb := "read"
+	if m.all[0].To == kv.Disk {
+		verb = "written"
+	}
+	x.kept.tell(verb, m.files)
+	return nil
+}
+
+// stage gives staging memory to the first of some moves, as many as there is room for.
+func (x *cacheMemory) stage(all []kv.Move) (part []backend.Carriage, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.device == nil {
+		return nil, errNotCompiled
+	}
+	rest := x.kept.staging
+	for i := range all {
+		m := &all[i]
+		each := x.device.BlockBytes(m.Class)
+		if len(rest) < each {
+			if i > 0 {
+				break
+			}
+			if rest, err = x.kept.room(max(each, place.Staged)); err != nil {
+				return nil, err
+			}
+		}
+		c := backend.Carriage{Class: m.Class, Block: m.Into, Memory: rest[:each:each]}
+		if m.To == kv.Disk {
+			c.Out, c.Block = true, m.Block
+		}
+		part, rest = append(part, c), rest[each:]
+	}
+	return part, nil
+}
+
+// filePart carries out moves whose blocks have staging memory.
+func (x *cacheMemory) filePart(all []kv.Move, part []backend.Carriage, errs []error) error {
+	if all[0].To == kv.Disk {
+		if err := x.fetchAll(all, part); err != nil {
+			return err
+		}
+		each(len(all), func(i int) {
+			t := all[i].Text
+			errs[i] = x.kept.shelf.Write(kvfiles.Header{Key: kvfiles.Key(t.Key), Parent: kvfiles.Key(t.Parent), Salt: t.Salt,
+				Class: all[i].Class, Tokens: t.Tokens, Before: t.Before}, part[i].Memory)
+		})
+		return nil
+	}
+	each(len(all), func(i int) {
+		errs[i] = x.kept.shelf.Read(kvfiles.Key(all[i].Text.Key), all[i].Class, part[i].Memory, now())
+	})
+	var good []backend.Carriage
+	for i, c := range part {
+		if errs[i] == nil {
+			good = append(good, c)
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.device == nil {
+		return errNotCompiled
+	}
+	return x.device.Carry(good)
+}
+
+// fetchAll copies blocks from where they lie to staging memory.
+func (x *cacheMemory) fetchAll(all []kv.Move, part []backend.Carriage) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.device == nil {
+		return errNotCompiled
+	}
+	var out []backend.Carriage
+	for i := range all {
+		if all[i].From == kv.Device {
+			out = append(out, part[i])
+			continue
+		}
+		b, err := x.place(all[i].Class, all[i].Block)
+		if err != nil {
+			return err
+		}
+		copy(part[i].Memory, b)
+	}
+	return x.device.Carry(out)
 }

@@ -39,6 +39,7 @@ type spec struct {
 	plain    *tools.Syntax  // the writer's syntax, without thoughts
 	marks    map[int32]bool // control tokens with which the model writes calls
 	plan     place.Model
+	kept     Kept
 	silent   []bool         // by segment: its device does not report when it ran; nil: one device computes all
 	layout   backend.Config // what the device compiles
 	limits   batch.Limits
@@ -230,7 +231,7 @@ const mostProposed = speculate.MostGuesses
 
 // settle sets what follows from the model's plan.
 func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
-	s.plan, s.layout, s.bound.Piece = *p, p.Layout, p.Piece
+	s.plan, s.layout, s.bound.Piece, s.kept = *p, p.Layout, p.Piece, m.Kept
 	s.layout.Flight = traits.Flight
 	switch {
 	case m.NoRepack:
@@ -358,6 +359,9 @@ func (s *spec) classes() (all []kv.Class) {
 		x := kv.Class{Blocks: s.layout.Blocks[i], Window: backend.Window(class), Chunked: class.Chunked}
 		if s.plan.Spilled != nil {
 			x.Host = s.plan.Spilled[i]
+		}
+		if s.plan.Kept != nil {
+			x.Disk = s.plan.Kept[i]
 		}
 		all = append(all, x)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/swap"
 )
 
@@ -115,11 +116,14 @@ func (s *housed) need(m *Model, p *Plan) (r swap.Room) {
 	return r.Within(s.room)
 }
 
-// bounded is the budget for a model's weights, in bytes, that leaves it within room together with its KVHost; 0: its
-// weights are not limited.
+// bounded is the budget for a model's weights, in bytes, that leaves it within room together with its KVHost and what
+// blocks pass through on their way to files; 0: its weights are not limited.
 func bounded(m *Model, t backend.Traits, room int64) int64 {
 	if m.Weights > 0 || t.Shares && t.Memory == backend.HostMemory && !m.NoRepack {
-		return max(room-m.KVHost, 1)
+		if room -= m.KVHost; m.Kept.Folder != nil {
+			room -= place.Staged
+		}
+		return max(room, 1)
 	}
 	return 0
 }

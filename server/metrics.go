@@ -147,6 +147,10 @@ func collect(send sender, s actors.Snapshot) {
 	const moved = "Cached blocks copied between a device and this machine's memory, by where they went."
 	send.count("kv_moved_blocks_total", moved, float64(s.KV.Out), "to", "host")
 	send.count("kv_moved_blocks_total", moved, float64(s.KV.Back), "to", "device")
+	send.gauge("kv_disk_blocks", "Cached blocks that are in files.", float64(s.KV.Disk))
+	const filed = "Cached blocks copied between memory and files, by where they went."
+	send.count("kv_disk_moved_blocks_total", filed, float64(s.KV.Saved), "to", "disk")
+	send.count("kv_disk_moved_blocks_total", filed, float64(s.KV.Read), "to", "device")
 	const prefix = "Prompt tokens by whether the prefix cache had them."
 	send.count("prefix_tokens_total", prefix, float64(s.KV.Hits), "found", "yes")
 	send.count("prefix_tokens_total", prefix, float64(s.KV.Misses), "found", "no")

@@ -87,13 +87,30 @@ func (c *cache) plan(a *Ask, m *Model, layout *backend.Config, free, share room)
 	for d := range m.Takes {
 		m.Takes[d].KV = all[d]
 	}
-	m.Spilled, m.Takes[0].Spilled = c.spill(layout.Blocks, a.KVHost)
+	m.Spilled, m.Takes[0].Spilled = c.spill(layout.Blocks, a.KVHost, 0)
+	if a.KVDisk > 0 {
+		m.Kept, _ = c.spill(layout.Blocks, a.KVDisk, fileBytes)
+		for class, n := range m.Kept {
+			m.Kept[class] = min(n, mostKept)
+		}
+		m.Takes[0].Spilled += Staged
+	}
 	return nil
 }
 
+const (
+	// Staged is the memory that blocks pass through on their way from and to files, in bytes.
+	Staged = 16 << 20
+	// mostKept is how many blocks of a class are kept in files at most: the books of each take some 400 bytes.
+	mostKept = 1 << 16
+	// fileBytes is what a file takes beside its block.
+	fileBytes = 1 << 10
+)
+
 // spill is how many blocks of each class fit so many bytes of the host's memory, in the proportions of the cache
-// itself, and the bytes that these take. Recent blocks of sealed formats are not spilled: no prefix needs them.
-func (c *cache) spill(blocks []int, bytes int64) (spilled []int, takes int64) {
+// itself, and the bytes that these take, each with some beside it. Recent blocks of sealed formats are not spilled: no
+// prefix needs them.
+func (c *cache) spill(blocks []int, bytes, beside int64) (spilled []int, takes int64) {
 	each := make([]int64, len(c.program.Classes))
 	for i, l := range c.program.KV {
 		each[l.Class] += int64(c.kv.Of(i, c.program.Classes[l.Class]).BlockBytes(l))
@@ -103,6 +120,9 @@ func (c *cache) spill(blocks []int, bytes int64) (spilled []int, takes int64) {
 	}
 	all, spilled := int64(0), make([]int, len(each))
 	for class, n := range blocks {
+		if each[class] > 0 {
+			each[class] += beside
+		}
 		all += int64(n) * each[class]
 	}
 	for class, n := range blocks {

@@ -45,6 +45,7 @@ type Ask struct {
 	Rows      int // of a step, at most
 
 	KVHost int64 // bytes of the host's memory for blocks that caches have no room for; not counted in Machine.Memory
+	KVDisk int64 // bytes of files for blocks of caches; they pass through Staged bytes, which are not counted there either
 }
 
 // Machine is what there is to place models on.
@@ -72,6 +73,7 @@ type Model struct {
 	Devices []int          // by segment: who computes it
 	Takes   []Takes        // by device: what it takes of its memory
 	Spilled []int          // by cache class: blocks in the host's memory that caches have no room for
+	Kept    []int          // by cache class: blocks that are kept in files; nil: there are none
 	Homes   []Home         // of all groups
 	Ring    Ring
 	Shelves []Shelf // by layer with experts that are streamed
@@ -82,7 +84,7 @@ type Model struct {
 type Takes struct {
 	Weights int64 // homes, shared slots, and what waits there for other devices
 	KV      int64
-	Spilled int64 // blocks that caches have no room for
+	Spilled int64 // blocks that caches have no room for, and those on their way to files
 }
 
 // Bytes is all of it.

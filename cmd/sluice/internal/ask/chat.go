@@ -18,6 +18,7 @@ type Chat struct {
 	Load   string   `placeholder:"FILE" help:"Go on with a conversation that /save has written."`
 	System string   `placeholder:"TEXT" help:"System message: who the model should be, or what it should mind."`
 	ThinkFlag
+	compute.KeepFlag
 	N int `short:"n" default:"-1" placeholder:"N" help:"Most tokens of an answer; -1: until it ends, as without it."`
 	library.PullFlag
 	env.ForceFlag
@@ -127,6 +128,9 @@ func (c *Chat) load(e *env.Env) (*actors.Engine, error) {
 	ctx, cancel := e.Interruptible(context.Background())
 	defer cancel()
 	if err := c.Fetch(ctx, e, c.Model); err != nil {
+		return nil, err
+	}
+	if err := c.Keep(e, &c.Flags, ""); err != nil {
 		return nil, err
 	}
 	return c.Start(ctx, e, func(cfg *actors.Config) { cfg.Sequences = 1 })

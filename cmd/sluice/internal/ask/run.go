@@ -32,6 +32,7 @@ type Run struct {
 	Stop   []string `sep:"none" placeholder:"TEXT" help:"Text that ends the answer. May be repeated."`
 
 	ThinkFlag
+	compute.KeepFlag
 	IgnoreEOS bool `name:"ignore-eos" help:"Go on after the end of the answer."`
 	JSON      bool `name:"json" help:"Print one JSON object instead of text."`
 	compute.RecordFlags
@@ -74,6 +75,9 @@ func (c *Run) Run(e *env.Env) (err error) {
 		return err
 	}
 	began := e.Now()
+	if err := c.Keep(e, &c.Flags, ""); err != nil {
+		return err
+	}
 	tape, err := c.Begin(e, c.Force, c.Model)
 	if err != nil {
 		return err

@@ -23,6 +23,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/model/modelfile"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/gguf"
+	"github.com/sluice-ai/sluice/storage/kvfiles"
 )
 
 // EngineFlags are the flags that all commands which run one model share.
@@ -49,6 +50,8 @@ type Flags struct {
 	NoRepack    bool     `name:"no-repack" help:"Compute from the mapped file, without a copy of the weights in memory: starts at once, answers slower."`
 	Log         string   `name:"log" placeholder:"LEVEL" enum:",debug,info,warn,error" default:"" help:"Log to standard error from this level on: debug, info, warn, error."`
 	LogFormat   string   `name:"log-format" enum:"text,json" default:"text" help:"What lines of the log are: text, or json."`
+
+	kept *kvfiles.Folder // of cached blocks; nil: there is none
 }
 
 // Check refuses flags with impossible values or combinations.
@@ -134,9 +137,13 @@ func (f *Flags) ModelOn(e *env.Env, name string, file *gguf.File, d backend.Devi
 // what they could not ask for.
 func (f *Flags) ModelOf(e *env.Env, name string, file *gguf.File) (m actors.Model, note string, err error) {
 	kv, note, err := f.Formats(e, file)
-	return actors.Model{Name: name, File: file, KV: kv, KVHost: int64(f.KVHost), Context: f.context(file),
+	m = actors.Model{Name: name, File: file, KV: kv, KVHost: int64(f.KVHost), Context: f.context(file),
 		NoRepack: f.NoRepack, Weights: int64(f.RAM), VRAM: int64(f.VRAM), Layers: f.GPULayers.Planned(),
-		Experts: f.CPUExperts, Speculate: f.Speculate != "off"}, note, err
+		Experts: f.CPUExperts, Speculate: f.Speculate != "off"}
+	if err == nil {
+		err = f.keep(&m)
+	}
+	return m, note, err
 }
 
 // context is the length of contexts that the flags, or the file's own settings, ask for; 0: neither does.

@@ -38,6 +38,8 @@ type Serve struct {
 	compute.RecordFlags
 	Parallel      int      `default:"32" placeholder:"N" help:"Answers computed at once, 1 to 256; more wait. Default: 32."`
 	MetricsCompat []string `name:"metrics-compat" enum:"vllm,llamacpp" placeholder:"SERVER" help:"Have metrics under the names of vllm and llamacpp as well, for dashboards made for them."`
+	compute.StateFlag
+	compute.KeepFlag
 	accessFlags
 	tlsFlags
 	library.PullFlag
@@ -96,6 +98,9 @@ func (c *Serve) Run(e *env.Env) (err error) {
 	defer func() { err = errors.Join(err, tape.Close()) }()
 	ctx, hangUps, cancel := e.Serving(context.Background())
 	defer cancel()
+	if err := c.Keep(e, &c.Flags, c.KVFolder()); err != nil {
+		return err
+	}
 	ln, err := c.prepare(ctx, e, files, keys)
 	if err != nil {
 		return err

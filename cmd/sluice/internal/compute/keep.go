@@ -1,0 +1,112 @@
+package compute
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/storage/gguf"
+	"github.com/sluice-ai/sluice/storage/kvfiles"
+)
+
+// KeepFlag is --kv-disk, of commands that answer.
+type KeepFlag struct {
+	KVDisk string `name:"kv-disk" placeholder:"DIR[:SIZE]" help:"Folder in which what prompts begin with is kept, so that it is not computed again after a restart, and how much it may take: 8G without SIZE. off: nowhere. It is as private as the conversations."`
+}
+
+// keptBytes is what a folder may take, if nothing is said.
+const keptBytes = 8 << 30
+
+// Keep has models that are loaded with the flags keep their cached blocks in the folder that the flag names, or else in
+// usual; "": in none.
+func (k *KeepFlag) Keep(e *env.Env, f *Flags, usual string) (err error) {
+	path, size := k.KVDisk, env.Size(keptBytes)
+	if at := strings.LastIndexByte(path, ':'); at > 0 && size.UnmarshalText([]byte(path[at+1:])) == nil {
+		path = path[:at]
+	}
+	switch path {
+	case "off":
+		return nil
+	case "":
+		if path = usual; path == "" {
+			return nil
+		}
+	}
+	if f.kept, err = kvfiles.Open(path, int64(size), e.Now()); err != nil {
+		return fmt.Errorf("--kv-disk: %w", env.OnFile(path, err))
+	}
+	return nil
+}
+
+// StateFlag is --state.
+type StateFlag struct {
+	State string `name:"state" placeholder:"DIR" help:"Folder for what outlives the server, which only its owner may read: what prompts begin with, in kv below it (--kv-disk says otherwise). Without it nothing is written."`
+}
+
+// KVFolder is the folder of cached blocks in it; "": there is none.
+func (s *StateFlag) KVFolder() string {
+	if s.State == "" {
+		return ""
+	}
+	return filepath.Join(s.State, "kv")
+}
+
+// hashed is the size of files of which every byte is hashed. It takes a tenth of a second.
+const hashed = 64 << 20
+
+// keep adds to a model where its cached blocks are kept.
+func (f *Flags) keep(m *actors.Model) error {
+	if f.kept == nil {
+		return nil
+	}
+	weights, err := weightsOf(m.File)
+	m.Kept = actors.Kept{Folder: f.kept, Weights: weights + "\n" + build()}
+	return err
+}
+
+// weightsOf tells a model from all others: by all bytes of its tensors, or, where the file is large, by those that
+// contentOf takes, and by the time at which it was written.
+func weightsOf(file *gguf.File) (string, error) {
+	total, timed := int64(0), true
+	var files strings.Builder
+	for i := range file.Parts() {
+		part := file.Part(i)
+		total += part.Size
+		if timed = timed && part.Info != nil; timed {
+			fmt.Fprintf(&files, " %d %d", part.Size, part.Info.ModTime().UnixNano())
+		}
+	}
+	content, err := contentOf(file)
+	if err != nil || timed && total > hashed {
+		return content + files.String(), err
+	}
+	sum := sha256.New()
+	for i := range file.Tensors {
+		if err := file.View(&file.Tensors[i], func(data []byte) error { sum.Write(data); return nil }); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%s %x", content, sum.Sum(nil)), nil
+}
+
+// build tells this program from others that may compute otherwise: by its commit, or, if it was changed since, by its
+// file.
+func build() string {
+	built := env.Built()
+	if built != "" && !strings.Contains(built, ",") {
+		return built
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return built
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return built
+	}
+	return fmt.Sprintf("%s %d %d", built, info.Size(), info.ModTime().UnixNano())
+}
