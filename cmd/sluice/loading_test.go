@@ -17,6 +17,7 @@ func TestBarIsGone(t *testing.T) {
 	f, _ := draft(t)
 	dir := t.TempDir()
 	model, stopped, shape := filepath.Join(dir, "q.gguf"), filepath.Join(dir, "p.gguf"), filepath.Join(dir, "s.gguf")
+	folder := filepath.Join(dir, "f.gguf")
 	for _, c := range []struct {
 		args []string
 		stop bool
@@ -24,6 +25,7 @@ func TestBarIsGone(t *testing.T) {
 	}{
 		{[]string{"quantize", "-t", "1", f.Name, model, "Q8_0"}, false, "\r" + model + ": Q8_0"},
 		{[]string{"quantize", "-t", "1", f.Name, stopped, "Q8_0"}, true, "\r" + stopped + ".partial holds"},
+		{[]string{"convert", "--type", "F32", draftFolder(t), "-o", folder}, false, "\r" + folder + ": F32"},
 		{smallSynth(shape), false, "\r" + shape + ": 24.1 M"},
 	} {
 		e, screen := envtest.NewEnv("", c.args...), new(bytes.Buffer)

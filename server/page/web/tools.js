@@ -72,7 +72,7 @@ export class Tools {
   // fields are those of the settings; nothing where the page may ask nobody.
   fields() {
     if (!origins().length) return [];
-    const address = el('input', { id: 'mcp-address', type: 'url', required: true, autocomplete: 'off', spellcheck: 'false',
+    const address = el('input', { id: 'mcp-address', inputmode: 'url', autocomplete: 'off', spellcheck: 'false',
       placeholder: origins()[0] + '/mcp', 'aria-describedby': 'mcp-note' });
     const problem = el('p', { class: 'problem', role: 'alert', hidden: true });
     const submit = (e) => {
