@@ -189,6 +189,33 @@ func TestOllamaEmbeds(t *testing.T) {
 	require.InDelta(t, 1, square, 1e-4)
 	require.Positive(t, got.Count)
 
+	// What is too long loses its end, as Ollama has it, unless that is not wanted.
+	count := func(rest string) int {
+		t.Helper()
+		status, body := r.post(t, "/api/embed", `{"model":"small","input":"`+strings.Repeat("é word ", 500)+`"`+rest+`}`)
+		require.Equal(t, 200, status, body)
+		var cut struct {
+			Embeddings [][]float64
+			Count      int `json:"prompt_eval_count"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(body), &cut))
+		require.Len(t, cut.Embeddings, 1)
+		return cut.Count
+	}
+	whole := count("")
+	require.InDelta(t, 128, whole, 2, "what the model takes")
+	require.Equal(t, whole, count(`,"options":{"num_ctx":8192}`))
+	require.InDelta(t, 19, count(`,"options":{"num_ctx":20}`), 1)
+	for rest, why := range map[string]string{`,"truncate":false`: "input, entry 0: ", `,"options":{"num_ctx":1}`: "num_ctx is 1",
+		`,"truncate":false,"options":{"num_ctx":20}`: "the context holds 128"} {
+		status, body := r.post(t, "/api/embed", `{"model":"small","input":"`+strings.Repeat("é word ", 500)+`"`+rest+`}`)
+		require.Equal(t, 400, status, body)
+		require.Contains(t, body, why)
+	}
+	status, body = r.post(t, "/api/embed", `{"model":"small","truncate":false,"input":"`+strings.Repeat("é word ", 10)+`","options":{"num_ctx":20}}`)
+	require.Equal(t, 400, status, body)
+	require.Contains(t, body, "num_ctx is 20: ask for a larger one")
+
 	var one struct{ Embedding []float64 }
 	status, body = r.post(t, "/api/embeddings", `{"model":"small","prompt":"a"}`)
 	require.Equal(t, 200, status, body)

@@ -2,13 +2,16 @@ package answer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/embed"
@@ -31,6 +34,8 @@ type Reading struct {
 	Kept  bool   // the answer repeats the texts
 	Field string // name of the request's field with the texts, for faults
 	Last  bool   // the model is to be unloaded afterwards
+	Most  int    // tokens of a text, with the query before it, besides what the model takes; 0: no such limit
+	Cuts  bool   // a text that is too long loses its end, instead of being refused
 	Unit  int    // vectors are cut to so many numbers, then scaled to length 1; 0: they stay as the model gives them
 }
 
@@ -89,7 +94,7 @@ func (s *Service) Vectors(x *exchange.Exchange, r *Reading) (*Vectors, *wire.Fau
 func (r *Reading) tokens(x *exchange.Exchange) (query []int32, all [][]int32, fault *wire.Fault) {
 	gone := func() bool { return x.Context.Err() != nil }
 	read := func(t Text, field string) []int32 {
-		ids, err := r.Model.Engine.Read(actors.Request{Text: t.Text, Tokens: t.Tokens, PlainText: true}, query, gone)
+		ids, err := r.encode(t, query, gone)
 		if err != nil {
 			fault = explain(x, &Order{Model: r.Model}, err)
 			fault.Param, fault.Text = r.Field, field+": "+fault.Text
@@ -109,6 +114,43 @@ func (r *Reading) tokens(x *exchange.Exchange) (query []int32, all [][]int32, fa
 		}
 	}
 	return query, all, nil
+}
+
+// encode tokenizes a text. Of one that is too long and may be cut it takes the longest beginning that is not, to within
+// a rune.
+func (r *Reading) encode(t Text, query []int32, gone func() bool) ([]int32, error) {
+	read := func(n int) ([]int32, error) {
+		ids, err := r.Model.Engine.Read(actors.Request{Text: t.Text[:n], Tokens: t.Tokens, PlainText: true}, query, gone)
+		if n := len(query) + len(ids); err == nil && r.Most > 0 && n > r.Most {
+			return nil, refusal.TooLong("there are %d tokens, and num_ctx is %d: ask for a larger one", n, r.Most)
+		}
+		return ids, err
+	}
+	ids, err := read(len(t.Text))
+	var long *refusal.Error
+	if !r.Cuts || !errors.As(err, &long) || !long.TooLong {
+		return ids, err
+	}
+	for low, high := 0, len(t.Text)-1; low < high; {
+		n := (low + high + 1) / 2
+		start := n
+		for start > 0 && !utf8.RuneStart(t.Text[start]) {
+			start--
+		}
+		some, fault := read(start)
+		switch {
+		case fault == nil:
+			ids, err, low = some, nil, n
+		case errors.As(fault, &long) && long.TooLong:
+			high = n - 1
+		default:
+			return nil, fault
+		}
+	}
+	if err != nil {
+		return read(0)
+	}
+	return ids, nil
 }
 
 // compute fills the rows of v. The first error stops it.

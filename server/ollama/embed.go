@@ -64,7 +64,7 @@ func decodeEmbed(body answer.Body, find decode.Finder) (*answer.Reading, *wire.F
 	}
 	f := fields{in}
 	r := f.reading(m, "input")
-	f.Flag("truncate", new(bool))
+	f.Flag("truncate", &r.Cuts)
 	f.Count("dimensions", 0, m.Width, &r.Unit)
 	if r.Unit == 0 {
 		r.Unit = m.Width
@@ -91,8 +91,11 @@ func decodeEmbedOne(body answer.Body, find decode.Finder) (*answer.Reading, *wir
 // reading decodes the fields of both endpoints.
 func (f fields) reading(m *answer.Model, field string) *answer.Reading {
 	last := f.unloads()
-	f.Object("options", `an object such as {"num_ctx": 2048}`, func(*wire.Fields) {}) // there is nothing to choose
-	return &answer.Reading{Model: m, Field: field, Last: last}
+	r := &answer.Reading{Model: m, Field: field, Last: last, Cuts: true}
+	f.Object("options", `an object such as {"num_ctx": 2048}`, func(o *wire.Fields) {
+		decode.Fields{Fields: o}.Count("num_ctx", 0, decode.AnyLength, &r.Most)
+	})
+	return r
 }
 
 // spell yields the answer as JSON, a vector at a time.
