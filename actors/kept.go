@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -31,9 +32,14 @@ func (k *Kept) bytes() int64 {
 type kept struct {
 	shelf   *kvfiles.Shelf // nil: there is none
 	log     zerolog.Logger
-	staging []byte // on the way from and to files; nil until the first block comes
-	failing bool   // the log has it
+	staging []byte    // on the way from and to files; nil until the first block comes
+	failing bool      // the log has it
+	unfit   error     // why nothing was written last
+	until   time.Time // when it is tried again
 }
+
+// unfitFor is how long nothing is written after a write failed: each costs a copy from the device.
+const unfitFor = 10 * time.Second
 
 // movedAtOnce is how many files are read or written at a time.
 const movedAtOnce = 4
@@ -87,13 +93,17 @@ func each(n int, f func(i int)) {
 	all.Wait()
 }
 
-// tell logs the first failure after files worked, and that they work again. verb is what was done to them.
-func (k *kept) tell(verb string, files []error) {
+// tell logs the first failure after files worked, and that they work again.
+func (k *kept) tell(written bool, files []error) {
 	var err error
 	for _, e := range files {
 		if e != nil && !errors.Is(e, kvfiles.ErrFull) { // that is no failure: others have the room
 			err = e
 		}
+	}
+	verb := "read"
+	if written {
+		verb, k.unfit, k.until = "written", err, now().Add(unfitFor)
 	}
 	switch {
 	case err != nil && !k.failing:

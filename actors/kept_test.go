@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
+	"github.com/sluice-ai/sluice/stages/kv"
 	"github.com/sluice-ai/sluice/storage/kvfiles"
 )
 
@@ -273,5 +275,21 @@ func TestSurviveChaosOfFiles(t *testing.T) {
 		folder, err := kvfiles.Open(path, 64<<20, time.Now())
 		require.NoError(t, err)
 		c.Kept = Kept{folder, "fixture"}
+	})
+}
+
+// After a write failed, the device is not asked for copies for a while.
+func TestNothingIsCopiedForAFolderThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := &cacheMemory{kept: kept{log: zerolog.Nop()}}
+		m := &move{all: []kv.Move{{To: kv.Disk, Text: &kv.Text{}}}}
+		require.ErrorIs(t, x.move(m), errNotCompiled, "it asks the device")
+		x.kept.tell(true, []error{nil, fs.ErrPermission})
+		require.NoError(t, x.move(m))
+		require.Equal(t, []error{fs.ErrPermission}, m.files)
+		time.Sleep(unfitFor)
+		require.ErrorIs(t, x.move(m), errNotCompiled)
+		x.kept.tell(true, []error{kvfiles.ErrFull})
+		require.ErrorIs(t, x.move(m), errNotCompiled, "others have the room")
 	})
 }

@@ -171,6 +171,12 @@ func (x *cacheMemory) file(m *move) error {
 		return nil
 	}
 	m.files = append(m.files[:0], make([]error, len(m.all))...)
+	if m.all[0].To == kv.Disk && x.kept.unfit != nil && now().Before(x.kept.until) {
+		for i := range m.files {
+			m.files[i] = x.kept.unfit
+		}
+		return nil
+	}
 	for begin := 0; begin < len(m.all); {
 		part, err := x.stage(m.all[begin:])
 		if err != nil {
@@ -181,11 +187,7 @@ func (x *cacheMemory) file(m *move) error {
 		}
 		begin += len(part)
 	}
-	verb := "read"
-	if m.all[0].To == kv.Disk {
-		verb = "written"
-	}
-	x.kept.tell(verb, m.files)
+	x.kept.tell(m.all[0].To == kv.Disk, m.files)
 	return nil
 }
 

@@ -3,14 +3,16 @@ package kv
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"maps"
 	"slices"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// Blocks on the disk are copies: a block that nobody uses is written there when nothing else is to be done, and stays
-// in memory until its place is wanted; when it comes back, its file stays. An entry in another tier has its number on
-// the disk in kept; only those that are nowhere else are in the disk's idle list, and can be dropped for others.
+// Blocks on the disk are copies: a block is written there when nothing else is to be done and nobody uses it any more,
+// or, where any prefix can be gone on from, as soon as it is computed. It stays in memory until its place is wanted;
+// when it comes back, its file stays. An entry in another tier has its number on the disk in kept; only those that are
+// nowhere else are in the disk's idle list, and can be dropped for others.
 
 // Key stands for a text up to the end of a block, and for its salt.
 type Key [sha256.Size]byte
@@ -68,30 +70,56 @@ func (c *Cache) whole(n int32) *Text {
 	return t
 }
 
-// save queues moves to the disk for idle blocks that it has yet to get, at most so many. What fell idle last goes
-// first: of a text, what others go on from.
+// save queues moves to the disk for blocks that it has yet to get, at most so many. What fell idle last goes first: of
+// a text, what others go on from.
 func (c *Cache) save(most int) {
 	for class, x := range c.classes {
 		for t := Device; t < Disk && x.Disk > 0; t++ {
 			for n := c.tree.idle[t][class].newest; n != noNode; n = c.tree.at(class, n).older {
-				e := c.tree.at(class, n)
-				if e.kept != noBlock || !c.worth(class, n) {
-					continue
-				}
 				if most == 0 {
 					return
 				}
-				into, ok := c.take(Disk, class)
-				if !ok {
-					break // all of it is in memory as well
+				if c.worth(class, n) && c.write(class, n) {
+					most--
 				}
-				most--
-				e.kept = into
-				c.moves.add(Move{Class: class, From: e.tier, To: Disk, Block: e.block, Into: into, Text: c.whole(n)})
+			}
+		}
+	}
+	if c.plain() {
+		for _, id := range slices.Sorted(maps.Keys(c.seqs)) {
+			for _, n := range c.seqs[id].path {
+				for class, x := range c.classes {
+					if most == 0 {
+						return
+					}
+					if x.keepsAll() && c.write(class, n) {
+						most--
+					}
+				}
 			}
 		}
 	}
 	c.unsaved = false
+}
+
+// plain says whether every block of the disk is of a class that keeps all.
+func (c *Cache) plain() bool {
+	return !slices.ContainsFunc(c.classes, func(x Class) bool { return x.Disk > 0 && !x.keepsAll() })
+}
+
+// write queues the move of a class's block at n to the disk, if it is not there and there is room.
+func (c *Cache) write(class int, n int32) bool {
+	e := c.tree.at(class, n)
+	if e.block == noBlock || c.slot(class, n) != noBlock {
+		return false
+	}
+	into, ok := c.take(Disk, class)
+	if !ok {
+		return false // all of it is in memory as well
+	}
+	e.kept = into
+	c.moves.add(Move{Class: class, From: e.tier, To: Disk, Block: e.block, Into: into, Text: c.whole(n)})
+	return true
 }
 
 // Saved says whether no sequence is open, and the disk has, or failed to get, all that it can get.

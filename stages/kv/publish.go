@@ -34,6 +34,7 @@ func (c *Cache) Publish(id Seq, tokens []int32) error {
 			n = c.tree.insert(s.salt, parent, text)
 		}
 		c.tree.nodes[n].paths++
+		c.unsaved = c.unsaved || c.tree.keyed && c.plain()
 		s.path = append(s.path, n)
 		parent = n
 		for i := range c.classes {
