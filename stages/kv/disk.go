@@ -167,13 +167,13 @@ func (t *tree) slot(class int, n int32) int32 {
 }
 
 // Failed records that the oldest move that was begun is done, but failed on the disk. A block that could not be written
-// is where it was. One that could not be read is lost; sequences that wait for it are closed, and returned: they have
-// to be opened again.
+// is where it was, and no other one is tried until there is more to write. One that could not be read is lost;
+// sequences that wait for it are closed, and returned: they have to be opened again.
 func (c *Cache) Failed(m Move) (again []Seq) {
 	c.moves.done++
 	slot := m.Block
 	if m.To == Disk {
-		slot = m.Into
+		slot, c.unsaved = m.Into, false // else the same would be tried for ever
 	}
 	if m.To == Gone || c.moves.last[Disk][m.Class][slot] > c.moves.done {
 		return nil // somebody else has its place

@@ -193,3 +193,22 @@ func TestFailedMoves(t *testing.T) {
 	require.True(t, c.Saved())
 	require.Equal(t, 3*backend.BlockSize, compute(t, c, 3, "abc"), "it is in memory")
 }
+
+// Where nothing can be written, that is tried once for each reason to write, not for ever.
+func TestFailuresEnd(t *testing.T) {
+	c := New(Class{Blocks: 9, Disk: 9})
+	compute(t, c, 1, "abcdef")
+	require.NoError(t, c.Close(1))
+	for range 2 {
+		moves := c.NextMoves(2, nil)
+		require.Equal(t, []string{"0 2", "0 2"}, ways(moves))
+		for _, m := range moves {
+			c.Failed(m)
+		}
+		require.Equal(t, []string{"2 3", "2 3"}, ways(all(c)))
+		require.True(t, c.Saved())
+		compute(t, c, 2, "x")
+		require.NoError(t, c.Close(2))
+	}
+	require.Len(t, all(c), 7, "it works again")
+}
