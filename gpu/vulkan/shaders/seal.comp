@@ -66,7 +66,7 @@ float largest(uint at, uint n) {
 // both signs, as levels are not symmetrical.
 float inverseOf(uint at, uint n, uint t) {
 	float most = largest(at, n), high = float(1u << (codeBits(TYPE) - 1));
-	precise float x = (high + 0.5 - float(t / 2) * 0.5) / most;
+	float x = divided(high + 0.5 - float(t / 2) * 0.5, most);
 	return t % 2 == 0 ? -x : x;
 }
 
@@ -87,7 +87,8 @@ void scaleParts() {
 	for (uint t = thread; t < ROWS * PARTS * TRIES; t += THREADS) {
 		uint part = t / TRIES, at = part / PARTS * FEATURES + part % PARTS * 32, n = min(32, FEATURES - part % PARTS * 32);
 		vec2 p = products(at, n, inverseOf(at, n, t % TRIES));
-		precise float good = p.y > 0.0 ? p.x * p.x / p.y : -1.0;
+		precise float square = p.x * p.x;
+		float good = p.y > 0.0 ? divided(square, p.y) : -1.0;
 		found[t] = good;
 	}
 	barrier();
@@ -103,10 +104,10 @@ void scaleParts() {
 		float scale = 0.0;
 		if (best < TRIES) {
 			vec2 p = products(at, n, inverseOf(at, n, best));
-			scale = p.x / p.y;
+			scale = divided(p.x, p.y);
 		}
 		uint bits = packHalf2x16(vec2(scale, 0)) & 0xffffu;
-		float inv = (bits & 0x7fffu) != 0 ? 1.0 / fromHalf(bits) : 0.0;
+		float inv = (bits & 0x7fffu) != 0 ? divided(1.0, fromHalf(bits)) : 0.0;
 		precise vec2 sums = vec2(0);
 		for (uint i = 0; i < n; i++) {
 			precise float x = turned[at + i], scaled = x * inv, y = nearest(scaled);
@@ -114,7 +115,7 @@ void scaleParts() {
 			sums = sums + more;
 		}
 		if (sums.y > 0.0) {
-			float length = sqrt(sums.x / sums.y);
+			float length = sqrt(divided(sums.x, sums.y));
 			bits = packHalf2x16(vec2(scale < 0.0 ? -length : length, 0)) & 0xffffu;
 		}
 		inverse[part] = inv;

@@ -5,6 +5,8 @@
 // Arithmetic: d = amax·(1/127), byte = round to even (v·(127/amax)); all zero where amax is. So |byte| ≤ 127. Where a
 // value is NaN or infinite so is d, and with it whatever the row is multiplied by: nothing wrong looks like a number.
 
+#include "lib/divide.glsl"
+
 const float per127 = 1.0 / 127.0;
 
 // Lanes are joined in eights, by their numbers within a subgroup: a subgroup has eight lanes or more.
@@ -34,7 +36,7 @@ struct Quantised {
 // quantise8 quantises 32 values: four of each of eight lanes.
 Quantised quantise8(vec4 v) {
 	float amax = max8(v);
-	ivec4 q = ivec4(roundEven(v * (amax > 0.0 ? 127.0 / amax : 0.0)));
+	ivec4 q = ivec4(roundEven(v * (amax > 0.0 ? divided(127.0, amax) : 0.0)));
 	int sum = (q.x + q.y) + (q.z + q.w);
 	sum += subgroupShuffleXor(sum, 1);
 	sum += subgroupShuffleXor(sum, 2);
