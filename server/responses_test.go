@@ -191,3 +191,39 @@ func said(t *testing.T, items []json.RawMessage) (all []string) {
 	}
 	return all
 }
+
+// TestResponsesAreForgotten: DELETE has a conversation of one's own gone; those of others are not seen.
+func TestResponsesAreForgotten(t *testing.T) {
+	r := start(t, Options{APIKeys: []string{"mine", "theirs"}}, nil)
+	ask := func(key, method, path, body string) (int, string) {
+		t.Helper()
+		q, err := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(body))
+		require.NoError(t, err)
+		q.Header.Set("Authorization", "Bearer "+key)
+		a, err := r.http.Do(q)
+		require.NoError(t, err)
+		return read(t, a)
+	}
+	status, text := ask("mine", "POST", "/v1/responses", `{"input":"12 + 30","max_output_tokens":20}`)
+	require.Equal(t, 200, status, text)
+	var first struct{ ID string }
+	require.NoError(t, json.Unmarshal([]byte(text), &first))
+	next := `{"input":"And 12 + 31?","max_output_tokens":5,"previous_response_id":"` + first.ID + `"}`
+	status, text = ask("theirs", "DELETE", "/v1/responses/"+first.ID, "")
+	require.Equal(t, 404, status, text)
+	require.Contains(t, text, "no such answer of yours")
+	status, text = ask("mine", "POST", "/v1/responses", next)
+	require.Equal(t, 200, status, text)
+	status, text = ask("mine", "DELETE", "/v1/responses/"+first.ID, "")
+	require.Equal(t, 200, status, text)
+	require.JSONEq(t, `{"id":"`+first.ID+`","object":"response","deleted":true}`, text)
+	status, text = ask("mine", "DELETE", "/v1/responses/"+first.ID, "")
+	require.Equal(t, 404, status, text)
+	status, text = ask("mine", "POST", "/v1/responses", next)
+	require.Equal(t, 400, status, text)
+	require.Contains(t, text, "previous_response_not_found")
+	for _, path := range []string{"/v1/responses/", "/v1/responses/input_tokens"} {
+		status, _ = ask("mine", "DELETE", path, "")
+		require.Contains(t, []int{404, 405}, status, path)
+	}
+}

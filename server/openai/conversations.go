@@ -93,6 +93,18 @@ func (c *conversations) find(id, owner string) (items string, ok bool) {
 	return talk.items, true
 }
 
+// forget removes a conversation if it belongs to owner, and reports whether it did.
+func (c *conversations) forget(id, owner string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.byID[id]
+	if e == nil || e.Value.(*conversation).owner != owner {
+		return false
+	}
+	c.remove(e)
+	return true
+}
+
 func (c *conversations) add(owner string, bytes int) {
 	c.bytes += bytes
 	if c.owned[owner] += bytes; c.owned[owner] == 0 {

@@ -24,8 +24,9 @@ func Dialect(s *answer.Service) answer.Dialect {
 		Name: "OpenAI's API", Fault: appendFault,
 		Routes: []answer.Route{
 			{Method: post, Path: "/v1/chat/completions", Help: "an answer to a conversation", Handle: a.chat},
-			{Method: post, Path: "/v1/responses", Help: "the same, in typed items", Handle: a.respond},
+			{Method: post, Path: responsesPath, Help: "the same, in typed items", Handle: a.respond},
 			{Method: post, Path: "/v1/responses/input_tokens", Handle: a.countResponse},
+			{Method: fasthttp.MethodDelete, Path: responsesPath + "/", Name: responsesPath + "/{id}", Handle: a.forget},
 			{Method: post, Path: "/v1/completions", Help: "the continuation of a text", Handle: a.complete},
 			{Method: post, Path: "/v1/embeddings", Help: "the vectors of texts", Handle: a.vectors(answer.Embed, decodeEmbeddings)},
 			{Method: post, Path: "/v1/rerank", Help: "how well documents answer a query", Handle: a.vectors(answer.Rank, decodeRerank)},

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -29,6 +30,20 @@ func (a *api) respond(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault
 		x.Keep(func() { a.past.drop(id) }) // a stream may fail, or lose its client, after Answer has returned
 	}
 	return a.Answer(rc, x, &o.Order, e)
+}
+
+// responsesPath is where responses are asked for; below it lies each by its id.
+const responsesPath = "/v1/responses"
+
+// forget serves DELETE /v1/responses/{id}: the conversation that an answer ended is not kept any longer.
+func (a *api) forget(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	id := strings.TrimPrefix(string(rc.Path()), responsesPath+"/")
+	if !a.past.forget(id, x.Client) {
+		return wire.Refused(fasthttp.StatusNotFound, "not_found", "%q: no such answer of yours is kept (any more)", wire.Shown(id))
+	}
+	rc.SetContentType("application/json")
+	rc.SetBody(append(wire.AppendString([]byte(`{"id":`), id), `,"object":"response","deleted":true}`...))
+	return nil
 }
 
 // before returns a function that finds earlier conversations of the exchange's client.
