@@ -10,7 +10,6 @@ import (
 
 	"github.com/sluice-ai/sluice/gpu/driver"
 	"github.com/sluice-ai/sluice/gpu/kernel"
-	"github.com/sluice-ai/sluice/gpu/plan"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 )
@@ -71,6 +70,7 @@ func benchAttend(b *testing.B, h kernel.Heads, n, depth int, alone bool, memory 
 	name := fmt.Sprintf("%s/%dof%d/%d/rows%d/depth%d/%dK", h.Format(), h.KV, h.Query, h.Features, n, depth, memory>>10)
 	b.Run(name, func(b *testing.B) {
 		c := open(b)
+		most := c.d.kernels.AttentionRows()
 		c.d.c.Facts.Shared = min(c.d.c.Facts.Shared, memory)
 		each, sequences := (depth+n)/backend.BlockSize+1, 1
 		if alone {
@@ -90,14 +90,14 @@ func benchAttend(b *testing.B, h kernel.Heads, n, depth int, alone bool, memory 
 		width, stride := h.Query*h.Features, (h.Query+2*h.KV)*h.Features
 		a := kernel.Attend{Heads: h, Attention: kernel.Attention{X: c.local(uint64(4 * stride * n)), XStride: stride,
 			Y: c.local(uint64(4 * width * n)), YStride: width, Keys: c.local(h.KeyBytes(len(tables))),
-			Values: c.local(h.ValueBytes(len(tables))), Parts: c.local(h.PartBytes(min(n, plan.AttentionRows))),
+			Values: c.local(h.ValueBytes(len(tables))), Parts: c.local(h.PartBytes(min(n, most))),
 			Tables: of(c, tables...).Address, Angles: c.local(uint64(4 * (h.Dims + 1) * n)), Scale: 1e-3, Depth: depth + n - 1,
 			Alone: alone && c.d.kernels.Fused(&h)}}
 		at := of(c, rows...).Address
 		r := c.recorded(driver.Compute, func(r driver.Recording) {
-			for from := 0; from < n; from += plan.AttentionRows {
+			for from := 0; from < n; from += most {
 				part := a
-				part.N, part.Rows = min(plan.AttentionRows, n-from), at+uint64(8*from)
+				part.N, part.Rows = min(most, n-from), at+uint64(8*from)
 				part.X, part.Y = a.X+uint64(4*stride*from), a.Y+uint64(4*width*from)
 				require.NoError(b, c.d.kernels.Launch(r, &part))
 				r.Barrier()

@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/cpu/ref"
 	"github.com/sluice-ai/sluice/gpu/exec"
+	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/stages/model/arch/archtest"
@@ -91,4 +92,15 @@ func TestGolden(t *testing.T) {
 	}
 	needsCard(t)
 	archtest.Golden(t, engine(t))
+}
+
+// TestAttentionRows: many rows attend at once on a card that has the memory for it.
+func TestAttentionRows(t *testing.T) {
+	c := open(t)
+	f := &c.d.c.Facts
+	defer func(n uint64) { f.Memory = n }(f.Memory)
+	f.Memory = 8 << 30
+	require.Equal(t, kernel.AttentionRows, c.d.kernels.AttentionRows())
+	f.Memory = 80 << 30
+	require.Equal(t, manyRows, c.d.kernels.AttentionRows())
 }

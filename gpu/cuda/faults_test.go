@@ -118,14 +118,16 @@ func pass(t *testing.T, o *Options) (err error) {
 		if err = r.End(); err != nil {
 			return err
 		}
-		value := uint64(i + 1)
-		err = d.Submit([]driver.Recording{r}, []driver.Point{{Timeline: line, Value: value - 1}},
-			driver.Point{Timeline: line, Value: value})
-		if err == nil {
-			err = line.Wait(value, time.Minute)
-		}
-		if err != nil {
-			return err
+		for run := range 2 { // a list, then a graph
+			value := uint64(2*i + run + 1)
+			err = d.Submit([]driver.Recording{r}, []driver.Point{{Timeline: line, Value: value - 1}},
+				driver.Point{Timeline: line, Value: value})
+			if err == nil {
+				err = line.Wait(value, time.Minute)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -12,8 +12,10 @@ import (
 	"github.com/sluice-ai/sluice/gpu/driver"
 )
 
-// recording is a driver.Recording: a list of commands that a stream runs one after the other, or, after End, a CUDA
-// graph of them.
+// recording is a driver.Recording: a list of commands that a stream runs one after the other, or a CUDA graph of them.
+// A graph is run sooner than a list, and independent kernels run at once, but to make one takes milliseconds in which
+// the card may have nothing to do. So it is made when a recording is run for the second time: that of a prompt may
+// never be.
 type recording struct {
 	d      *device
 	queue  driver.Queue
@@ -21,6 +23,7 @@ type recording struct {
 	stamps []uint64 // timestamps, in nanoseconds of the card's clock
 	marks  int
 	err    error // the errors of commands, which End returns
+	ran    bool
 	exec   *cu.Exec
 
 	reads []*memory // stepwise memory that its kernels read
@@ -114,31 +117,33 @@ func (r *recording) End() error {
 		r.err = errors.Join(r.err, err)
 		r.first = append(r.first, l)
 	}
-	if r.err != nil || r.queue != driver.Compute || len(r.list) < fewest {
-		return r.err
+	return r.err
+}
+
+// graph makes the graph of the commands. The card's context is current.
+func (r *recording) graph() error {
+	g, err := r.d.c.NewGraph()
+	if err != nil {
+		return err
 	}
-	return r.d.c.Within(func() (err error) {
-		g, err := r.d.c.NewGraph()
+	b := &builder{g: g}
+	for i := range r.first {
+		err = errors.Join(err, b.add(&command{kind: isKernel, launch: r.first[i]}))
+	}
+	err = errors.Join(err, b.add(&command{kind: isBarrier}))
+	for i := range r.list {
 		if err != nil {
-			return err
+			break
 		}
-		b := &builder{g: g}
-		for i := range r.first {
-			err = errors.Join(err, b.add(&command{kind: isKernel, launch: r.first[i]}))
-		}
-		err = errors.Join(err, b.add(&command{kind: isBarrier}))
-		for i := range r.list {
-			if err != nil {
-				break
-			}
-			err = b.add(&r.list[i])
-		}
-		if err == nil {
-			r.exec, err = g.Instantiate()
-		}
-		r.list = nil
-		return errors.Join(err, g.Close())
-	})
+		err = b.add(&r.list[i])
+	}
+	if err == nil {
+		r.exec, err = g.Instantiate()
+	}
+	if err == nil {
+		r.first, r.list = nil, nil
+	}
+	return errors.Join(err, g.Close())
 }
 
 // builder makes a graph of commands. Commands between two barriers do not depend on each other: each waits for those
@@ -181,6 +186,12 @@ func (b *builder) add(c *command) (err error) {
 
 // run submits the recording to a stream.
 func (r *recording) run(s *cu.Stream) error {
+	if r.ran && r.exec == nil && r.queue == driver.Compute && len(r.list) >= fewest {
+		if err := r.graph(); err != nil && !errors.Is(err, driver.ErrScarce) { // the list does without memory
+			return err
+		}
+	}
+	r.ran = true
 	if r.exec != nil {
 		return s.Run(r.exec)
 	}

@@ -24,6 +24,20 @@ func (k *Kernels) Fits(m *kernel.MatVec) bool {
 	return ok
 }
 
+// manyRows is how many rows attend at once where much memory is no question: more blocks fill a card better.
+const (
+	manyRows   = 512
+	muchMemory = 24 << 30
+)
+
+// AttentionRows implements kernel.Table.
+func (k *Kernels) AttentionRows() int {
+	if k.c.Facts.Memory < muchMemory {
+		return kernel.AttentionRows
+	}
+	return manyRows
+}
+
 // Plays implements kernel.Table: a GPU has no reference loops.
 func (k *Kernels) Plays(ir.Op) bool { return false }
 

@@ -85,6 +85,9 @@ func Splits(position int) int {
 	return position/(depth/parts) + 1
 }
 
+// AttentionRows is how many rows attend at once, if a card has nothing to say to it: see Table.
+const AttentionRows = 128
+
 // MostSplits is the most parts that any row up to a position has. It may be more than the last row has, since parts get
 // longer where positions pass a power of two.
 func MostSplits(position int) int {

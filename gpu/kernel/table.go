@@ -23,6 +23,8 @@ type Table interface {
 	// Fused says whether Attend and Rotate can rotate heads and store keys and values themselves. If not, Turn and
 	// Append do that, and Attend cannot quantise its results.
 	Fused(h *Heads) bool
+	// AttentionRows is how many rows an Attend of a prompt has at most: the partial results of each take memory.
+	AttentionRows() int
 	// Fits says whether a workgroup has the shared memory that a MatVec needs. One that normalises its input needs
 	// most.
 	Fits(m *MatVec) bool

@@ -8,6 +8,9 @@ import (
 // Plays implements kernel.Table: all ops run by their reference loops.
 func (table) Plays(ir.Op) bool { return true }
 
+// AttentionRows implements kernel.Table.
+func (table) AttentionRows() int { return kernel.AttentionRows }
+
 // plains returns the loop of an op that has no kernel, or nil.
 func plains(l kernel.Launch) func(*access) {
 	if k, ok := l.(*kernel.Plain); ok {

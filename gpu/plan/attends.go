@@ -7,9 +7,6 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir/live"
 )
 
-// AttentionRows is how many rows one launch of attention has at most: the partial results of each take memory.
-const AttentionRows = 128
-
 // headsOf is the shape of an Attend without rotation.
 func headsOf(a *ir.AttendArgs, kv backend.KV) kernel.Heads {
 	return kernel.Heads{Query: a.Heads, KV: a.KVHeads, Features: a.KDim, Values: a.VDim,
@@ -34,6 +31,7 @@ type attention struct {
 	k          kernel.Attend // complete but for addresses and rows
 	x, y       place
 	parts      *live.Buffer
+	most       int // rows of a launch
 	fused      bool
 	angles     int // Absent: nothing rotates
 	class      int
@@ -62,7 +60,7 @@ func (l *planner) attention(n *ir.Node) {
 		x.k.Normed, x.k.Eps = true, a.norms[0].Norm.Eps
 		x.k.QueryGain, x.k.KeyGain = l.target.Weights.Vector(a.norms[0].W), l.target.Weights.Vector(a.norms[1].W)
 	}
-	x.parts = l.attendParts(&a.heads)
+	x.parts, x.most = l.attendParts(&a.heads)
 	if b := l.leaves(n, true); b != nil {
 		x.y, x.k.Quantise = place{b: b}, true
 	} else {
@@ -90,7 +88,8 @@ func (l *planner) attentionAny(n *ir.Node) {
 				nil, nil)
 		}
 	}
-	x.y, x.parts = l.put(n), l.attendParts(&heads)
+	x.y = l.put(n)
+	x.parts, x.most = l.attendParts(&heads)
 	l.launch(x, of(x.x.b, x.parts), of(x.parts, x.y.b))
 }
 
@@ -107,10 +106,10 @@ func (a *attention) emit(x *stream) {
 		k.N, k.Rows, k.Count = x.n, x.entry(x.Entry.Rows[a.class]), x.count(0)
 		x.launch(&kernel.Rotate{Heads: k.Heads, Attention: k.Attention})
 	}
-	for from := 0; from < x.n; from += AttentionRows {
+	for from := 0; from < x.n; from += a.most {
 		part := k
 		a.from(x, &part, from)
-		part.N, part.Rows, part.Count = min(AttentionRows, x.n-from), x.entry(seen[a.class]+8*from), x.count(from)
+		part.N, part.Rows, part.Count = min(a.most, x.n-from), x.entry(seen[a.class]+8*from), x.count(from)
 		if a.recent > 0 {
 			part.Recent.Rows = x.entry(x.Entry.Rows[a.recent] + 8*from)
 		}
@@ -153,9 +152,10 @@ func (s *sealed) emit(x *stream) {
 	x.launch(&k)
 }
 
-// attendParts is memory for the partial results of splits.
-func (l *planner) attendParts(h *kernel.Heads) *live.Buffer {
-	return l.blob(int(h.PartBytes(min(AttentionRows, l.Capacity(false)))))
+// attendParts is memory for the partial results of splits of so many rows, the most of a launch.
+func (l *planner) attendParts(h *kernel.Heads) (b *live.Buffer, rows int) {
+	rows = min(l.target.Kernels.AttentionRows(), l.Capacity(false))
+	return l.blob(int(h.PartBytes(rows))), rows
 }
 
 // attentionOf sets the arguments that do not depend on the step.

@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
@@ -356,4 +357,33 @@ func TestEveryOpHasKernels(t *testing.T) {
 			require.NoError(t, err, "%s has no kernels: plan it in gpu/plan/nodes.go", op)
 		}
 	}
+}
+
+// narrow is a card where few rows attend at once.
+type narrow struct{ kernel.Table }
+
+func (narrow) AttentionRows() int { return 24 }
+
+// TestAttentionRows: rows attend as many at once as a card says, all of them, one after the other.
+func TestAttentionRows(t *testing.T) {
+	d := null.Open(null.Options{})
+	defer d.Close(false)
+	m, err := backendtest.Small("llama", quant.Q8_0)
+	require.NoError(t, err)
+	p, err := planOn(narrow{d.Kernels()}, m, backend.KVF32, false)
+	require.NoError(t, err)
+	for _, s := range p.shapes(false) {
+		var rows []int
+		for _, c := range p.Stream(&s.Shape, p.placesOf(&s.Shape)) {
+			if a, ok := c.Launch.(*kernel.Attend); ok {
+				rows = append(rows, a.N)
+			}
+		}
+		if s.Rows == 64 && len(rows) > 0 {
+			require.Equal(t, []int{24, 24, 16}, rows[:3], s.name)
+			require.Zero(t, len(rows)%3)
+			return
+		}
+	}
+	require.Fail(t, "nothing attends")
 }

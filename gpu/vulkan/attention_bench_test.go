@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/gpu/kernel"
-	"github.com/sluice-ai/sluice/gpu/plan"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
 )
@@ -74,7 +73,7 @@ func (g *gpu) benchAttend(b *testing.B, h kernel.Heads, n, depth int, alone bool
 	width, stride := h.Query*h.Features, (h.Query+2*h.KV)*h.Features
 	a := kernel.Attention{X: g.local(uint64(4 * stride * n)).Address, Y: g.local(uint64(4 * width * n)).Address,
 		Keys: g.local(h.KeyBytes(len(tables))).Address, Values: g.local(h.ValueBytes(len(tables))).Address,
-		Parts: g.local(h.PartBytes(min(n, plan.AttentionRows))).Address, Tables: g.words(tables...).Address,
+		Parts: g.local(h.PartBytes(min(n, kernel.AttentionRows))).Address, Tables: g.words(tables...).Address,
 		Angles: g.local(uint64(4 * h.Dims * n)).Address, XStride: stride, YStride: width, Scale: 1e-3, Depth: depth + n - 1,
 		Alone: alone}
 	for _, way := range attendWays {
@@ -93,9 +92,9 @@ func (g *gpu) benchAttend(b *testing.B, h kernel.Heads, n, depth int, alone bool
 				for range b.N {
 					us := g.times(5, 2, func(r *vk.Recording) {
 						r.Stamp()
-						for from := 0; from < n; from += plan.AttentionRows {
+						for from := 0; from < n; from += kernel.AttentionRows {
 							a := a
-							a.N, a.Rows = min(plan.AttentionRows, n-from), rows.Address+uint64(8*from)
+							a.N, a.Rows = min(kernel.AttentionRows, n-from), rows.Address+uint64(8*from)
 							a.X, a.Y = a.X+uint64(4*stride*from), a.Y+uint64(4*width*from)
 							require.NoError(b, attend(r, &h, &a))
 							r.Barrier()

@@ -18,7 +18,6 @@ import (
 
 	"github.com/sluice-ai/sluice/gpu/driver"
 	"github.com/sluice-ai/sluice/gpu/kernel"
-	"github.com/sluice-ai/sluice/gpu/plan"
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/safefile"
@@ -164,7 +163,7 @@ func (k *Kernels) tilesAreSooner(h *kernel.Heads, on driver.Bench) (tiled, ok bo
 // someAttention is attention of random numbers, for as many rows as one launch has at most, and memory for the results
 // of both kernels.
 func someAttention(h *kernel.Heads, on driver.Bench) (*kernel.Attention, [2]*driver.Buffer, error) {
-	const n, blocks = plan.AttentionRows, (choiceDepth + plan.AttentionRows) / 64
+	const n, blocks = kernel.AttentionRows, (choiceDepth + kernel.AttentionRows) / 64
 	width, out := h.Query*h.Features, h.Query*h.ValueFeatures()
 	var to [2]*driver.Buffer
 	var b [6]*driver.Buffer // queries, keys, values, parts, rows, tables

@@ -12,7 +12,6 @@ import (
 
 	"github.com/sluice-ai/sluice/gpu/driver"
 	"github.com/sluice-ai/sluice/gpu/kernel"
-	"github.com/sluice-ai/sluice/gpu/plan"
 	"github.com/sluice-ai/sluice/gpu/vulkan/vk"
 	"github.com/sluice-ai/sluice/internal/backend"
 )
@@ -78,7 +77,7 @@ func TestChooseSame(t *testing.T) {
 		}))
 	}
 	require.Equal(t, to[0].Bytes, to[1].Bytes)
-	values := words[float32](to[0], 0, plan.AttentionRows*128)
+	values := words[float32](to[0], 0, kernel.AttentionRows*128)
 	require.NotEqual(t, values[:128], values[128:256], "rows differ")
 	for _, v := range values {
 		require.Less(t, v*v, float32(1e12))

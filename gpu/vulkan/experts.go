@@ -52,6 +52,9 @@ func (k *Kernels) Chosen(r *vk.Recording, t *kernel.Chosen) error {
 // Plays implements kernel.Table: a GPU has no reference loops.
 func (k *Kernels) Plays(ir.Op) bool { return false }
 
+// AttentionRows implements kernel.Table.
+func (k *Kernels) AttentionRows() int { return kernel.AttentionRows }
+
 // Gathers implements kernel.Table: GroupedColumns if a mat-mat kernel takes the matrix, else MaxColumns.
 func (k *Kernels) Gathers(w *kernel.Matrix, biased bool) int {
 	v := kernel.MatVec{W: w, Columns: kernel.GroupedColumns, Experts: &kernel.Choice{Grouped: kernel.GroupedColumns}}

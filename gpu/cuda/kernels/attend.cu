@@ -178,19 +178,39 @@ DEVICE void keep(const Work &w, const Args &a, const Turn &turn) {
 	}
 }
 
+// prepareFours is prepare for queries that are as they are multiplied, four values at a time: many loads are under way at
+// once, as blocks of a prompt that is short have not much else to do.
+DEVICE void prepareFours(const Work &w, const Args &a) {
+	constexpr uint fours = FEATURES / 4, each = 16 * DEEP * fours / (32 * TEAMS); // of a thread
+#pragma unroll 8
+	for (uint j = 0; j < each; j++) {
+		uint i = threadX() + j * blockThreads(), pair = i / fours, d = i % fours * 4, row = w.row + pair / w.heads;
+		float4 v = {0, 0, 0, 0};
+		if (pair < w.each * w.heads && row < w.here) {
+			v = *reinterpret_cast<const float4 *>(headAt(a, row, w.kv * a.queries + w.first + pair % w.heads) + d);
+		}
+		*reinterpret_cast<uint2 *>(w.query + pair * line + d) = {toHalf(v.x * a.scale) | toHalf(v.y * a.scale) << 16,
+			toHalf(v.z * a.scale) | toHalf(v.w * a.scale) << 16};
+	}
+}
+
 // prepare puts the queries of all pairs where all threads see them; of no row they are zeros.
 DEVICE void prepare(const Work &w, const Args &a, bool owner) {
 	if (a.alone != 0 && a.norms != 0) {
 		norm(w, a);
 	}
-	for (uint i = threadX(); i < w.pairs * FEATURES; i += blockThreads()) {
-		uint pair = i / FEATURES, d = i % FEATURES, row = w.row + pair / w.heads;
-		float v = 0;
-		if (pair < w.each * w.heads && row < w.here) {
-			Turn turn = {at<const float>(a.angles) + uint64_t(row) * a.dims, a.alone != 0 ? a.dims : 0, a.interleaved};
-			v = turnedAt(headOf(w, a, row, pair % w.heads), turn, d) * a.scale;
+	if (a.alone == 0 && (a.x | a.xStride * 4) % 16 == 0) {
+		prepareFours(w, a);
+	} else {
+		for (uint i = threadX(); i < w.pairs * FEATURES; i += blockThreads()) {
+			uint pair = i / FEATURES, d = i % FEATURES, row = w.row + pair / w.heads;
+			float v = 0;
+			if (pair < w.each * w.heads && row < w.here) {
+				Turn turn = {at<const float>(a.angles) + uint64_t(row) * a.dims, a.alone != 0 ? a.dims : 0, a.interleaved};
+				v = turnedAt(headOf(w, a, row, pair % w.heads), turn, d) * a.scale;
+			}
+			w.query[pair * line + d] = toHalf(v);
 		}
-		w.query[pair * line + d] = toHalf(v);
 	}
 	if (owner) {
 		keep(w, a, {at<const float>(a.angles) + uint64_t(w.row) * a.dims, a.dims, a.interleaved});

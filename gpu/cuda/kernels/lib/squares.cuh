@@ -45,15 +45,11 @@ DEVICE void copyAsync16If(void *shared, const void *global, bool there) {
 DEVICE float maximum(float a, float b) { return __nvvm_fmax_nan_f(a, b); }
 
 DEVICE void left4(uint to[4], const uint16_t *from, uint line) {
-	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-		: "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-		: "r"(sharedAt(from + (lane() % 16) * line + lane() / 16 * 8)) : "memory");
+	loadMatrices(to, from + (lane() % 16) * line + lane() / 16 * 8);
 }
 
 DEVICE void right4(uint to[4], const uint16_t *from, uint line) {
-	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-		: "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-		: "r"(sharedAt(from + (lane() / 16 * 8 + lane() % 8) * line + lane() / 8 % 2 * 8)) : "memory");
+	loadMatrices(to, from + (lane() / 16 * 8 + lane() % 8) * line + lane() / 8 % 2 * 8);
 }
 
 DEVICE void rows4(uint to[4], const uint16_t *from, uint line) {
