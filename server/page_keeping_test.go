@@ -157,6 +157,36 @@ func TestPageOwnSystemPrompt(t *testing.T) {
 	p.quiet(s.addr)
 }
 
+// TestPageGoesWhereItIsSent: another conversation that is chosen while an answer ends is the one that is shown.
+func TestPageGoesWhereItIsSent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes long")
+	}
+	s, p := atDesk(t)
+	s.answers("Yes.")
+	p.ask("one")
+	p.says(last, "Yes.")
+	p.until(`location.hash.startsWith("#/c/") && !document.querySelector(".busy")`)
+	var one string
+	p.eval(`location.hash`, &one)
+	p.click("#new-chat")
+	asked := s.answers("Yes.")
+	// The list of conversations is read once more when an answer has ended: somebody clicks just then.
+	p.eval(`window.reads = 0; const all = IDBObjectStore.prototype.getAll; IDBObjectStore.prototype.getAll = function () {
+		if (document.querySelector(".from-assistant .cost")?.innerText.includes("35 tokens/s") && !window.clicked) {
+			window.clicked = true; location.hash = `+quoted(one)+`; }
+		return all.call(this); }; 0`, nil)
+	p.until(`!document.querySelector("#empty").hidden`)
+	p.ask("two")
+	s.receive(t, asked)
+	p.until(`window.clicked && document.querySelector(".from-user")?.innerText.includes("one")`)
+	p.until(`!document.querySelector(".busy")`)
+	p.eval(`new Promise((done) => setTimeout(done, 300))`, nil)
+	var at string
+	p.eval(`location.hash`, &at)
+	require.Equal(t, one, at)
+}
+
 // TestPageEditsAnswers: an answer in other words is another version, and the conversation goes on from it; how full the
 // context is is shown.
 func TestPageEditsAnswers(t *testing.T) {

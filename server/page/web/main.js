@@ -17,6 +17,7 @@ import { load, save } from './transfer.js';
 const starters = ['What is the capital of France?', 'Write a Go function that reverses a string.', 'Tell me a short story about a fox.'];
 
 let known = []; // models
+let placed = ''; // id of the conversation that the address named last
 const settings = loadSettings();
 const conversations = new Conversations();
 const tools = new Tools(settings.servers, {
@@ -31,7 +32,10 @@ const page = {
   changed: async (c) => {
     await listConversations();
     if (known.some((m) => !loaded(m))) loadModels();
-    if (chat.conversation === c && c.head && !location.hash.startsWith('#/engine')) history.replaceState(null, '', '#/c/' + c.id);
+    // A new conversation gets its address, once: an address that changed since is where somebody goes.
+    if (chat.conversation !== c || !c.head || placed === c.id || !['', '#/'].includes(location.hash)) return;
+    placed = c.id;
+    history.replaceState(null, '', '#/c/' + c.id);
   },
 };
 const chat = new Chat(page);
@@ -167,6 +171,7 @@ async function route() {
     return;
   }
   const id = at.startsWith('#/c/') ? at.slice(4) : '';
+  placed = id;
   if (id !== chat.conversation.id || !chat.conversation.head) {
     const c = id && await conversations.get(id);
     if (c || !id) chat.open(c || begin());
