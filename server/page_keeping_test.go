@@ -140,6 +140,7 @@ func TestPageOwnSystemPrompt(t *testing.T) {
 	p.ask("one")
 	require.Equal(t, "You are a pirate.", system())
 	p.click("#new-chat")
+	p.until(`!document.querySelector("#empty").hidden`) // what is typed before that is the other one's
 	p.ask("two")
 	require.Equal(t, "You are brief.", system())
 	p.reload()
