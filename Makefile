@@ -52,7 +52,7 @@ BENCHED = $(GO) test -timeout 0 -run '^$$' -bench '$(BENCH)' -count $(BENCHCOUNT
 DIST = dist
 DISTS = sluice-linux-amd64 sluice-linux-amd64-static sluice-linux-arm64-static
 
-.PHONY: dist build check ci nightly fmt vet lint portable test long race bench bench-baseline bench-compare gpu-bench gpu-check gpu-suite fuzz gen golden
+.PHONY: dist build check ci nightly fmt vet lint portable test rest long race bench bench-baseline bench-compare gpu-bench gpu-check gpu-suite fuzz gen golden
 
 build: ## ./sluice
 	$(GO) build -trimpath -o sluice ./cmd/sluice
@@ -67,10 +67,10 @@ $(DISTS:%=$(DIST)/%):
 	$(if $(findstring static,$@),CGO_ENABLED=0) GOOS=linux GOARCH=$(word 3,$(subst -, ,$(notdir $@))) \
 		$(GO) build -trimpath -ldflags '-s -w' -o $@ ./cmd/sluice
 
-# Left out are the tests that -short skips, and the parts that it leaves out of others: ci has them.
+# Left out are the tests that -short skips, the parts that it leaves out of others, and rest: ci has them.
 check: fmt vet portable test ## what to run before a commit: at most four minutes
 
-ci: build lint long race gpu-suite ## what takes longer; together with check, all that a change must pass
+ci: build lint rest long race gpu-suite ## what takes longer; together with check, all that a change must pass
 
 # What .ci/budget has no minutes for. Of each, ci runs a short form.
 NIGHTLY = $(GO) test -count=1 -vet=off -timeout 2h
@@ -97,11 +97,36 @@ portable:
 	$(GO) build ./...
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) build ./...
 
-# Unit tests, laws, goldens, the seeds of every fuzz target, and internal/lint. vet has just been. The limit is for what
-# hangs: where a machine is busy with other things, tests take many times as long. With MISSED=FILE these are only the
-# tests that lacked something where they ran with SLUICE_MISSED=FILE (internal/testref).
+# Unit tests, laws, goldens, the seeds of every fuzz target, and internal/lint, but for rest. vet has just been. The limit
+# is for what hangs: where a machine is busy with other things, tests take many times as long. With MISSED=FILE these are
+# only the tests that lacked something where they ran with SLUICE_MISSED=FILE (internal/testref).
+SHORT = $(GO) test $(FRESH) -short -vet=off -timeout 45m
 test:
-	$(GO) test $(FRESH) -short -vet=off -timeout 45m $(if $(MISSED),$(MISSED_TESTS),./...)
+ifdef MISSED
+	$(SHORT) $(MISSED_TESTS)
+else
+	$(SHORT) -skip '$(SLOW)' $$($(GO) list ./... | grep -vE '/($(call any,$(DEVICES)))$$')
+	$(SHORT) -run '$(SLICE)' $(SLICED:%=./%)
+endif
+
+# What takes a second or more of the tests that -short keeps, and devices' own tests but for a slice of conformance.
+rest:
+	$(SHORT) -run '$(SLOW)' $(sort $(dir $(shell grep -rlE --include='*_test.go' 'func Test($(call any,$(SLOW_NAMES)))\>' .)))
+	$(SHORT) -skip '$(SLICE)' $(SLICED:%=./%)
+	$(SHORT) $(patsubst %,./%,$(filter-out $(SLICED),$(DEVICES)))
+any = $(subst $(space),|,$(strip $1))
+DEVICES = cpu/ref gpu/cuda gpu/null gpu/vulkan internal/backend/compose
+SLICED = cpu/ref gpu/vulkan internal/backend/compose
+SLICE = ^TestConformance$$/^(Ops|Attention|Blocks|Slots|Errors)$$
+SLOW = ^Test($(call any,$(SLOW_NAMES)))$$
+SLOW_NAMES = UnseenBound SurviveStates SurviveVRAM ForcedForms SurviveHangAnywhere SurviveOthers UnseenOnCard MasksSurvive \
+	TwoProcessesOnGPU SurviveStreaming SurviveDrives Constrained DraftSharesTheHouse StallsName ChunkFreeStates ThoughtsEnd \
+	TwoEnginesOnGPU WakeUpIsNotLost StreamedAnswers RecomputeStates ConstrainedSurvive SurviveHang ForcedCalls \
+	ProposalsOnCard SurviveChaos SurviveChaosOfMoves SurviveChaosOfFiles SurviveChaosOfDrafts PlanLeavesOthersTheirMemory \
+	DrivesFailClearly TricklingClient UnreadAnswer Shares ReadingIsTold ReadingKeepsClientsPatient ManyClients CutCalls \
+	CrowdOfLargeBodies Cost CUDAFlag CPUExperts Create KVProfile KVProfileRefuses QuantizedPerplexity Record PullKilled \
+	NothingIsReplacedUnasked Bench PlanOfVulkan PerplexityOfBytes OracleOverStretches ChunkFree ReferencePreTokenizers \
+	TwinStrips BuildsWithoutCgo
 missed = $(shell cut -d' ' -f$1 $(MISSED) | sort -u)
 MISSED_TESTS = -run '^($(subst $(space),|,$(call missed,2)))$$' $(call missed,1)
 

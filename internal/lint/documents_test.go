@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"go/ast"
 	"os"
 	"path"
 	"path/filepath"
@@ -253,5 +254,26 @@ func TestBudget(t *testing.T) {
 		of := regexp.MustCompile(line).FindSubmatch(makefile)
 		require.NotNil(t, of, line)
 		require.Subset(t, made, strings.Fields(string(of[1])))
+	}
+}
+
+// TestSlowTestsAreThere: what make check leaves to make rest by its name has that name.
+func TestSlowTestsAreThere(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	require.NoError(t, err)
+	list := regexp.MustCompile(`(?m)^SLOW_NAMES = ((?:.*\\\n)*.*)$`).FindSubmatch(makefile)
+	require.NotNil(t, list)
+	slow := strings.Fields(strings.ReplaceAll(string(list[1]), "\\", " "))
+	require.Greater(t, len(slow), 10)
+	there := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, decl := range s.ast.Decls {
+			if d, ok := decl.(*ast.FuncDecl); ok && s.test() && d.Recv == nil {
+				there[d.Name.Name] = true
+			}
+		}
+	}
+	for _, name := range slow {
+		require.True(t, there["Test"+name], "SLOW_NAMES of the Makefile: there is no Test%s", name)
 	}
 }
