@@ -109,11 +109,10 @@ else
 	$(SHORT) -run '$(SLICE)' $(SLICED:%=./%)
 endif
 
-# What takes a second or more of the tests that -short keeps, and devices' own tests but for a slice of conformance.
+# What takes a second or more of the tests that -short keeps, and devices' own tests.
 rest:
 	$(SHORT) -run '$(SLOW)' $(sort $(dir $(shell grep -rlE --include='*_test.go' 'func Test($(call any,$(SLOW_NAMES)))\>' .)))
-	$(SHORT) -skip '$(SLICE)' $(SLICED:%=./%)
-	$(SHORT) $(patsubst %,./%,$(filter-out $(SLICED),$(DEVICES)))
+	$(SHORT) $(DEVICES:%=./%)
 any = $(subst $(space),|,$(strip $1))
 DEVICES = cpu/ref gpu/cuda gpu/null gpu/vulkan internal/backend/compose
 SLICED = cpu/ref gpu/vulkan internal/backend/compose
