@@ -55,6 +55,7 @@ func (a *Adaptive) Ready(text []int32) bool {
 
 // look chooses who guesses how a text goes on, and how many tokens.
 func (a *Adaptive) look(text []int32) {
+	due := a.wanted > 0 && a.looks // the text went on before the draft model was asked, as steps in flight have it
 	a.buffer, a.trust, a.length, a.wanted = a.buffer[:0], Scant, 0, 0
 	gain := 1.0
 	if a.from != nil {
@@ -62,7 +63,9 @@ func (a *Adaptive) look(text []int32) {
 		a.length, gain = a.choose(&a.known[a.trust], len(a.buffer))
 	}
 	if a.drafts != nil && gain < math.Inf(1) {
-		if n, g := a.draft(); g > gain {
+		if due {
+			a.wanted, a.looks = fewGuesses, true
+		} else if n, g := a.draft(); g > gain {
 			a.wanted, a.looks = n, math.IsInf(g, 1)
 		}
 	}

@@ -143,6 +143,19 @@ func TestDraftsReadWhenTheAnswerIsLong(t *testing.T) {
 	require.True(t, d.Reads(1000, 20, 0.02, true), "what was read is lost")
 }
 
+// What a draft model is to be asked, to learn of it, is still to be asked where the text has gone on meanwhile.
+func TestLookOutlastsTokensInFlight(t *testing.T) {
+	a, text, n := NewAdaptive(nil, measured(Shape{Fixed: 1, Row: 0.1}), NewDrafts(1)), make([]int32, 100), 1
+	for ; !a.Ready(text[:n]); n++ {
+		require.Less(t, n, 90)
+	}
+	require.True(t, a.Looks())
+	require.True(t, a.Ready(text[:n+1]))
+	require.Equal(t, fewGuesses, a.Drafts(text[:n+1]))
+	a.Drafted(make([]int32, fewGuesses))
+	require.False(t, a.Ready(text[:n+2]))
+}
+
 // Law NoAlloc, for a draft model's guesses.
 func TestDraftsDoNotAllocate(t *testing.T) {
 	text := make([]int32, 2000)
