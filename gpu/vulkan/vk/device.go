@@ -32,6 +32,7 @@ type Device struct {
 	memory   memory
 	live     atomic.Int64 // buffers, kernels, recordings and timelines that were not closed
 	rest     driver.Rest
+	closed   closedTimelines
 	inside   sync.WaitGroup // calls that, with some drivers, wait for all work: the goroutine may be left in them
 	trial    *Trial
 	gate     *Timeline   // for tests: submissions that hang wait for it
@@ -271,6 +272,7 @@ func (d *Device) destroy() error {
 	if d.gate != nil {
 		d.gate.destroy()
 	}
+	d.closed.destroy(d)
 	if number(d.cache) != 0 {
 		vulkan.DestroyPipelineCache(d.handle, d.cache, nil)
 	}

@@ -74,8 +74,36 @@ func (t *Timeline) Close() {
 func (t *Timeline) destroy() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	vulkan.DestroySemaphore(t.d.handle, t.semaphore, nil)
+	t.d.closed.add(t.d, t.semaphore)
 	t.semaphore = handle[vulkan.Semaphore](0)
+}
+
+// closedTimelines are the newest timelines that were closed, and not destroyed yet: lavapipe's threads touch a timeline
+// once more after it has reached the value that was waited for, and crash if it is gone.
+type closedTimelines struct {
+	mu     sync.Mutex
+	newest []vulkan.Semaphore
+}
+
+// mostClosed is how many timelines are kept that way: a thread is done with one long before as many others are closed.
+const mostClosed = 64
+
+// add takes a timeline, and destroys the oldest one if there are too many.
+func (c *closedTimelines) add(d *Device, s vulkan.Semaphore) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.newest = append(c.newest, s); len(c.newest) > mostClosed {
+		vulkan.DestroySemaphore(d.handle, c.newest[0], nil)
+		c.newest = append(c.newest[:0], c.newest[1:]...)
+	}
+}
+
+// destroy destroys them all. The device is idle.
+func (c *closedTimelines) destroy(d *Device) {
+	for _, s := range c.newest {
+		vulkan.DestroySemaphore(d.handle, s, nil)
+	}
+	c.newest = nil
 }
 
 // Submit queues recordings of one queue, in order. They begin when all waits are reached, three at most, and raise done
