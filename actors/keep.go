@@ -21,9 +21,10 @@ func (x *cacheMemory) keep(s *spec, d backend.Device, log zerolog.Logger) {
 func (s *spec) kind(d backend.Device) string {
 	var b strings.Builder
 	program := s.bound.Program
-	fmt.Fprintf(&b, "%s\n%s\n%x\n", s.kept.Weights, d.Name(), sha256.Sum256([]byte(program.String())))
-	for _, x := range d.Traits().Devices {
-		fmt.Fprintf(&b, "of %s\n", x.Name)
+	traits := d.Traits()
+	fmt.Fprintf(&b, "%s\n%s by %q\n%x\n", s.kept.Weights, d.Name(), traits.Driver, sha256.Sum256([]byte(program.String())))
+	for _, x := range traits.Devices {
+		fmt.Fprintf(&b, "of %s by %q\n", x.Name, x.Driver)
 	}
 	fmt.Fprintf(&b, "layers on %v, prompts apart: %t, in place: %t\n", s.layout.Devices, s.limits.Apart,
 		s.layout.InPlace() != nil)

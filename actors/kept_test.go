@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/backend/compose"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/stages/kv"
 	"github.com/sluice-ai/sluice/storage/kvfiles"
@@ -139,6 +140,30 @@ func TestKeptIsToldApart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// updated is a device whose driver is another one.
+type updated struct{ backend.Device }
+
+func (d updated) Traits() backend.Traits {
+	t := d.Device.Traits()
+	t.Driver += ", updated"
+	return t
+}
+
+// Types of caches whose blocks are equally large, and drivers, are told apart by name alone.
+func TestKindOfKept(t *testing.T) {
+	kind := func(kv backend.KV, d backend.Device) string {
+		e := startFixture(t, fixture, func(c *Config) { c.KV = kv })
+		return e.spec.kind(d)
+	}
+	d := newDevice(t)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	usual := kind(backend.KVF16, d)
+	require.Equal(t, usual, kind(backend.KVF16, d))
+	require.NotEqual(t, usual, kind(backend.KVQ8, d))
+	require.NotEqual(t, usual, kind(backend.KVF16, updated{d}))
+	require.NotEqual(t, kind(backend.KVF16, compose.New(d, d)), kind(backend.KVF16, compose.New(updated{d}, d)))
 }
 
 // logLines is a log that a test reads.

@@ -29,9 +29,14 @@ type device struct {
 // playing is the name of the card that package fake emulates on the CPU.
 const playing = "processor that plays a card"
 
+// driverOf is the version of CUDA that the driver brings.
+func driverOf(c *cu.Device) string {
+	return fmt.Sprintf("CUDA %d.%d", c.Version/1000, c.Version%1000/10)
+}
+
 func newDevice(c *cu.Device, o *Options) (d *device, err error) {
-	d = &device{c: c, facts: driver.Facts{API: "CUDA", Name: c.Facts.Name, Software: c.Facts.Name == playing,
-		Tick: 1, Stamps: 64, CopyStamps: 64, Halves: true}}
+	d = &device{c: c, facts: driver.Facts{API: "CUDA", Name: c.Facts.Name, Driver: driverOf(c),
+		Software: c.Facts.Name == playing, Tick: 1, Stamps: 64, CopyStamps: 64, Halves: true}}
 	d.words.c = c
 	if d.facts.Free, _, err = c.Memory(); err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ func List(o Options) ([]Found, error) {
 		f := Found{Name: p.Facts.Name, Major: p.Facts.Major, Minor: p.Facts.Minor, Memory: int64(p.Facts.Memory),
 			Processors: p.Facts.Processors, Missing: p.Missing()}
 		if c, err := p.Open(); err == nil {
-			f.Driver = fmt.Sprintf("CUDA %d.%d", c.Version/1000, c.Version%1000/10)
+			f.Driver = driverOf(c)
 			if free, _, err := c.Memory(); err == nil {
 				f.Free = int64(free)
 			}

@@ -19,6 +19,7 @@ var (
 type Facts struct {
 	API      string // for people: Vulkan
 	Name     string
+	Driver   string // its name and version: it compiles kernels, so that bits may depend on it
 	Software bool   // the CPU emulates the device: there is no bus and no screen, and the cores have other work
 	Free     uint64 // bytes of its own memory that were free when it was opened
 	Halves   bool   // attention over f16 caches rounds queries and attention weights to half precision, too

@@ -48,7 +48,7 @@ func (v *Device) Name() string { return strings.ToLower(v.facts.API) + " " + v.f
 func (v *Device) Traits() backend.Traits {
 	return backend.Traits{Flight: flight, Draws: kernel.MaxTopK, Shares: true, Memory: backend.OwnMemory,
 		Free: max(1, int64(v.facts.Free)), Bytes: v.groupBytes, Apart: v.kernels.Apart, Halves: v.facts.Halves,
-		Clock: v.computing.bits > 0, Meter: v}
+		Clock: v.computing.bits > 0, Meter: v, Driver: v.facts.Driver}
 }
 
 // Compile plans the program's segments and takes their memory; weights are uploaded after it.

@@ -62,7 +62,7 @@ func openPhysical(lib *vk.Library, p pick) (*vk.Device, error) {
 // newDevice makes a device of an opened one, its library and its kernels, and closes them with it.
 func newDevice(lib *vk.Library, d *vk.Device, k *Kernels) *device {
 	f := &d.Facts
-	x := &device{Device: d, lib: lib, kernels: k, facts: driver.Facts{API: "Vulkan", Name: f.Name,
+	x := &device{Device: d, lib: lib, kernels: k, facts: driver.Facts{API: "Vulkan", Name: f.Name, Driver: f.Driver,
 		Software: f.Kind == vk.CPU, Free: free(f), Halves: k.attendSquares, Tick: f.Tick}}
 	x.facts.Stamps, x.facts.CopyStamps = d.StampBits()
 	return x

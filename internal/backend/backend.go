@@ -50,6 +50,8 @@ type Traits struct {
 	// step of the model then has rows of one kind only, which Step.Prompt names. nil: no model does.
 	Apart  func(p *ir.Bound) bool
 	Halves bool // attention over caches of halves rounds queries and weights to halves, too
+	// Driver is the name and version of what compiled the device's kernels, on which bits may depend; empty: the program.
+	Driver string
 }
 
 // Meter measures a device with memory of its own, while nothing else runs on it.
