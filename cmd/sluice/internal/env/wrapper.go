@@ -61,8 +61,11 @@ func (w *Wrapper) flush(out *strings.Builder) {
 	case w.long && w.gap == "":
 		out.WriteString(w.word)
 		w.at = (w.at + word) % w.Width
-	case w.at > 0 && w.at+gap+word > w.Width:
-		out.WriteString("\n" + w.word)
+	case w.at+gap+word > w.Width:
+		if w.at > 0 {
+			out.WriteByte('\n')
+		} // else the line begins with more blanks than leave room for the word
+		out.WriteString(w.word)
 		w.at = word
 	default:
 		out.WriteString(w.gap + w.word)

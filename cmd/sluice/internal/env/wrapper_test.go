@@ -19,6 +19,7 @@ func TestWrapper(t *testing.T) {
 		{12, "a\n  b  c\n\nd ", "a\n  b  c\n\nd"},
 		{12, "see https://example.org/a/b now", "see\nhttps://example.org/a/b\nnow"},
 		{8, "羊驼羊驼羊驼", "羊驼羊驼\n羊驼"},
+		{4, "   羊a", "羊a"},
 		{0, "one two three four ", "one two three four "},
 	} {
 		w := &Wrapper{Width: c.width}
