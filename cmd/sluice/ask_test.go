@@ -63,3 +63,20 @@ func TestRunSaysThatItWasCut(t *testing.T) {
 	require.Equal(t, exitDone, run(e))
 	require.Equal(t, "The capital of\nFrance is\nParis.\n", e.Stdout.(*bytes.Buffer).String())
 }
+
+// TestNoPrompt: a terminal without a prompt is told what to type, with the model that was named.
+func TestNoPrompt(t *testing.T) {
+	for model, said := range map[string]string{
+		"":          `sluice: there is no prompt: sluice run "What is the capital of France?"`,
+		"acme/Mini": `sluice: there is no prompt: sluice run -m acme/Mini "What is the capital of France?", or sluice chat -m acme/Mini`,
+	} {
+		args := []string{"run"}
+		if model != "" {
+			args = append(args, "-m", model)
+		}
+		e := envtest.NewEnv("", args...)
+		e.IsTerminal = func(any) bool { return true }
+		require.Equal(t, exitUsage, run(e))
+		require.Contains(t, fmt.Sprint(e.Stderr), said)
+	}
+}

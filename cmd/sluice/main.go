@@ -54,8 +54,13 @@ func run(e *env.Env) int {
 	return exitCode(e, err)
 }
 
-// asked rewrites `help COMMAND`, `version` and `ls`, which many programs have, to their equivalents here.
+// asked rewrites `help COMMAND`, `version` and `ls`, which many programs have, to their equivalents here. A flag that
+// would be read as -n with a value is made an unknown one.
 func asked(args []string) []string {
+	if i := slices.Index(args, "-ngl"); i >= 0 && !slices.Contains(args[:i], "--") {
+		args = slices.Clone(args)
+		args[i] = "--ngl"
+	}
 	switch {
 	case args[0] == "version" && len(args) == 1:
 		return []string{"--version"}

@@ -303,6 +303,7 @@ func TestWrongUsage(t *testing.T) {
 		{"serve --port 8081", "unknown flag --port: here it is --addr HOST:PORT\n"},
 		{"serve --host 0.0.0.0", "unknown flag --host: here it is --addr HOST:PORT\n"},
 		{"run --verbose hi", "unknown flag --verbose: here it is --log debug\n"},
+		{"run -ngl 3 hi", "unknown flag --ngl: here it is --gpu-layers\n"},
 		{"serve x.gguf", "unexpected argument x.gguf: a model is named by -m x.gguf\n"},
 		{"ps", "ps is no command: here it is sluice top\n"},
 		{"run llama3.2", "llama3.2 is no file, and no model of the store: pull it (sluice pull llama3.2)"},

@@ -35,7 +35,7 @@ var (
 var (
 	elsewhere = map[string]string{
 		"--port": "--addr HOST:PORT", "--host": "--addr HOST:PORT", "-p": "--addr HOST:PORT", "-c": "--ctx", "--ctx-size": "--ctx",
-		"-ngl": "--gpu-layers", "--n-gpu-layers": "--gpu-layers", "--verbose": "--log debug", "-v": "--log debug",
+		"--ngl": "--gpu-layers", "--n-gpu-layers": "--gpu-layers", "--verbose": "--log debug", "-v": "--log debug",
 		"--api_key": "--api-key", "--temperature": "--temp", "--max-tokens": "-n", "--n-predict": "-n",
 		"--cache-type-k": "--kv-k", "--cache-type-v": "--kv-v", "--kv-cache-dtype": "--kv",
 	}

@@ -26,6 +26,7 @@ type talk struct {
 	keep    func(text string)       // remembers a message as it was typed; nil: nobody does
 	replace func(path string) error // asks whether a file may be replaced; nil: yes
 	ended   bool
+	verbose bool       // all counts are shown after an answer
 	columns func() int // of the screen; nil: remarks are not wrapped
 	cleared time.Time  // when Ctrl-C cleared a line, if nothing came since
 	now     func() time.Time
@@ -198,7 +199,12 @@ func (t *talk) speak(ctx context.Context,
 
 // remark shows the counts of the last answer in a line.
 func (t *talk) remark() {
-	if u := t.tally.last; t.patient {
+	u := t.tally.last
+	switch {
+	case !t.patient:
+	case t.verbose:
+		t.table(t.counts()...)
+	default:
 		t.note("%s, %.0f a second", env.Count(u.Generated, "token"), env.Rate(u.Generated-1, u.Decode))
 	}
 }

@@ -284,6 +284,17 @@ func TestChatOtherWords(t *testing.T) {
 	require.Regexp(t, `others.*typical`, screen.String())
 }
 
+// TestChatVerbose: after an answer its counts are shown, in a line or all of them.
+func TestChatVerbose(t *testing.T) {
+	talk, screen := typed(t, &Chat{}, "12 + 30", "/set verbose", "12 + 31", "/set quiet", "12 + 32", "/bye")
+	require.NoError(t, talk.run(context.Background()))
+	_, later, _ := strings.Cut(screen.String(), "12 + 31")
+	loud, quiet, _ := strings.Cut(later, "12 + 32")
+	require.Regexp(t, `prompt +\d+ tokens, \d+ of them cached; \d+ tokens a second\n.*answer +\d+ tokens; \d+ tokens a second`, loud)
+	require.Regexp(t, `\d+ tokens, \d+ a second`, quiet)
+	require.NotContains(t, quiet, "of them cached")
+}
+
 // TestChatThinks: thinking is turned on and off, in the words of other programs, too.
 func TestChatThinks(t *testing.T) {
 	talk, screen := typed(t, &Chat{}, "/set think false", "/set nothink", "/set think maybe", "/set")

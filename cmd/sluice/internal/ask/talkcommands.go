@@ -178,22 +178,30 @@ func (t *talk) take(c chat.Conversation, path string) {
 }
 
 func (t *talk) doStats(context.Context, string) error {
-	row := func(name, format string, a ...any) string { return name + "\t" + fmt.Sprintf(format, a...) }
-	speed := func(n int, d time.Duration) string { return fmt.Sprintf("%.0f tokens a second", env.Rate(n, d)) }
-	var rows []string
-	if u := t.tally.last; u.Prompt > 0 {
-		rows = append(rows,
-			row("prompt", "%s, %d of them cached; %s", env.Count(u.Prompt, "token"), u.Cached, speed(u.Prompt-u.Cached, u.Prefill)),
-			row("answer", "%s; %s", env.Count(u.Generated, "token"), speed(u.Generated-1, u.Decode)))
-	}
 	all := t.tally.sum
-	t.table(append(rows,
+	t.table(append(t.counts(),
 		row("session", "%s: %d tokens read, %d more cached, %d written", env.Count(int(t.tally.answers), "answer"),
 			all.Prompt-all.Cached, all.Cached, all.Generated),
 		row("context", "%d of %d tokens used", t.used(), t.engine.Info.Context),
 		row("seed", "%d", t.sampling.Seed))...)
 	return nil
 }
+
+// counts are rows about the last answer and its prompt, if there is one.
+func (t *talk) counts() []string {
+	u := t.tally.last
+	if u.Prompt == 0 {
+		return nil
+	}
+	speed := func(n int, d time.Duration) string { return fmt.Sprintf("%.0f tokens a second", env.Rate(n, d)) }
+	return []string{
+		row("prompt", "%s, %d of them cached; %s", env.Count(u.Prompt, "token"), u.Cached, speed(u.Prompt-u.Cached, u.Prefill)),
+		row("answer", "%s; %s", env.Count(u.Generated, "token"), speed(u.Generated-1, u.Decode)),
+	}
+}
+
+// row is a row of a table of two columns.
+func row(name, format string, a ...any) string { return name + "\t" + fmt.Sprintf(format, a...) }
 
 func (t *talk) doShow(context.Context, string) error {
 	info := &t.engine.Info

@@ -54,12 +54,18 @@ func (t *talk) doSet(ctx context.Context, arg string) error {
 		t.table(fmt.Sprintf("temperature\t%g", p.Temp), fmt.Sprintf("top_k\t%d", p.TopK), fmt.Sprintf("top_p\t%g", p.TopP),
 			fmt.Sprintf("min_p\t%g", p.MinP), fmt.Sprintf("repeat_penalty\t%g", p.RepeatPenalty), fmt.Sprintf("seed\t%d", p.Seed),
 			"think\t"+cmp.Or(string(t.thinks.Think), "as the model does"), "format\t"+t.format(),
-			"others\t"+strings.Join(otherSettings(), ", "))
+			"verbose\tor quiet: what is said after an answer", "others\t"+strings.Join(otherSettings(), ", "))
 		return nil
 	case 2:
 	case 1:
-		if think, ok := map[string]string{"think": "on", "nothink": "off"}[words[0]]; ok { // as other programs have it
-			return t.setThinking(think)
+		switch words[0] { // as other programs have it
+		case "think":
+			return t.setThinking("on")
+		case "nothink":
+			return t.setThinking("off")
+		case "verbose", "quiet":
+			t.setVerbose(words[0] == "verbose")
+			return nil
 		}
 		fallthrough
 	default:
@@ -121,6 +127,16 @@ func (t *talk) setFormat(to string) error {
 	}
 	t.note("format is %s from the next answer on", to)
 	return nil
+}
+
+// setVerbose has answers be followed by all their counts, or by their number of tokens and its rate alone.
+func (t *talk) setVerbose(on bool) {
+	t.verbose = on
+	if on {
+		t.note("each answer is followed by what /stats says of it")
+	} else {
+		t.note("each answer is followed by a line")
+	}
 }
 
 // setThinking turns thinking on or off from the next answer on.
