@@ -122,6 +122,7 @@ var thirdParty = []dependency{
 		"requests without an allocation for each header, and bodies as streams: many clients at once"},
 	{"github.com/vulkan-go/vulkan", []string{"gpu"}, "Vulkan's structures and loader, generated from its registry"},
 	{"go.uber.org/goleak", nil, "tests fail on goroutines that were left behind"},
+	{"golang.org/x/image", []string{"stages/picture"}, "WebP's two codecs, by the authors of Go's other decoders"},
 	{"golang.org/x/sys", []string{"actors", "server", "cpu", "gpu", "storage", "internal", "cmd/sluice"},
 		"system calls that package syscall froze without: mapping, locking, io_uring, affinity"},
 	{"golang.org/x/term", []string{"cmd/sluice"}, "whether a person watches, and how wide the screen is, on every system"},

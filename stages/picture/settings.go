@@ -1,0 +1,96 @@
+package picture
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Way is how a processor gets from any size to the tower's.
+type Way uint8
+
+// Ways of processors.
+const (
+	Squeeze Way = iota + 1 // to one size, whatever the proportions: SigLIP, Gemma 3
+	Crop                   // the shorter side to one length, then the middle of it: CLIP, LLaVA
+	Grid                   // to about as many pixels as it has, in whole blocks of patches: Qwen2-VL and what followed it
+)
+
+// Settings are what a model's processor does with a picture.
+type Settings struct {
+	Way           Way
+	Filter        Filter
+	Width, Height int // of the tower's picture: Squeeze, Crop
+	Shortest      int // Crop: the shorter side before the cut
+	Patch, Merge  int // sides: of a patch in pixels, of a token in patches
+	Frames        int // Grid: how often a patch's pixels stand in its row
+	Least, Most   int // Grid: pixels
+	Tokens        int // of any picture: Squeeze, Crop
+	Factor        float64
+	Mean, Std     [3]float32
+}
+
+// most bounds sides and pixels of configurations: a tower's picture takes 12 bytes a pixel and frame.
+const mostSide, mostTower = 8192, 1 << 25
+
+// Check says what is wrong with settings.
+func (s *Settings) Check() error {
+	within := func(n, lo, hi int) bool { return lo <= n && n <= hi }
+	switch {
+	case s.Filter != Bilinear && s.Filter != Bicubic:
+		return fmt.Errorf("resample is %d: want 2 (bilinear) or 3 (bicubic)", s.Filter)
+	case math.IsNaN(s.Factor) || s.Factor <= 0 || s.Factor > 1:
+		return fmt.Errorf("rescale_factor is %g: want more than 0, at most 1", s.Factor)
+	case !within(s.Patch, 1, 256) || !within(s.Merge, 1, 16) || !within(s.Frames, 1, 8):
+		return fmt.Errorf("patches of %d pixels, %d to a token's side, %d frames: want at most 256, 16, 8", s.Patch, s.Merge, s.Frames)
+	}
+	for c := range s.Std {
+		const most = 1e6
+		mean, std := float64(s.Mean[c]), float64(s.Std[c])
+		if math.IsNaN(mean+std) || math.Abs(mean) > most || std <= 0 || std > most {
+			return fmt.Errorf("image_mean is %g and image_std %g: want deviations above 0", s.Mean, s.Std)
+		}
+	}
+	if s.Way == Grid {
+		if block := s.block(); !within(s.Least, 1, s.Most) || !within(s.Most, block*block, mostTower) {
+			return fmt.Errorf("pictures of %d to %d pixels: want at least one block of %d x %d, at most %d", s.Least, s.Most,
+				block, block, mostTower)
+		}
+		return nil
+	}
+	switch {
+	case !within(s.Width, 1, mostSide) || !within(s.Height, 1, mostSide):
+		return fmt.Errorf("the tower's picture has %d x %d pixels: want 1 to %d", s.Width, s.Height, mostSide)
+	case s.Way == Crop && (s.Shortest < max(s.Width, s.Height) || s.Shortest > mostSide):
+		return fmt.Errorf("the shorter side becomes %d pixels, of which %d x %d are cut out: want more", s.Shortest, s.Width, s.Height)
+	case !within(s.Tokens, 1, 1<<16):
+		return fmt.Errorf("%d tokens a picture: want 1 to %d", s.Tokens, 1<<16)
+	}
+	return nil
+}
+
+// block is the side of a token in pixels.
+func (s *Settings) block() int { return s.Patch * s.Merge }
+
+// errThin refuses what no grid fits.
+var errThin = errors.New("the picture is more than 200 times as long as it is wide: cut it")
+
+// grid is the size that a picture of w x h pixels gets in whole blocks of patches.
+func (s *Settings) grid(w, h int) (toW, toH int, err error) {
+	if max(w, h) > 200*min(w, h) {
+		return 0, 0, errThin
+	}
+	block := float64(s.block())
+	blocks := func(n float64, round func(float64) float64) int { return int(round(n/block)) * s.block() }
+	wide, high := float64(w), float64(h)
+	toW, toH = blocks(wide, math.RoundToEven), blocks(high, math.RoundToEven)
+	switch {
+	case toW*toH > s.Most:
+		by := math.Sqrt(wide * high / float64(s.Most))
+		toW, toH = max(s.block(), blocks(wide/by, math.Floor)), max(s.block(), blocks(high/by, math.Floor))
+	case toW*toH < s.Least:
+		by := math.Sqrt(float64(s.Least) / (wide * high))
+		toW, toH = blocks(wide*by, math.Ceil), blocks(high*by, math.Ceil)
+	}
+	return toW, toH, nil
+}
