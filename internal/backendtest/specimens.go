@@ -112,6 +112,20 @@ var Specimens = []Specimen{
 		"expert_feed_forward_length": uint32(96), "expert_shared_feed_forward_length": uint32(48),
 		"expert_shared_count": uint32(1), "rope.dimension_count": uint32(16),
 	}},
+	{Name: "qwen2vl", Arch: "qwen2vl", Tolerance: 2e-4, without: []string{"output.bias", "attn_output.bias",
+		"ffn_gate.bias", "ffn_up.bias", "ffn_down.bias"}, keys: map[string]any{
+		"attention.layer_norm_rms_epsilon": float32(1e-6), "rope.dimension_sections": []int32{2, 3, 3, 0},
+	}},
+	// No pair is left over: llama.cpp does not turn such pairs of interleaved sections, transformers turns them by time.
+	{Name: "qwen3vl", Arch: "qwen3vl", Tolerance: 2e-4, without: []string{".bias"}, keys: map[string]any{
+		"attention.layer_norm_rms_epsilon": float32(1e-6), "rope.dimension_sections": []int32{3, 3, 2, 0},
+		"n_deepstack_layers": uint32(0),
+	}},
+	{Name: "qwen3vlmoe", Arch: "qwen3vlmoe", Tolerance: 2e-4, without: []string{".bias"}, keys: map[string]any{
+		"attention.layer_norm_rms_epsilon": float32(1e-6), "rope.dimension_sections": []int32{3, 3, 2, 0},
+		"n_deepstack_layers": uint32(0), "expert_count": uint32(6), "expert_used_count": uint32(2),
+		"expert_feed_forward_length": uint32(96),
+	}},
 }
 
 // hybridKeys are the metadata of a Mamba-2 mixer beside attention, with two groups of keys.

@@ -6,7 +6,11 @@ import "github.com/sluice-ai/sluice/internal/ir"
 // Differs from Llama: Q, K and V have biases; RoPE turns halves.
 func qwen2(p *params, b *ir.Builder) {
 	s := p.dense("attention.layer_norm_rms_epsilon")
-	r := p.rope(&s, halves, 10000)
+	s.qwen2(b, p.rope(&s, halves, 10000))
+}
+
+// qwen2 records the layers and the head.
+func (s *shape) qwen2(b *ir.Builder, r rope) {
 
 	x := b.Embed("token_embd", s.vocab, s.width)
 	for l := range s.layers {

@@ -6,8 +6,11 @@ import "github.com/sluice-ai/sluice/internal/ir"
 // Differs from Llama: every head of Q and K is RMS-normalised before RoPE, which turns halves.
 func qwen3(p *params, b *ir.Builder) {
 	s := p.dense("attention.layer_norm_rms_epsilon")
-	r := p.rope(&s, halves, 10000)
+	p.qwen3(b, &s, p.rope(&s, halves, 10000))
+}
 
+// qwen3 records the layers and the end.
+func (p *params) qwen3(b *ir.Builder, s *shape, r rope) {
 	x := b.Embed("token_embd", s.vocab, s.width)
 	for l := range s.layers {
 		b.Layer(l)

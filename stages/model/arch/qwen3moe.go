@@ -6,8 +6,12 @@ import "github.com/sluice-ai/sluice/internal/ir"
 // Differs from Qwen 3: every layer has experts, whose weights are a softmax over all, normalised.
 func qwen3moe(p *params, b *ir.Builder) {
 	s := p.decoder("attention.layer_norm_rms_epsilon")
-	r := p.rope(&s, halves, 10000)
-	m := p.mixture(&s, ir.RouteArgs{Scoring: ir.SoftmaxAll, Normalise: true})
+	p.qwen3moe(b, &s, p.rope(&s, halves, 10000))
+}
+
+// qwen3moe records the layers and the head.
+func (p *params) qwen3moe(b *ir.Builder, s *shape, r rope) {
+	m := p.mixture(s, ir.RouteArgs{Scoring: ir.SoftmaxAll, Normalise: true})
 
 	x := b.Embed("token_embd", s.vocab, s.width)
 	for l := range s.layers {

@@ -31,7 +31,7 @@ type Folder struct {
 func Files() []string {
 	return []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "tokenizer.model",
 		"added_tokens.json", "chat_template.jinja", "chat_template.json", "vocab.txt", "merges.txt", "modules.json",
-		"1_Pooling/config.json"}
+		"1_Pooling/config.json", "preprocessor_config.json"}
 }
 
 // Options are what a folder does not say.

@@ -123,6 +123,8 @@ func (c *converter) vocabulary() error {
 		err = c.wordPieces(&t, size)
 	case t.Model.Type == "Unigram":
 		err = c.unigram(&t, size)
+	case c.nameless():
+		c.numbers(size)
 	default:
 		err = fmt.Errorf("tokenizer.json: is missing, or its model is of type %.40q: want BPE, WordPiece or Unigram, "+
 			"or a tokenizer.model", t.Model.Type)
@@ -131,6 +133,22 @@ func (c *converter) vocabulary() error {
 		return err
 	}
 	return errors.Join(c.special(&t, settings), settings.err())
+}
+
+// nameless says whether the folder has nothing of a tokenizer: its model takes ids, and gives ids.
+func (c *converter) nameless() bool {
+	for _, name := range []string{"tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.txt", "merges.txt"} {
+		if c.folder.Texts[name] != nil {
+			return false
+		}
+	}
+	return c.config.has("vocab_size")
+}
+
+// numbers writes a vocabulary without texts, in which tokens have numbers alone.
+func (c *converter) numbers(size int) {
+	c.tokens("gpt2", "default", newTokens(size, false))
+	c.meta.Set("tokenizer.ggml.merges", []string{})
 }
 
 // tokens writes the tokens to the metadata.
