@@ -149,7 +149,7 @@ func isVector(name string, dimensions int) bool {
 	}
 	stem := strings.TrimSuffix(name, ".weight")
 	for _, end := range []string{"_norm", "ffn_gate_inp", "ffn_gate_inp_shexp", "ssm_conv1d", "shortconv.conv",
-		"position_embd", "token_types"} {
+		"position_embd", "token_types", "patch_embd"} {
 		if strings.HasSuffix(stem, end) {
 			return true
 		}

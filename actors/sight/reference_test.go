@@ -1,0 +1,144 @@
+package sight
+
+import (
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/cpu/ref"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/stages/model/convert"
+	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
+	"github.com/sluice-ai/sluice/stages/model/vision"
+	"github.com/sluice-ai/sluice/storage/gguf"
+	"github.com/sluice-ai/sluice/storage/safetensors"
+)
+
+// stored are the tensors of a file.
+type stored map[string][]byte
+
+func read(t *testing.T, path ...string) stored {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(append([]string{testref.Dir(t), "multimodal"}, path...)...))
+	require.NoError(t, err)
+	list, err := safetensors.Parse(strings.NewReader(string(data)), int64(len(data)))
+	require.NoError(t, err)
+	all := stored{}
+	for _, x := range list {
+		all[x.Name] = data[x.Offset:][:x.Size]
+	}
+	return all
+}
+
+func (s stored) floats(name string) []float32 {
+	all := make([]float32, len(s[name])/4)
+	for i := range all {
+		all[i] = math.Float32frombits(binary.LittleEndian.Uint32(s[name][4*i:]))
+	}
+	return all
+}
+
+func (s stored) longs(name string) []int {
+	all := make([]int, len(s[name])/8)
+	for i := range all {
+		all[i] = int(binary.LittleEndian.Uint64(s[name][8*i:]))
+	}
+	return all
+}
+
+// pictures are those of a reference, as the processor of its library has made them.
+func pictures(t *testing.T, folder, file string, tower *vision.Tower) (all []*vision.Picture) {
+	t.Helper()
+	s := read(t, folder, file)
+	values := s.floats("pixel_values")
+	if tower.Image > 0 {
+		return []*vision.Picture{{Height: tower.Image, Width: tower.Image, Values: values}}
+	}
+	const frames = 2
+	grids := s.longs("image_grid_thw")
+	for ; len(grids) > 0; grids = grids[3:] {
+		n := grids[1] * grids[2] * 3 * frames * tower.Patch * tower.Patch
+		p, err := vision.Unfold(values[:n], ir.Grid{Height: grids[1], Width: grids[2]}, tower.Patch, tower.Merge, frames)
+		require.NoError(t, err)
+		all, values = append(all, p), values[n:]
+	}
+	require.Empty(t, values)
+	return all
+}
+
+// tower is the tower of a reference's folder.
+func tower(t testing.TB, folder string) *gguf.File {
+	dir := filepath.Join(testref.Dir(t), "multimodal", strings.TrimSuffix(folder, "_2img"))
+	return converttest.Convert(t, dir, func(f *convert.Folder) (*convert.Model, error) {
+		return convert.PlanVision(f, convert.Options{})
+	})
+}
+
+// tolerance is what towers may differ from the references by: four times what float32 differs from float64 there, or
+// the least that their README names.
+const tolerance = 2e-4
+
+// TestTowersAreTheLibrarys: rows of text that towers make of pictures are those of transformers, on the oracle and on
+// the processor.
+func TestTowersAreTheLibrarys(t *testing.T) {
+	processor, err := cpu.New(2, "")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, processor.Close()) }()
+	for _, c := range []struct {
+		folder, file, rows string
+		deep               []string
+	}{
+		{"llava", "processor_exact", "model.multi_modal_projector", nil},
+		{"gemma3_vision", "processor_exact", "model.multi_modal_projector", nil},
+		{"qwen25vl", "processor", "model.visual.pooler_output", nil},
+		{"qwen25vl_2img", "processor", "model.visual.pooler_output", nil},
+		{"qwen3vl", "processor", "model.visual.pooler_output",
+			[]string{"model.visual.deepstack_features.0", "model.visual.deepstack_features.1"}},
+		{"qwen3vl_2img", "processor", "model.visual.pooler_output",
+			[]string{"model.visual.deepstack_features.0", "model.visual.deepstack_features.1"}},
+	} {
+		want := read(t, c.folder, "reference.safetensors")
+		for _, d := range []backend.Device{ref.New(), processor} {
+			t.Run(c.folder+" "+d.Name(), func(t *testing.T) {
+				eye, err := Open(d, tower(t, c.folder))
+				require.NoError(t, err)
+				defer func() { require.NoError(t, eye.Close()) }()
+				var rows []float32
+				deep := make([][]float32, len(c.deep))
+				for _, p := range pictures(t, c.folder, c.file+".safetensors", eye.Tower) {
+					seen, err := eye.Look(p)
+					require.NoError(t, err)
+					rows = append(rows, seen.Rows...)
+					require.Len(t, seen.Deep, len(deep))
+					for i := range deep {
+						deep[i] = append(deep[i], seen.Deep[i]...)
+					}
+				}
+				near(t, want.floats(c.rows), rows)
+				for i, name := range c.deep {
+					near(t, want.floats(name), deep[i])
+				}
+			})
+		}
+	}
+}
+
+func near(t *testing.T, want, got []float32) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	worst := 0.0
+	for i := range want {
+		worst = max(worst, math.Abs(float64(want[i]-got[i])))
+	}
+	require.Less(t, worst, tolerance)
+	require.True(t, slices.ContainsFunc(want, func(x float32) bool { return x > 0.1 }), "values are of order 1")
+}
