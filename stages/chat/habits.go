@@ -12,6 +12,8 @@ type Habits struct {
 	Roles []string // that messages may have; nil: any
 	Text  bool     // the arguments of calls are JSON in a string, no object
 	Bare  bool     // a message of calls alone has no content, where others want an empty one
+	Lists bool     // content is a list of parts, even where it is one text
+	Sees  bool     // the model takes pictures: their marks stand in the text; see Marked
 
 	spelling *spelling // calls stand in the text; nil: the template writes them
 }
@@ -32,6 +34,7 @@ func (t *Template) learn(source string) (h Habits) {
 			h.Roles = append(h.Roles[:len(h.Roles):len(h.Roles)], role)
 		}
 	}
+	h.Lists = strings.Contains(source, "image") && t.lists()
 	var ways []Habits
 	if strings.Contains(source, "tool_calls") {
 		ways = []Habits{{}, {Bare: true}, {Text: true}, {Text: true, Bare: true}}
@@ -42,11 +45,22 @@ func (t *Template) learn(source string) (h Habits) {
 		}
 	}
 	for _, one := range ways {
-		if one.Roles = h.Roles; t.writes(one) {
+		one.Roles, one.Lists = h.Roles, h.Lists
+		if t.writes(one) {
 			return one
 		}
 	}
 	return h
+}
+
+// lists says whether the template writes texts only where they are parts of a list, as LLaVA's does.
+func (t *Template) lists() bool {
+	const said = "qqsaid"
+	shows := func(h Habits) bool {
+		out, err := t.renderConversation(`{"messages":[{"role":"user","content":"`+said+`"}]}`, h)
+		return err == nil && strings.Contains(out, said)
+	}
+	return !shows(Habits{}) && shows(Habits{Lists: true})
 }
 
 // writes says whether the template writes a call, when messages are given to it by these habits.

@@ -28,6 +28,8 @@ type Part struct {
 	// where that follows from the message's own.
 	Type, At string
 
+	Picture *Picture // of Image: what was sent; nil: it is not read
+
 	came jsontext.Value // the entry of a list that it was; nil: it was none
 }
 

@@ -28,18 +28,25 @@ func fault(place, format string, args ...any) *Fault {
 // budget, which may be nil. Its errors are of type *Fault, or the budget's.
 func (h Habits) Normalise(messages []Message, b *jsontext.Budget) ([]Message, error) {
 	out := make([]Message, len(messages))
+	var marks *marks
+	if h.Sees {
+		marks = newMarks()
+	}
 	for i := range messages {
 		place := fmt.Sprintf("messages[%d]", i)
 		if role := messages[i].Role; role != "" && h.Roles != nil && !slices.Contains(h.Roles, role) {
 			return nil, fault(place+".role", "%s.role is %q: want one of %s", place, shown(role), strings.Join(h.Roles, ", "))
 		}
-		m, fault := messages[i].normal(place)
+		m, fault := messages[i].normal(place, marks)
 		if fault != nil {
 			return nil, fault
 		}
 		var err error
 		if out[i], err = h.called(m, b); err != nil {
 			return nil, err
+		}
+		if h.Lists {
+			out[i] = out[i].listed()
 		}
 	}
 	return out, nil
@@ -68,7 +75,7 @@ func (h Habits) called(m Message, b *jsontext.Budget) (Message, error) {
 	return m, nil
 }
 
-func (m Message) normal(place string) (Message, *Fault) {
+func (m Message) normal(place string, marks *marks) (Message, *Fault) {
 	switch m.Role {
 	case "":
 		return m, fault(place+".role", `%s.role is missing: want "system", "user", "assistant" or "tool"`, place)
@@ -76,7 +83,7 @@ func (m Message) normal(place string) (Message, *Fault) {
 		m.Role = "system"
 	}
 	if _, says := m.thoughts(); says {
-		return m.whole(place + ".content")
+		return m.whole(place+".content", marks)
 	}
 	if m.Fields == nil {
 		return m, nil
@@ -106,27 +113,41 @@ func (m *Message) instead() (said string, ok bool) {
 }
 
 // whole is a message whose content is one text, since most templates know nothing else. A line break separates its
-// parts, as in llama.cpp.
-func (m Message) whole(place string) (Message, *Fault) {
-	var texts []string
-	apart := false
+// parts, as in llama.cpp. Pictures have their marks in it, without any break, and stay as parts beside it.
+func (m Message) whole(place string, marks *marks) (Message, *Fault) {
+	var text strings.Builder
+	var pictures []Part
+	n, apart, after := 0, false, false // parts so far; there is more than one text; the one before was a text
 	for _, p := range m.Parts {
 		if p.Kind == Thought {
 			continue
 		}
 		if p.Kind > Thought && p.At == "" {
-			p.At = fmt.Sprintf("%s[%d]", place, len(texts))
+			p.At = fmt.Sprintf("%s[%d]", place, n)
+		}
+		apart = apart || p.came != nil || n > 0
+		n++
+		if p.Kind == Image && p.Picture != nil && marks != nil {
+			p, apart, after = marks.mark(p), true, false
+			pictures = append(pictures, p)
+			text.WriteString(p.Picture.Mark)
+			continue
 		}
 		if fault := Reads(p); fault != nil {
 			return m, fault
 		}
-		apart = apart || p.came != nil || len(texts) > 0
-		texts = append(texts, p.Text)
+		if after {
+			text.WriteByte('\n')
+		}
+		text.WriteString(marks.plain(p.Text))
+		after = true
 	}
-	if !apart {
+	if !apart && marks == nil {
 		return m, nil
 	}
-	return m.saying(strings.Join(texts, "\n")), nil
+	m = m.saying(text.String())
+	m.Parts = append(pictures, m.Parts...)
+	return m, nil
 }
 
 // Reads returns what is wrong with a part: the models here read text only. nil: nothing is.

@@ -25,8 +25,9 @@ type Source struct {
 // Prompt is what the model reads. Nobody changes it.
 type Prompt struct {
 	Tokens   []int32
-	Rendered bool // made by the template: the answer is a text of its own
-	Left     int  // messages of the conversation that are left out; see Source.Trims
+	Pictures []Seen // in the order of their tokens
+	Rendered bool   // made by the template: the answer is a text of its own
+	Left     int    // messages of the conversation that are left out; see Source.Trims
 	Opening
 }
 

@@ -24,6 +24,7 @@ type Writer struct {
 	Standing []chat.Message // messages that every conversation begins with
 	Syntax   *tools.Syntax  // how the model thinks and calls, as the template shows it
 	Calls    *tools.Form    // how it writes calls; nil: that is not known
+	Eyes     *Eyes          // how its prompts have pictures; nil: it reads text only
 }
 
 // Write makes the prompt of a request that has so much room. now is the time that a template reads; stop, which may be
@@ -58,18 +59,22 @@ func (w *Writer) write(from *Source, room Room, now time.Time, stop func() bool)
 		before = from.Before
 	}
 	options.Most, options.Stop = room.Context, stop
-	ids, err := w.Vocab.Encode(slices.Clone(before), text, options)
+	ids, seen, err := w.encode(slices.Clone(before), text, from.Chat, options)
 	var long *token.TooLong
+	var refused *refusal.Error
 	switch {
 	case errors.As(err, &long):
 		return Prompt{}, refusal.TooLong("the prompt has %d bytes, which are more than %d tokens, and the context holds %d: "+
 			"shorten it, or %s", long.Bytes, long.Least-1, room.Context, room.larger())
 	case errors.Is(err, token.ErrStopped):
 		return Prompt{}, ErrStopped
+	case errors.As(err, &refused):
+		return Prompt{}, err
 	case err != nil:
 		return Prompt{}, refusal.Of("the prompt cannot be put into tokens: %v", err)
 	}
-	return w.equip(Prompt{Tokens: ids, Rendered: from.Chat != nil, Opening: Opening{Tail: tailOf(text, from.Chat)}}, from)
+	opening := Opening{Tail: tailOf(text, from.Chat)}
+	return w.equip(Prompt{Tokens: ids, Pictures: seen, Rendered: from.Chat != nil, Opening: opening}, from)
 }
 
 // equip adds to a prompt the tools that its answer may call, and the form that it must have.
