@@ -78,6 +78,11 @@ func TestFixtures(t *testing.T) {
 	eachDevice(t, true, func(t *testing.T, d backend.Device) { backendtest.Fixtures(t, d, archtest.Open, 5) })
 }
 
+// TestSpecimens: as TestFixtures, of the other architectures, by the oracle.
+func TestSpecimens(t *testing.T) {
+	eachDevice(t, false, func(t *testing.T, d backend.Device) { archtest.Specimens(t, d, ref.New()) })
+}
+
 // TestThreads: the device says how many of the program's threads it computes on.
 func TestThreads(t *testing.T) {
 	for _, threads := range []int{1, 2, 3} {

@@ -21,6 +21,7 @@ type Specimen struct {
 	Tolerance  float64 // for the distance from llama.cpp's logits
 	keys       map[string]any
 	without    []string // name endings of optional tensors that it lacks
+	lacks      string   // the complete name of another one, which is the ending of others, too
 	centred    []string // name endings of tensors made so that the mean of what they give is 0
 }
 
@@ -30,7 +31,10 @@ var Reranker = Specimen{Name: "bert-rank", Arch: "bert", without: []string{"attn
 		"attention.causal": false, "attention.head_count_kv": uint32(4)}}
 
 // Specimens are models of all architectures that Fixtures and Embeddings have no file of.
-var Specimens = []Specimen{
+var Specimens = slices.Concat(firstSpecimens, denseSpecimens)
+
+// firstSpecimens are those that were there first.
+var firstSpecimens = []Specimen{
 	{Name: "cohere2", Arch: "cohere2", Tolerance: 2e-4, without: []string{".bias", "output.weight", "q_norm.weight",
 		"attn_qkv.weight"}, keys: map[string]any{
 		"attention.layer_norm_epsilon": float32(1e-5), "attention.sliding_window": uint32(7), "logit_scale": float32(0.3),
@@ -162,7 +166,8 @@ func (s *Specimen) Describe(other *meta.Map) *meta.Map {
 
 // Has says whether the specimen has an optional tensor.
 func (s *Specimen) Has(name string) bool {
-	return !slices.ContainsFunc(s.without, func(end string) bool { return strings.HasSuffix(name, end) })
+	return name != s.lacks &&
+		!slices.ContainsFunc(s.without, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
 // Weights returns the bytes of all weights of its program, by Ref: float32.

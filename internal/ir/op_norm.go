@@ -33,6 +33,7 @@ var normOp = operation{
 			return b.EachHeadLayerNorm(x, "n", n/4, 1e-6)
 		}},
 		{"norm layer", func(b *Builder, x Value, n int) Value { return b.LayerNorm(x, "n", 1e-5) }},
+		{"norm layer bare", func(b *Builder, x Value, n int) Value { return b.BareLayerNorm(x, 1e-5) }},
 	},
 }
 
@@ -84,6 +85,12 @@ func (b *Builder) LayerNorm(x Value, name string, eps float32) Value {
 // LayerNormNoBias is LayerNorm with a weight alone.
 func (b *Builder) LayerNormNoBias(x Value, name string, eps float32) Value {
 	return b.norm(x, name, NormArgs{Layer: true, Eps: eps, Group: b.Width(x)})
+}
+
+// BareLayerNorm is LayerNorm without weight and bias.
+func (b *Builder) BareLayerNorm(x Value, eps float32) Value {
+	a := NormArgs{Layer: true, Eps: eps, Group: b.Width(x)}
+	return b.pointwise(Node{Op: Norm, In: []Value{x}, W: NoRef, B: NoRef, Norm: a})
 }
 
 func (b *Builder) norm(x Value, name string, a NormArgs) Value {

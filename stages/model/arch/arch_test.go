@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/stages/model/convert"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -84,7 +85,7 @@ func TestUnknownArchitecture(t *testing.T) {
 	_, err = Record(&m, nil, Options{})
 	require.EqualError(t, err, `general.architecture: "mamba" is not supported; the nearest name that is: mamba2. All are: `+
 		strings.Join(Names(), ", "))
-	for name, want := range map[string]string{"qwen4": "qwen2", "qwen3-moe": "qwen3moe", "glm5": "glm4", "deepseek3": "deepseek2",
+	for name, want := range map[string]string{"qwen4": "qwen", "qwen3-moe": "qwen3moe", "glm5": "glm4", "deepseek3": "deepseek2",
 		"llama5": "llama", "": "bert"} {
 		require.Equal(t, want, nearest(name), name)
 	}
@@ -196,13 +197,18 @@ func TestDocument(t *testing.T) {
 	require.True(t, ok)
 	_, after, ok := strings.Cut(rest, end)
 	require.True(t, ok)
-	table := "| `general.architecture` | CPU | GPU | compared with | since |\n| --- | --- | --- | --- | --- |\n"
+	table := "| `general.architecture` | CPU | GPU | folders | compared with | since |\n| --- | --- | --- | --- | --- | --- |\n"
+	folders := convert.Architectures()
 	for _, name := range Names() {
 		with := "transformers"
 		if _, err := os.Stat(filepath.Join("..", "..", "..", "cpu", "ref", "testdata", "peer", name+".f32")); err == nil {
 			with = "llama.cpp"
 		}
-		table += fmt.Sprintf("| %s | yes | yes | %s | %s |\n", name, with, Since(name))
+		folder := "no"
+		if slices.Contains(folders, name) {
+			folder = "yes"
+		}
+		table += fmt.Sprintf("| %s | yes | yes | %s | %s | %s |\n", name, folder, with, Since(name))
 	}
 	want := before + begin + table + end + after
 	if *update {

@@ -74,6 +74,11 @@ func (s *shape) gated(b *ir.Builder, x ir.Value, act ir.Act) ir.Value {
 	return b.Linear(g, "ffn_down", s.width)
 }
 
+// ungated is W_down·act(W_up·x), with biases where the file has them.
+func (s *shape) ungated(b *ir.Builder, x ir.Value, act ir.Act) ir.Value {
+	return b.Linear(b.Act(act, b.Linear(x, "ffn_up", s.ffn)), "ffn_down", s.width)
+}
+
 // selfAttend is attention with separate projections, without anything between them and RoPE.
 func (s *shape) selfAttend(b *ir.Builder, x ir.Value, r rope, a ir.AttendArgs) ir.Value {
 	q := r.turn(b, b.Linear(x, "attn_q", s.heads*s.kDim))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -54,6 +55,26 @@ func hostile(good *meta.Map, edits []byte) *meta.Map {
 		}
 	}
 	return m
+}
+
+// FuzzSpecimens is FuzzRecord of the architectures that have no fixture.
+func FuzzSpecimens(f *testing.F) {
+	tokenizer := &open(f, "qwen3").Meta
+	for i := range backendtest.Specimens {
+		for key := range byte(24) {
+			for _, value := range [][]byte{{1, 0, 0, 0, 0, 0, 1, 0, 0}, {2, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0},
+				{3, 0, 0, 0xc0, 0x7f, 0, 0, 0, 0}, {7, 0, 0, 0, 0, 0, 0, 0, 0}, {7, 7, 0, 0, 0, 0, 0, 0, 0}} {
+				f.Add(uint8(i), append([]byte{key}, value...))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, which uint8, edits []byte) {
+		s := &backendtest.Specimens[int(which)%len(backendtest.Specimens)]
+		p, err := Record(hostile(s.Describe(tokenizer), edits), s.Has, Options{})
+		if err == nil {
+			require.NoError(t, ir.Check(p))
+		}
+	})
 }
 
 // FuzzRecord: whatever the metadata says, recording and binding return, and a program that is returned is legal.
