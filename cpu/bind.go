@@ -70,7 +70,7 @@ func (b *binder) phase(ph *live.Phase) runner {
 	c := &chain{ex: &b.m.execution, wanted: ph.Wanted}
 	width := 1
 	for i := range ph.Items {
-		c.ops = append(c.ops, b.op(&ph.Items[i]))
+		c.ops = append(c.ops, b.op(&ph.Items[i], ph.Wanted))
 		for _, v := range ph.Items[i].Reads() {
 			width += b.p.Widths[v]
 		}
@@ -97,7 +97,7 @@ func (b *binder) alone(n *ir.Node, wanted bool) runner {
 }
 
 // op binds an item of a chain.
-func (b *binder) op(it *live.Item) rowOp {
+func (b *binder) op(it *live.Item, wanted bool) rowOp {
 	n := it.Node
 	switch it.Verb {
 	case live.Prepare:
@@ -143,6 +143,8 @@ func (b *binder) op(it *live.Item) rowOp {
 		return &rowsOp{out, in[0]}
 	case ir.Route:
 		return &routerOp{out: out, x: in[0], args: n.Route, bias: b.vector(n.B), scale: b.vector(n.W)}
+	case ir.Adapt:
+		return &adaptOp{out: out, y: in[0], x: in[1], site: n.Site, token: len(n.In) == 1, wanted: wanted}
 	case ir.Experts:
 		return b.combine(n, out, in[1])
 	}

@@ -66,6 +66,8 @@ type workspace struct {
 	row     kernels.RowBuffer // of an embedding
 	strips  kernels.Strips    // of weights in place
 	choice  choice
+	between []float32 // what an adapter's first factor makes of a row
+	updated []float32 // and what its second factor makes of that, some outputs of it
 	state   []float32 // of a head, or of some channels, during its computation
 
 	gathered     int       // rows that gatherFloats can hold

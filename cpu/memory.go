@@ -160,7 +160,11 @@ func (m *model) layScratch(p *ir.Bound, values int) error {
 	if gathered > 0 && m.device.set.Tiled() {
 		tiles = align(kernels.TileBytes(experts.gathered(), experts.rowBytes)) / 4
 	}
-	size := values + threads*(shape.floats()+gathered+tiles) + splitQueries*(shape.stride+2)
+	between, updated := 0, 0
+	if len(p.Sites) > 0 {
+		between, updated = ir.MostRank, adaptOutputs
+	}
+	size := values + threads*(shape.floats()+gathered+tiles+between+updated) + splitQueries*(shape.stride+2)
 	memory, err := mem.Alloc(4 * int64(size))
 	if err != nil {
 		return fmt.Errorf("activations: %w", err)
@@ -173,6 +177,7 @@ func (m *model) layScratch(p *ir.Bound, values int) error {
 		m.workers[i] = workspace{
 			queries: shape.take(a), halves: make([]uint16, shape.dim), bytes: make([]int8, shape.dim),
 			choice: newChoice(p), gathered: experts.gathered(), gatherFloats: a.take(gathered),
+			between: a.take(between), updated: a.take(updated),
 		}
 		if tiles > 0 {
 			m.workers[i].gatherTiles = bytesOf(a.take(tiles))

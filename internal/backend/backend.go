@@ -249,6 +249,8 @@ type Span struct {
 	Tables    []Table    // by cache class
 	Grid      ir.Grid    // of a picture, whose rows lie line by line; zero: it is none
 	Places    []ir.Place // by row, its positions on several axes; nil: that in the cache, on each
+	// Adapters change the matrices for this sequence's rows, in this order. Their bytes stay until the step was finished.
+	Adapters []ir.Applied
 }
 
 // Kept is the number of the span's first rows, those that leave states.

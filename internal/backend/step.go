@@ -31,7 +31,7 @@ func (s *Step) Frame() []ir.Span {
 	spans := make([]ir.Span, len(s.Spans))
 	for i := range s.Spans {
 		p := &s.Spans[i]
-		spans[i] = ir.Span{Row: p.Row, Rows: p.Rows, Pos: p.Pos, Grid: p.Grid, Places: p.Places}
+		spans[i] = ir.Span{Row: p.Row, Rows: p.Rows, Pos: p.Pos, Grid: p.Grid, Places: p.Places, Adapters: p.Adapters}
 	}
 	return spans
 }
@@ -99,6 +99,11 @@ func (s *Step) Check(p *ir.Program, c *Limits, drawn int) error {
 		}
 		if err := span.checkPlaces(p); err != nil {
 			return fmt.Errorf("span %d: %w", i, err)
+		}
+		for _, a := range span.Adapters {
+			if len(a.Updates) != len(p.Sites) {
+				return fmt.Errorf("span %d: an adapter of %d matrices, the program has %d", i, len(a.Updates), len(p.Sites))
+			}
 		}
 		if err := span.checkTables(p.Classes, c.Blocks); err != nil {
 			return fmt.Errorf("span %d: %w", i, err)

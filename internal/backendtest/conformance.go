@@ -33,6 +33,7 @@ func Oracle(t *testing.T, oracle backend.Device, matrixTypes []quant.Type) {
 // heldToLaws is the part of Conformance that finds faults of a device even if the oracle has the same ones.
 func heldToLaws(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
 	t.Run("Orders", func(t *testing.T) { allOrders(t, d, oracle, matrixTypes) })
+	t.Run("Adapters", func(t *testing.T) { Adapters(t, d, oracle) })
 	t.Run("Inputs", func(t *testing.T) { inputs(t, d, oracle) })
 	t.Run("Stored", func(t *testing.T) { stored(t, d, oracle) })
 	t.Run("Laws", func(t *testing.T) { laws(t, d, matrixTypes) })

@@ -31,11 +31,15 @@ type small struct {
 	used                                            int // of 8 experts; 0: all, so that rounding cannot change the choice
 	window                                          int // of gemmaLike's windows; 0: 20
 	chunked                                         bool
+	adapts                                          bool // it takes adapters
 }
 
 // llamaLike has GQA, RoPE of neighbours, SwiGLU and an output matrix of its own.
 func llamaLike(s small) (*ir.Program, error) {
 	b := ir.NewBuilder("llama-like", func(name string) bool { return name == "output.weight" })
+	if s.adapts {
+		b.Adaptable()
+	}
 	a := ir.AttendArgs{Heads: s.heads, KVHeads: s.kvHeads, KDim: s.head, VDim: s.head, Scale: 0.3}
 	x := b.Embed("token_embd", s.vocab, s.width)
 	for l := range s.layers {
@@ -57,6 +61,9 @@ func llamaLike(s small) (*ir.Program, error) {
 // gemmaLike has head norms, norms after blocks, GeGLU, windows on even layers, caps and a tied head.
 func gemmaLike(s small) (*ir.Program, error) {
 	b := ir.NewBuilder("gemma-like", hasNone)
+	if s.adapts {
+		b.Adaptable()
+	}
 	x := b.Scale(b.Embed("token_embd", s.vocab, s.width), 2)
 	for l := range s.layers {
 		a := ir.AttendArgs{Heads: s.heads, KVHeads: s.kvHeads, KDim: s.head, VDim: s.head, Scale: 0.3, SoftCap: 4}
@@ -105,6 +112,9 @@ func starcoderLike(s small) (*ir.Program, error) {
 // mixtureLike has experts (in odd layers weights multiply their inputs), a shared expert with a gate, and sinks.
 func mixtureLike(s small) (*ir.Program, error) {
 	b := ir.NewBuilder("mixture-like", hasNone)
+	if s.adapts {
+		b.Adaptable()
+	}
 	a := ir.AttendArgs{Heads: s.heads, KVHeads: s.kvHeads, KDim: s.head, VDim: s.head, Scale: 0.3}
 	route := ir.RouteArgs{Scoring: ir.SoftmaxChosen, Used: cmp.Or(s.used, 8), Scale: 1}
 	x := b.Embed("token_embd", s.vocab, s.width)

@@ -14,11 +14,12 @@ import (
 // Experts turns the feed-forward segment so far into a route segment, and opens the experts' segment. A segment without
 // nodes is left out: a layer may lack one. A program that is no text has an Input and blocks.
 type Builder struct {
-	p    Program
-	has  func(name string) bool
-	refs map[string]Ref
-	at   string  // prefix of weight names: "" or "blk.N."
-	next Segment // opened, and without nodes; its kind is 0 if there is none
+	p      Program
+	has    func(name string) bool
+	refs   map[string]Ref
+	at     string  // prefix of weight names: "" or "blk.N."
+	adapts bool    // see Adaptable
+	next   Segment // opened, and without nodes; its kind is 0 if there is none
 }
 
 // NewBuilder starts a program. has says which tensors the file holds, for those that are optional.

@@ -18,7 +18,8 @@ type Frame struct {
 type Span struct {
 	Row, Rows, Pos int
 	Grid           Grid
-	Places         []Place // by row; nil: each row's position, on every axis
+	Places         []Place   // by row; nil: each row's position, on every axis
+	Adapters       []Applied // of the sequence
 }
 
 // Grid is the size of a picture whose rows lie line by line; zero: the rows are one line.

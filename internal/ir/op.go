@@ -29,6 +29,7 @@ const (
 	Rows                     // y[j] = x[wanted(j)]: from here on rows are the wanted ones
 	Route                    // y[r,e] = weight of expert e in row r, by the logits x; 0: it is not chosen (RouteArgs)
 	Experts                  // y[r] = Σₑ x₁[r,e]·(Downₑ·act(Gateₑ·x₀[r], Upₑ·x₀[r])) over the chosen e, in ascending order
+	Adapt                    // y[r] = x₀[r] + Σₐ sₐ·Bₐ(Aₐ·x₁[r]) over r's adapters; without x₁: row token(r) of Aₐ
 	Around                   // y[r] = x of the Size × Size rows around r on its grid, line by line, 0 beyond the edge
 )
 
@@ -53,6 +54,7 @@ type Node struct {
 	Heads  int     // HeadLinear, HeadSlice, HeadJoin
 	Size   int     // Around: odd
 	State  int     // CausalConv, SSMScan, DeltaRule: index into Program.States
+	Site   int     // Adapt: index into Program.Sites
 
 	Norm    NormArgs
 	RoPE    *RoPEArgs

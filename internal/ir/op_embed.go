@@ -19,12 +19,17 @@ func (b *Builder) Embed(name string, vocab, width int) Value {
 	b.p.Vocab, b.p.Width = vocab, width
 	b.p.Inputs = append(b.p.Inputs, Input{"tokens", NoValue})
 	b.open(SegEmbed, -1)
-	return b.add(Node{Op: Embed, W: b.weight(name+".weight", vocab, width, Table), B: NoRef}, width)
+	return b.lookup(name, width)
 }
 
 // Lookup reads rows of another table with a row for each token.
 func (b *Builder) Lookup(name string, width int) Value {
-	return b.add(Node{Op: Embed, W: b.weight(name+".weight", b.p.Vocab, width, Table), B: NoRef}, width)
+	return b.lookup(name, width)
+}
+
+func (b *Builder) lookup(name string, width int) Value {
+	w := b.weight(name+".weight", b.p.Vocab, width, Table)
+	return b.adapted(w, b.add(Node{Op: Embed, W: w, B: NoRef}, width), NoValue)
 }
 
 func fitsEmbed(p *Program, n *Node) error {

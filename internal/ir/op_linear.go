@@ -27,7 +27,7 @@ func (b *Builder) LinearBias(x Value, name string, out int) Value {
 
 func (b *Builder) linear(x Value, name string, out int, bias Ref) Value {
 	w := b.weight(name+".weight", out, b.Width(x), Matrix)
-	return b.add(Node{Op: Linear, In: []Value{x}, W: w, B: bias}, out)
+	return b.adapted(w, b.add(Node{Op: Linear, In: []Value{x}, W: w, B: bias}, out), x)
 }
 
 func fitsLinear(p *Program, n *Node) error {

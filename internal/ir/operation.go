@@ -30,7 +30,7 @@ var operations = []*operation{
 	Mul: &mulOp, Scale: &scaleOp, SoftCap: &softCapOp, Temper: &temperOp, Affine: &affineOp, Position: &positionOp,
 	TokenType: &tokenTypeOp, Slice: &sliceOp, HeadLinear: &headLinearOp, HeadSlice: &headSliceOp,
 	HeadJoin: &headJoinOp, CausalConv: &causalConvOp, SSMScan: &ssmScanOp, DeltaRule: &deltaRuleOp, Rows: &rowsOp,
-	Route: &routeOp, Experts: &expertsOp, Around: &aroundOp,
+	Route: &routeOp, Experts: &expertsOp, Adapt: &adaptOp, Around: &aroundOp,
 }
 
 // Case is a use of an op that devices are tested by. Build records it with input x, which is n features wide, a

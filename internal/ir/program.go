@@ -184,6 +184,7 @@ type Program struct {
 	KV       []KVLayer
 	States   []StateLayer
 	Classes  []Class // of KV and States, each different
+	Sites    []Site  // that adapters may change; none: the program takes no adapters
 	Segments []Segment
 	Inputs   []Input
 	Outputs  []Output

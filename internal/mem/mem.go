@@ -7,6 +7,7 @@ package mem
 import (
 	"fmt"
 	"sync/atomic"
+	"unsafe"
 )
 
 // Align is the least alignment of an area's address, in bytes.
@@ -46,4 +47,10 @@ func Free(area []byte) error {
 		return nil
 	}
 	return free(area)
+}
+
+// Numbers views memory of an area as numbers of another size. What does not fill one is left out.
+func Numbers[T uint16 | float32](area []byte) []T {
+	var one T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(area))), len(area)/int(unsafe.Sizeof(one)))
 }

@@ -12,7 +12,8 @@ import (
 
 // Options are the choices that a program depends on besides its file.
 type Options struct {
-	Context int // positions a sequence may have; 0 means what the model was trained for
+	Context int  // positions a sequence may have; 0 means what the model was trained for
+	Adapted bool // adapters may change matrices: see ir.Builder.Adaptable
 }
 
 // family records one architecture. Faults of the metadata are kept by params; recording goes on with values in
@@ -128,6 +129,9 @@ func Record(m *meta.Map, has func(name string) bool, o Options) (*ir.Program, er
 	}
 	p := &params{meta: m, arch: name, options: o}
 	b := ir.NewBuilder(name, has)
+	if o.Adapted {
+		b.Adaptable()
+	}
 	e.record(p, b)
 	if len(p.faults) > 0 {
 		return nil, fmt.Errorf("metadata of %s: %w", name, errors.Join(p.faults...))

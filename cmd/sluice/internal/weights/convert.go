@@ -12,11 +12,12 @@ import (
 )
 
 type Convert struct {
-	In     string `arg:"" help:"Folder of a model: config.json, tokenizer.json, and safetensors or PyTorch files."`
+	In     string `arg:"" help:"Folder of a model: config.json, tokenizer.json, and safetensors or PyTorch files. Or of an adapter: adapter_config.json and its safetensors file."`
 	Output string `short:"o" required:"" placeholder:"FILE" help:"File to write (GGUF)."`
 	Type   string `placeholder:"TYPE" help:"File type, such as BF16, F16, F32 or Q8_0. Default: what the folder has."`
 	Name   string `placeholder:"NAME" help:"What the model is called. Default: as its folder."`
 	Pre    string `placeholder:"NAME" help:"How its tokenizer cuts text, by llama.cpp's names. Default: found in tokenizer.json."`
+	Base   string `placeholder:"MODEL" help:"The model that an adapter is for, named as -m is."`
 	env.ForceFlag
 }
 
@@ -28,6 +29,12 @@ func (Convert) Examples() [2]string {
 }
 
 func (c *Convert) Run(e *env.Env) error {
+	if isAdapter(c.In) {
+		return c.adapter(e)
+	}
+	if c.Base != "" {
+		return env.Usagef("--base is of adapters, and %s is none", c.In)
+	}
 	var recipe *ftype.Type
 	if c.Type != "" {
 		var ok bool

@@ -72,10 +72,17 @@ func Mini(t *testing.T, d, other backend.Device, tokens int) {
 }
 
 // Model records and binds the model of a file.
-func Model(t testing.TB, f *gguf.File) *backendtest.Model {
+func Model(t testing.TB, f *gguf.File) *backendtest.Model { return model(t, f, arch.Options{}) }
+
+// Adapted is Model with places for adapters.
+func Adapted(t testing.TB, f *gguf.File) *backendtest.Model {
+	return model(t, f, arch.Options{Adapted: true})
+}
+
+func model(t testing.TB, f *gguf.File, o arch.Options) *backendtest.Model {
 	t.Helper()
 	has := func(name string) bool { _, ok := f.Tensor(name); return ok }
-	p, err := arch.Record(&f.Meta, has, arch.Options{})
+	p, err := arch.Record(&f.Meta, has, o)
 	require.NoError(t, err)
 	tensors := make([]ir.Tensor, len(f.Tensors))
 	for i, x := range f.Tensors {
