@@ -22,11 +22,15 @@ const (
 type Body struct {
 	Text   string
 	Budget *jsontext.Budget
+	Fetch  Fetch // nil: the server fetches nothing
 }
+
+// Fetch gets a picture by its address. Its errors are for the client.
+type Fetch func(url string) ([]byte, error)
 
 // NewBody returns a body of the given text, whose decoding stops when ctx ends.
 func NewBody(ctx context.Context, text string) Body {
-	return Body{text, &jsontext.Budget{Values: MaxValues, Stop: func() error { return context.Cause(ctx) }}}
+	return Body{Text: text, Budget: &jsontext.Budget{Values: MaxValues, Stop: func() error { return context.Cause(ctx) }}}
 }
 
 // Order is a decoded request for generated text.

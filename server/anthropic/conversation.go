@@ -96,7 +96,7 @@ func (c *conversation) block(place string, o *jsontext.Object) *wire.Fault {
 	case kind == "document" && plain(o) != "":
 		c.Add(chat.Part{Text: plain(o)})
 	case kind == "image", kind == "document":
-		c.Add(chat.Part{Kind: chat.Medium(kind), Type: kind, At: place})
+		c.Add(chat.Part{Kind: chat.Medium(kind), Type: kind, At: place, Source: chat.SourceOf(o)})
 	case kind == "thinking" && assistant:
 		c.Add(chat.Part{Kind: chat.Thought, Text: o.Text("thinking")})
 	case kind == "redacted_thinking" && assistant: // left out: it is encrypted for Anthropic's servers

@@ -11,14 +11,17 @@ import (
 )
 
 // Fields are the members of a request's body, decoded for a model.
-type Fields struct{ *wire.Fields }
+type Fields struct {
+	*wire.Fields
+	fetch answer.Fetch
+}
 
 // Finder finds the model that a request names, and makes it run.
 type Finder func(name string) (*answer.Model, *wire.Fault)
 
 // Read decodes the members of a body and finds the model that it names. The model is nil after a fault.
 func Read(body answer.Body, find Finder) (Fields, *answer.Model) {
-	f := Fields{wire.ReadFields(body.Text, body.Budget)}
+	f := Fields{wire.ReadFields(body.Text, body.Budget), body.Fetch}
 	name := ""
 	f.Text("model", &name)
 	if f.Fault != nil {
@@ -126,6 +129,7 @@ func (f Fields) called(place string, m *chat.Message, names map[string]string) {
 
 // Normal rewrites messages into the form that the model's template reads.
 func (f Fields) Normal(messages []chat.Message, m *answer.Model) []chat.Message {
+	f.pictures(messages, m)
 	if f.Fault != nil {
 		return nil
 	}

@@ -26,7 +26,7 @@ func (f Fields) Form() *answer.Form {
 	}
 	b.choice(f, "guided_choice")
 	f.Object("structured_outputs", `an object such as {"regex": "[0-9]+"}`, func(o *wire.Fields) {
-		in := Fields{o}
+		in := Fields{Fields: o}
 		if raw, ok := in.Get("json"); ok {
 			b.schema(in, "json", raw)
 		}
@@ -66,7 +66,7 @@ type binder struct {
 func (b *binder) responseFormat() {
 	const want = `{"type": "text"}, {"type": "json_object"} or {"type": "json_schema", "json_schema": {"schema": {...}}}`
 	b.Object("response_format", want, func(o *wire.Fields) {
-		kind, in := "text", Fields{o}
+		kind, in := "text", Fields{Fields: o}
 		in.Text("type", &kind)
 		schema, given := in.Get("schema")
 		switch kind {

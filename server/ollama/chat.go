@@ -71,15 +71,7 @@ func (h *history) know(place string, m *chat.Message) {
 	if content := m.Fields.Get("content"); !jsontext.Given(content) {
 		m.Fields, m.Parts = m.Fields.With("content", jsontext.String("")), append(m.Parts, chat.Part{})
 	}
-	switch images := m.Fields.Get("images").(type) {
-	case nil, jsontext.Null:
-	case jsontext.List:
-		for range images {
-			m.Parts = append(m.Parts, image(place+".images"))
-		}
-	default:
-		m.Parts = append(m.Parts, image(place+".images"))
-	}
+	m.Parts = append(images(place+".images", m.Fields.Get("images")), m.Parts...)
 	if thought := m.Fields.Text("thinking"); thought != "" {
 		m.Parts = slices.DeleteFunc(m.Parts, func(p chat.Part) bool { return p.Kind == chat.Thought })
 		m.Parts = append(m.Parts, chat.Part{Kind: chat.Thought, Text: thought})
@@ -93,8 +85,21 @@ func (h *history) know(place string, m *chat.Message) {
 	}
 }
 
-// image returns the part of an image in a prompt or message; chat.Reads refuses it.
-func image(place string) chat.Part { return chat.Part{Kind: chat.Image, At: place} }
+// images are the parts of a list of pictures in base64, which stand before the text. What is no such list is one part
+// without a picture: who reads it refuses it.
+func images(place string, v jsontext.Value) (parts []chat.Part) {
+	switch v := v.(type) {
+	case nil, jsontext.Null:
+	case jsontext.List:
+		for _, image := range v {
+			text, _ := image.(jsontext.String)
+			parts = append(parts, chat.Part{Kind: chat.Image, At: place, Source: string(text)})
+		}
+	default:
+		parts = append(parts, chat.Part{Kind: chat.Image, At: place})
+	}
+	return parts
+}
 
 // call gives a call an id if it has none, since templates need one.
 func (h *history) call(c *chat.Call) {

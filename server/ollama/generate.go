@@ -30,7 +30,8 @@ func decodeGenerate(body answer.Body, find decode.Finder) (request, *wire.Fault)
 	f.Text("suffix", &suffix)
 	f.Text("system", &system)
 	f.Flag("raw", &raw)
-	f.refused()
+	f.Absent("template", "prompts are made by the model's own template: set raw and send the whole prompt")
+	pictures := f.images(m)
 	r.Before = f.context(m)
 	if f.Fault != nil || prompt == "" && suffix == "" {
 		return o, f.Fault
@@ -41,6 +42,8 @@ func decodeGenerate(body answer.Body, find decode.Finder) (request, *wire.Fault)
 	case r.Before != nil && (raw || suffix != ""):
 		f.Fault = wire.Invalid("context", "invalid_value", "context has no place in a raw prompt, or before a gap: write its text "+
 			"into the prompt")
+	case len(pictures) > 0 && (raw || suffix != ""):
+		f.Fault = wire.Invalid("images", "invalid_value", "images have no place in a raw prompt, or before a gap: leave one of both out")
 	case suffix != "":
 		r.Tokens, r.Thoughts = f.Fill(m, "suffix", nil, prompt, suffix), false
 	case raw:
@@ -52,6 +55,9 @@ func decodeGenerate(body answer.Body, find decode.Finder) (request, *wire.Fault)
 			t.Add(chat.Part{Text: system})
 		}
 		t.Begin("user")
+		for _, p := range pictures {
+			t.Add(p)
+		}
 		t.Add(chat.Part{Text: prompt})
 		r.Chat = &chat.Input{Messages: f.Normal(t.Messages(), m), AddGenerationPrompt: true, Extra: vars}
 		o.IDs = true
@@ -60,14 +66,24 @@ func decodeGenerate(body answer.Body, find decode.Finder) (request, *wire.Fault)
 	return o, f.Fault
 }
 
-// refused refuses fields that ask for missing features.
-func (f fields) refused() {
-	f.Absent("template", "prompts are made by the model's own template: set raw and send the whole prompt")
-	if raw, ok := f.Get("images"); ok && raw != "[]" {
-		if fault := chat.Reads(image("images")); fault != nil {
+// images decodes the pictures of a prompt.
+func (f fields) images(m *answer.Model) []chat.Part {
+	raw, ok := f.Get("images")
+	if !ok {
+		return nil
+	}
+	v, err := jsontext.Parse(raw, f.Budget)
+	if err != nil {
+		f.Broken("images", raw, err, "a list of pictures in base64")
+		return nil
+	}
+	all := images("images", v)
+	if fault := (*chat.Fault)(nil); len(all) > 0 && !m.Habits.Sees {
+		if fault = chat.Reads(all[0]); fault != nil {
 			f.Refuse(fault)
 		}
 	}
+	return all
 }
 
 // context decodes the tokens of an earlier prompt and its answer, as an answer's context gave them.

@@ -151,7 +151,7 @@ func spoken(t *decode.Turns, place string, v jsontext.Value, as chat.PartKind) *
 			case "refusal":
 				p.Text = o.Text("refusal")
 			default:
-				p.Kind, p.At = chat.Medium(p.Type), fmt.Sprintf("%s[%d]", place, i)
+				p.Kind, p.At, p.Source = chat.Medium(p.Type), fmt.Sprintf("%s[%d]", place, i), chat.SourceOf(o)
 			}
 			t.Add(p)
 		}

@@ -28,7 +28,8 @@ type Part struct {
 	// where that follows from the message's own.
 	Type, At string
 
-	Picture *Picture // of Image: what was sent; nil: it is not read
+	Source  string   // of Image: a URL, or base64, as it was sent
+	Picture *Picture // of Image: what that is; nil: it was not read
 
 	came jsontext.Value // the entry of a list that it was; nil: it was none
 }

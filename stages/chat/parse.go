@@ -152,6 +152,9 @@ func partOf(entry jsontext.Value) Part {
 	default:
 		p.Kind = Medium(p.Type)
 	}
+	if p.Kind == Image {
+		p.Source = SourceOf(o)
+	}
 	return p
 }
 

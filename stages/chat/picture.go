@@ -13,6 +13,23 @@ type Picture struct {
 	Mark string // its place in the message's text, once that was normalised
 }
 
+// SourceOf is where an entry of a content list has its picture, by the names that any API gives it: a URL, or base64.
+func SourceOf(o *jsontext.Object) string {
+	for _, name := range []string{"image_url", "source", "image", "url"} {
+		switch v := o.Get(name).(type) {
+		case jsontext.String:
+			return string(v)
+		case *jsontext.Object:
+			for _, name := range []string{"url", "data"} {
+				if text := v.Text(name); text != "" {
+					return text
+				}
+			}
+		}
+	}
+	return ""
+}
+
 // fence begins and ends the marks of pictures. It is no character: Unicode keeps it for programs' own use.
 const fence = "\U0010FFFE"
 
