@@ -126,7 +126,7 @@ func (b *binder) op(it *live.Item, wanted bool) rowOp {
 	case ir.Scale:
 		return &scaleOp{out, in[0], n.Factor}
 	case ir.Temper:
-		return &temperOp{out, in[0], n.Factor, n.Every}
+		return &temperOp{out, in[0], n.Factor, n.Every, n.From}
 	case ir.Affine:
 		return &affineOp{out, in[0], b.vector(n.W), b.vector(n.B)}
 	case ir.Position:

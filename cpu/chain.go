@@ -76,13 +76,13 @@ func (o *scaleOp) row(ex *execution, _, r int) error {
 }
 
 type temperOp struct {
-	out, x place
-	factor float32
-	every  int
+	out, x      place
+	factor      float32
+	every, from int
 }
 
 func (o *temperOp) row(ex *execution, _, r int) error {
-	far := float64((ex.pos[r] + 1) / o.every)
+	far := float64((ex.pos[r] + o.from) / o.every)
 	ex.device.isa.Scale(ex.at(&o.out, r), ex.at(&o.x, r), float32(1+float64(o.factor)*math.Log1p(far)))
 	return nil
 }

@@ -49,13 +49,13 @@ type Rotation struct {
 // Temper is the parameters of one or several ir.Temper, which scale rows by a factor that grows with their position.
 // The host computes it for each row.
 type Temper struct {
-	Factor float32
-	Every  int
+	Factor      float32
+	Every, From int
 }
 
 // Of is the factor of a row at a position.
 func (t Temper) Of(position int) float32 {
-	far := math.Floor(float64(position+1) / float64(t.Every))
+	far := math.Floor(float64(position+t.From) / float64(t.Every))
 	return float32(1 + float64(t.Factor)*math.Log1p(far))
 }
 

@@ -30,7 +30,7 @@ func (w *with) emit(x *stream) {
 
 // temper plans a Temper.
 func (l *planner) temper(n *ir.Node) {
-	i := number(&l.entry.tempers, Temper{n.Factor, n.Every})
+	i := number(&l.entry.tempers, Temper{n.Factor, n.Every, n.From})
 	l.with(n, with{k: kernel.Each{Formula: kernel.Product, BWidth: 1, BStride: 1}, a: l.place(n.In[0]),
 		y: l.put(n, n.In[0]), tempers: i})
 }

@@ -49,7 +49,7 @@ type Node struct {
 	Act    Act
 	Factor float32 // Scale, SoftCap, Temper
 	Every  int     // Temper: positions
-	From   int     // Slice, HeadSlice: first feature
+	From   int     // Slice, HeadSlice: first feature; Temper: the number of the first position
 	Sep    int32   // TokenType: the token that ends each part of a text
 	Heads  int     // HeadLinear, HeadSlice, HeadJoin
 	Size   int     // Around: odd

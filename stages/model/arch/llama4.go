@@ -35,7 +35,7 @@ func llama4(p *params, b *ir.Builder) {
 		v, a := b.Linear(n, "attn_v", s.kvHeads*s.vDim), near
 		switch {
 		case (l+1)%period == 0:
-			a, q = s.attention(), b.Temper(q, sharpness, chunk)
+			a, q = s.attention(), b.Temper(q, sharpness, chunk, 1)
 		case m.experts <= scout:
 			q, k = b.BareHeadNorm(r.turn(b, q), s.kDim, s.eps), b.BareHeadNorm(r.turn(b, k), s.kDim, s.eps)
 		default:
