@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cpu/ref"
 	"github.com/sluice-ai/sluice/internal/backendtest"
+	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/internal/testref"
@@ -36,20 +37,20 @@ func TestLikePeer(t *testing.T) {
 		s := &backendtest.Specimens[i]
 		t.Run(s.Name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), s.Name+".gguf")
-			writeSpecimen(t, path, s, &f.Meta)
+			form := writeSpecimen(t, path, s, &f.Meta)
 			golden := filepath.Join("testdata", "peer", s.Name+".f32")
 			if *peer != "" {
-				askPeer(t, path, golden, tokens)
+				askPeer(t, path, golden, tokens, form)
 			}
 			data, err := os.ReadFile(golden)
 			require.NoError(t, err)
 			got := backendtest.Logits(t, ref.New(), archtest.Open(t, path, nil), tokens)
 			require.Len(t, data, len(shown)*len(got)/len(tokens)*4)
-			vocab := len(got) / len(tokens)
+			width := len(got) / len(tokens)
 			for i, pos := range shown {
-				for j := range vocab {
-					want := math.Float32frombits(binary.LittleEndian.Uint32(data[4*(i*vocab+j):]))
-					require.InDelta(t, want, got[pos*vocab+j], s.Tolerance, "position %d, token %d", pos, j)
+				for j := range width {
+					want := math.Float32frombits(binary.LittleEndian.Uint32(data[4*(i*width+j):]))
+					require.InDelta(t, want, got[pos*width+j], s.Tolerance, "position %d, feature %d", pos, j)
 				}
 			}
 		})
@@ -80,8 +81,9 @@ func TestRerankerLikePeer(t *testing.T) {
 // shown are the positions whose logits are kept.
 var shown = []int{0, 9, 23}
 
-// writeSpecimen gives the architecture all tensors that it asks for, and those of the optional ones that it has.
-func writeSpecimen(t *testing.T, path string, s *backendtest.Specimen, tokenizer *meta.Map) {
+// writeSpecimen gives the architecture all tensors that it asks for, and those of the optional ones that it has. It
+// says what the program is for.
+func writeSpecimen(t *testing.T, path string, s *backendtest.Specimen, tokenizer *meta.Map) ir.Form {
 	m := s.Describe(tokenizer)
 	p, err := arch.Record(m, s.Has, arch.Options{})
 	require.NoError(t, err)
@@ -100,10 +102,16 @@ func writeSpecimen(t *testing.T, path string, s *backendtest.Specimen, tokenizer
 	})
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
+	return p.Form()
 }
 
-func askPeer(t *testing.T, path, golden string, tokens []int32) {
-	data := peerSays(t, path, tokens, "logits")
+// askPeer keeps logits, or of an encoder the vectors of rows.
+func askPeer(t *testing.T, path, golden string, tokens []int32, form ir.Form) {
+	command := []string{"logits"}
+	if form == ir.Encoder {
+		command = []string{"embed", "--pooling", "none"}
+	}
+	data := peerSays(t, path, tokens, command...)
 	row := len(data) / len(tokens)
 	var kept []byte
 	for _, pos := range shown {
@@ -114,10 +122,11 @@ func askPeer(t *testing.T, path, golden string, tokens []int32) {
 }
 
 // peerSays is what the yardstick writes for tokens.
-func peerSays(t *testing.T, path string, tokens []int32, command string) []byte {
+func peerSays(t *testing.T, path string, tokens []int32, command ...string) []byte {
 	all := filepath.Join(t.TempDir(), "said")
 	ids := strings.Trim(strings.ReplaceAll(fmt.Sprint(tokens), " ", ","), "[]")
-	out, err := exec.Command(*peer, command, "-m", path, "--tokens", ids, "-o", all, "--kv", "f32", "--fa", "0").CombinedOutput()
+	command = append(command, "-m", path, "--tokens", ids, "-o", all, "--kv", "f32", "--fa", "0")
+	out, err := exec.Command(*peer, command...).CombinedOutput()
 	require.NoError(t, err, string(out))
 	data, err := os.ReadFile(all)
 	require.NoError(t, err)

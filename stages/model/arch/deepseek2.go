@@ -10,7 +10,7 @@ import (
 // transformers, modeling_deepseek_v2.py and modeling_deepseek_v3.py.
 // Differs from Llama: multi-head latent attention, below; the first layers are dense; experts by a softmax (V2) or by
 // sigmoids, in groups, and a bias that only the choice sees (V3); beside them a network that all rows share. YaRN
-// sharpens the scores, and leaves cos and sin alone.
+// sharpens the scores, and leaves cos and sin alone. mistral4 is the same; its queries sharpen with their position.
 func deepseek2(p *params, b *ir.Builder) {
 	s := p.decoder("attention.layer_norm_rms_epsilon")
 	s.layers -= p.nextLayers(&s, b)
@@ -44,6 +44,7 @@ type latent struct {
 	still, rot int // features of a head that RoPE leaves alone, and turns
 	value      int // features of a head's value
 	rope       rope
+	temper     tempering
 	args       ir.AttendArgs
 }
 
@@ -69,6 +70,7 @@ func (p *params) latent(s *shape) latent {
 		key = l.rot + 1
 	}
 	l.still = key - l.rot
+	l.temper = p.tempering()
 	s.kDim = l.rot // what RoPE sees of a head
 	l.rope = p.rope(s, neighbours, 10000)
 	l.args = ir.AttendArgs{
@@ -100,9 +102,10 @@ func (l *latent) attend(s *shape, b *ir.Builder, x ir.Value) ir.Value {
 		both := b.Linear(v, "attn_kv_b", s.heads*(l.still+l.value))
 		k := b.HeadJoinShared(b.HeadSlice(both, s.heads, 0, l.still), key, s.heads)
 		v = b.HeadSlice(both, s.heads, l.still, l.value)
-		return b.Linear(b.Attend(b.HeadJoin(still, turned, s.heads), k, v, l.args), "attn_output", s.width)
+		q = l.temper.sharpen(b, b.HeadJoin(still, turned, s.heads))
+		return b.Linear(b.Attend(q, k, v, l.args), "attn_output", s.width)
 	}
-	q = b.HeadJoin(b.HeadLinear(still, "attn_k_b", s.heads, l.rank), turned, s.heads)
+	q = l.temper.sharpen(b, b.HeadJoin(b.HeadLinear(still, "attn_k_b", s.heads, l.rank), turned, s.heads))
 	attended := b.Attend(q, b.HeadJoin(v, key, 1), v, l.args)
 	return b.Linear(b.HeadLinear(attended, "attn_v_b", s.heads, l.value), "attn_output", s.width)
 }

@@ -2,13 +2,20 @@ package arch
 
 import "github.com/sluice-ai/sluice/internal/ir"
 
-// LFM2, dense. Report: arXiv:2511.23404; checked against transformers, modeling_lfm2.py.
+// LFM2, dense or with experts (lfm2moe). Report: arXiv:2511.23404; LFM2 was checked against transformers,
+// modeling_lfm2.py, lfm2moe compared with llama.cpp.
 // Differs from Qwen 3: most layers mix positions by a short convolution between two gates instead of attention; the
-// last norm is called that of the embedding.
+// last norm is called that of the embedding. Experts, of all but the first layers, are chosen by sigmoids, normalised,
+// and a bias that only the choice sees.
 func lfm2(p *params, b *ir.Builder) {
 	s, attends := p.hybrid("attention.layer_norm_rms_epsilon")
 	r := p.rope(&s, halves, 10000)
 	kernel := p.integer("shortconv.l_cache", 2, maxHeadDim)
+	var m mixture
+	lead := s.layers
+	if p.hasExperts() {
+		m, lead = p.biasedMixture(&s, ir.RouteArgs{Scoring: ir.SigmoidEach, Normalise: true}), p.leadingDense()
+	}
 
 	x := b.Embed("token_embd", s.vocab, s.width)
 	for l := range s.layers {
@@ -20,7 +27,12 @@ func lfm2(p *params, b *ir.Builder) {
 			x = b.Add(x, s.shortConv(b, n, kernel))
 		}
 		b.FFN()
-		x = b.Add(x, s.swiglu(b, b.RMSNorm(x, "ffn_norm", s.eps)))
+		n = b.RMSNorm(x, "ffn_norm", s.eps)
+		if l < lead {
+			x = b.Add(x, s.swiglu(b, n))
+		} else {
+			x = b.Add(x, m.besideShared(b, n))
+		}
 	}
 	norm := "token_embd_norm"
 	if b.Has("output_norm.weight") {
