@@ -48,7 +48,9 @@ func EyesOf(projector string, s *picture.Settings, v *token.Vocab) (*Eyes, error
 }
 
 // encode puts a rendered text into tokens, those of its pictures included.
-func (w *Writer) encode(dst []int32, text string, in *chat.Input, o token.Options) (ids []int32, seen []Seen, err error) {
+func (w *Writer) encode(dst []int32, text string, in *chat.Input, o token.Options) ([]int32, []Seen, error) {
+	var seen []Seen
+	var err error
 	pieces := []chat.Piece{{Text: text}}
 	if in != nil && w.Eyes != nil {
 		pieces = chat.Marked(text, in.Messages)

@@ -124,7 +124,8 @@ func TestPromptsAreTheReferences(t *testing.T) {
 					at++
 					continue
 				}
-				m.Parts = append(m.Parts, chat.Part{Text: spelled(want[next : at-c.around])}, image(c.sizes[len(places)][0], c.sizes[len(places)][1]))
+				size := c.sizes[len(places)]
+				m.Parts = append(m.Parts, chat.Part{Text: spelled(want[next : at-c.around])}, image(size[0], size[1]))
 				places = append(places, at)
 				for want[at] == 250 {
 					at++
@@ -182,8 +183,8 @@ func settingsOf(t *testing.T, folder string) *picture.Settings {
 }
 
 // small has pictures of 28 x 28 pixels to a token.
-var small = picture.Settings{Way: picture.Grid, Filter: picture.Bicubic, Patch: 14, Merge: 2, Frames: 2, Least: 784, Most: 784 * 64,
-	Factor: 1.0 / 255, Std: [3]float32{1, 1, 1}}
+var small = picture.Settings{Way: picture.Grid, Filter: picture.Bicubic, Patch: 14, Merge: 2, Frames: 2, Least: 784,
+	Most: 784 * 64, Factor: 1.0 / 255, Std: [3]float32{1, 1, 1}}
 
 func TestPictures(t *testing.T) {
 	v := vocabOf(t, qwenTokens)
@@ -252,7 +253,8 @@ func TestPicturesFaults(t *testing.T) {
 		{chat.Part{Kind: chat.Image, At: "here"}, e, "here: this model reads text only, leave images out"},
 		{image(28, 28), nil, "here: this model reads text only, leave images out"},
 	} {
-		_, err := written(writerOf(t, bare, v, c.eyes), 50, chat.Message{Role: "user", Parts: []chat.Part{{Text: "a"}, c.part}})
+		m := chat.Message{Role: "user", Parts: []chat.Part{{Text: "a"}, c.part}}
+		_, err := written(writerOf(t, bare, v, c.eyes), 50, m)
 		require.ErrorContains(t, err, c.want)
 	}
 	_, err = EyesOf("resampler", &small, v)
