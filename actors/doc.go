@@ -9,11 +9,12 @@
 // No two files use each other, not even by way of others. Each line uses only what is in lines above it:
 //
 //	clock, histogram, health    helpers that use no other file
-//	kept                        files of cache blocks
+//	kept, answers               files of cache blocks, and of answers
 //	config, spec, drafted       what a model is, and what guesses for it; read-only
 //	plan                        its plan
 //	request                     what a client asks for
 //	stream                      the answer, as the client reads it
+//	reader                      text, thoughts and calls of an answer's tokens
 //	life                        how far a request has come
 //	delays, step, stats         a step: what delayed it, what it computes, what it took
 //	masks                       masks of grammars that take long to find
@@ -31,7 +32,7 @@
 //	edges, spans, tenant        who may send what; what messages are about; a model of the house
 //	recorder, house, engine     the facades
 //	header                      what the header of a model's file says, loaded or not
-//	vectors                     requests to embedding models
+//	vectors, reread             requests to embedding models; answers that are read again
 //	tree, enter, start          what actors are given; models enter and leave; a house is opened and closed
 //	swapper                     models are loaded when they are asked for, and unloaded for others
 package actors

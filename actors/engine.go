@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/place"
+	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
 )
 
@@ -101,6 +102,10 @@ func (e *Engine) begin(r Request, score bool) (*Stream, error) {
 	rec := &record{
 		id: fmt.Sprint(e.opened.Add(1)), leave: sync.OnceFunc(e.exit), stream: newStream(streamCapacity),
 		asked: asked{Request: r, terms: batch.Terms{Client: r.Client, Score: score}, opened: now()},
+	}
+	if n := len(r.Drawn); n > 0 {
+		rec.answer, rec.state = slices.Clone(r.Drawn), sample.State{Drift: r.Drift}
+		rec.stream.usage.Generated = n
 	}
 	pid := e.session(rec.id)
 	rec.stream.cancel = sync.OnceFunc(func() {

@@ -50,6 +50,10 @@ type Request struct {
 	Prediction string
 	Unguessed  bool
 
+	Now   time.Time // the time that a template is told; zero: that of now
+	Drawn []int32   // tokens of the answer that an earlier process drew: it goes on behind them
+	Drift float64   // state of sampling behind Drawn
+
 	prompt *shared       // the prompt, once prepared; choices of one request share it
 	made   *grammar.Form // Bound's form, compiled; nil: not compiled yet
 }
@@ -135,10 +139,17 @@ func (s *spec) promptOf(r *Request, stop func() bool) (*shared, error) {
 	if !p.made { // still false after a panic
 		p.Prompt, p.err = s.writer.Write(&prompt.Source{Tokens: r.Tokens, Chat: r.Chat, Before: r.Before, Text: r.Text,
 			Plain: r.PlainText, Trims: r.Trims, Answer: s.most(r), Form: r.Form, Tools: r.Tools},
-			s.room.Within(r.Context), now(), stop)
+			s.room.Within(r.Context), r.now(), stop)
 		p.made = true
 	}
 	return p, asGone(p.err)
+}
+
+func (r *Request) now() time.Time {
+	if r.Now.IsZero() {
+		return now()
+	}
+	return r.Now
 }
 
 // asGone turns the error of a prompt that was stopped, because its client left, into errGone.

@@ -11,8 +11,6 @@ import (
 	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/reply"
 	"github.com/sluice-ai/sluice/stages/speculate"
-	"github.com/sluice-ai/sluice/stages/stop"
-	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/stages/tools"
 )
 
@@ -103,26 +101,11 @@ func (s *session) prepare() error {
 		r.stream.count(func(u *Usage) { u.Prompt = r.asked.terms.Prompt })
 		r.life.reach(lifeEncoded)
 	}
-	a := &r.asked
-	s.read = reply.Reader{Vocab: s.spec.vocab, Marks: s.spec.marks, Detok: s.decoder(), Stops: stop.New(a.Stop)}
-	if a.Thoughts || a.Tools != nil {
-		s.read.Forced = a.Tools != nil && a.Tools.Must
-		s.read.Parser = s.spec.parser(a.Thoughts, a.prompt.Tail, a.prompt.Tools)
-	}
+	s.read = s.spec.reader(&r.asked)
 	for _, id := range r.answer { // the stream has these already
 		s.read.Push(id, batch.NotEnded)
 	}
 	return nil
-}
-
-// decoder returns the decoder of the answer's text: a new one after a template or a control token, else one that goes
-// on with the prompt's text, so that a leading space is kept.
-func (s *session) decoder() *token.Stream {
-	p := s.record.asked.prompt
-	if p.Rendered || s.spec.vocab.IsControl(p.Tokens[len(p.Tokens)-1]) {
-		return s.spec.vocab.Stream(false)
-	}
-	return s.spec.vocab.Resume(false)
 }
 
 // submit hands the rest of the work to the scheduler, as a new sequence.
@@ -228,7 +211,7 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 	r.stream.push(&m.seq.credit, func(e *Event, u *Usage) {
 		e.Text, e.Parts = append(e.Text, s.read.Text...), append(e.Parts, s.read.Parts...)
 		e.HasToken, e.Token, e.LogProb, e.Top, e.Finish = true, m.result.ID, m.result.LogProb, m.result.Top, finish
-		e.At, e.Stop = m.at, s.read.Stops.Found()
+		e.At, e.Stop, e.Drift = m.at, s.read.Stops.Found(), m.result.State.Drift
 		u.Generated++
 		u.Proposed += m.tried
 		u.Accepted += m.right

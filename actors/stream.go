@@ -34,6 +34,7 @@ type Event struct {
 	LogProb  float32
 	Top      []sample.TokenProb
 	At       time.Time // when the token was drawn; tokens drawn soon after may be delivered with it
+	Drift    float64   // state of sampling behind the token
 	Finish   Finish
 	Stop     string // the stop string that ended the answer; "" if none did
 

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
+	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/ollama"
@@ -33,6 +34,8 @@ type Options struct {
 	SharePrefix bool           // clients may use what prompts of other keys left in the prefix cache
 	Log         zerolog.Logger
 	TLS         *tls.Config // of connections; nil: they are not encrypted
+
+	Answers *actors.Answers // streamed answers are kept there while they are computed, and for a while; nil: they are not
 
 	Store ollama.Store // that clients may change; nil: they may not
 
@@ -65,6 +68,7 @@ type Server struct {
 	later    later
 	loaded   chan struct{} // closed when the models are there
 	routes   *routes
+	service  *answer.Service
 	access   access
 	log      zerolog.Logger
 	metrics  *metrics
@@ -112,6 +116,9 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	s.models = &s.later
 	s.intake = exchange.NewIntake(intake, maxBody, intakeQueue)
 	service := answer.New(s.models, s.intake, o.Reading)
+	if s.service = service; o.Answers != nil {
+		service.Last(o.Answers, s.goOn)
+	}
 	if o.Beat > 0 {
 		service.Beat = o.Beat
 	}
@@ -146,7 +153,9 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 // Loaded sets the models and begins to answer requests. It must be called once; the caller still owns the models.
 func (s *Server) Loaded(models answer.Models) {
 	s.later.Models = models
+	goOn := s.service.Unfinished()
 	close(s.loaded)
+	goOn()
 }
 
 // SetKeys replaces the keys that clients must send, from the next request on; those that are answered go on.
@@ -249,6 +258,9 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	}
 	if fault == nil && !to.Early {
 		fault = x.Await(s.loaded)
+	}
+	if fault == nil {
+		to, fault = s.again(rc, x, to)
 	}
 	if fault == nil {
 		fault = to.Handle(rc, x)

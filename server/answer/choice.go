@@ -41,6 +41,9 @@ type Choice struct {
 	event   actors.Event
 	offset  int // Prob.Offset of the next token
 	tokens  int // number of tokens so far
+	nonce   uint64
+	shown   bool // with lasting answers: its beginning was encoded
+	cached  int  // of a choice that is gone on with: what its client was told of Usage.Cached
 }
 
 // Piece returns the bytes of a token, which may be a part of a character.
@@ -92,12 +95,19 @@ func (c *Choice) next(ctx context.Context) error {
 	for { // the counts are complete at the end of the stream
 		err := c.stream.Next(ctx, &c.event)
 		if errors.Is(err, io.EOF) {
-			c.Usage = c.stream.Usage()
+			c.usage()
 			return nil
 		}
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// usage takes the counts of the stream.
+func (c *Choice) usage() {
+	if c.Usage = c.stream.Usage(); c.shown {
+		c.Usage.Cached = c.cached
 	}
 }
 
@@ -116,7 +126,7 @@ func (c *Choice) settle(ctx context.Context) {
 	}
 	for c.stream.Next(ctx, &c.event) == nil { //nolint:revive // only the counts are wanted
 	}
-	c.Usage = c.stream.Usage()
+	c.usage()
 }
 
 func (c *Choice) read(ctx context.Context) error {
@@ -151,7 +161,7 @@ func (c *Choice) add(e *actors.Event) {
 		}
 	}
 	for p, text := range e.Each() {
-		c.New.add(p, text)
+		c.New.add(p, text, c.newID)
 		if p.Kind == tools.Thought {
 			c.Pondered = c.tokens
 		}

@@ -43,7 +43,10 @@ type Order struct {
 	Within  time.Duration // after this time the answer ends with the line at hand; 0: no limit
 	Notes   []string      // what of the request is passed over, for the log
 	IDs     bool          // the encoder wants the ids of all tokens, prompt and answer
-	Repeats bool          // the encoder keeps parts of the stream for its end: they are charged as memory
+	Store   bool          // with answers that outlive the process: this one is kept until it is deleted
+	// Background has the answer computed also if nobody reads it; only where Service.Lasts.
+	Background bool
+	Repeats    bool // the encoder keeps parts of the stream for its end: they are charged as memory
 }
 
 // Requests returns the engine's requests, one for each choice.

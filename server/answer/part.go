@@ -58,8 +58,8 @@ type Prob struct {
 	Offset int // characters in the text of the tokens before this one
 }
 
-// add appends a part of an engine event; text is the part's text.
-func (n *News) add(p reply.Part, text []byte) {
+// add appends a part of an engine event; text is the part's text. newID makes an id for a call that has none.
+func (n *News) add(p reply.Part, text []byte, newID func(call int) string) {
 	kind := Call
 	switch p.Kind {
 	case tools.Text:
@@ -79,17 +79,19 @@ func (n *News) add(p reply.Part, text []byte) {
 	}
 	id := p.ID
 	if p.Kind == tools.Call && id == "" {
-		id = newID()
+		id = newID(p.Call)
 	}
 	n.Parts = append(n.Parts, Part{kind, p.Call, p.Name, id, append(room, text...)})
 }
 
-// newID returns a random id of a call: nine letters and digits, since some templates (Mistral's) take nothing else.
-func newID() string {
+// newID returns an id of a call, which follows from the request's nonce: nine letters and digits, since some templates
+// (Mistral's) take nothing else.
+func (c *Choice) newID(call int) string {
 	const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	random := rand.New(rand.NewPCG(c.nonce, uint64(c.Index)<<32|uint64(call)))
 	var id [9]byte
 	for i := range id {
-		id[i] = letters[rand.IntN(len(letters))]
+		id[i] = letters[random.IntN(len(letters))]
 	}
 	return string(id[:])
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -21,6 +22,7 @@ import (
 type Service struct {
 	directory
 	intake  *exchange.Intake
+	lasting *lasting
 	forms   *forms
 	kept    *stock        // bytes of memory for answers that are kept until they are complete
 	reading time.Duration // how long a body may take to arrive
@@ -29,8 +31,8 @@ type Service struct {
 
 // New makes a service for models, which the caller still owns.
 func New(models Models, intake *exchange.Intake, reading time.Duration) *Service {
-	return &Service{directory{models: models, known: map[string]*Model{}}, intake, newForms(),
-		newStock(keptBytes, keptQueue), reading, beat}
+	return &Service{directory: directory{models: models, known: map[string]*Model{}}, intake: intake, forms: newForms(),
+		kept: newStock(keptBytes, keptQueue), reading: reading, Beat: beat}
 }
 
 // Body receives the body of a request.
@@ -45,14 +47,20 @@ func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 		x.Log.Info().Msg(note)
 	}
 	x.Watch()
+	s.lasting.recall(x, o)
 	err := s.prepare(x, o)
-	x.Release()
 	if err != nil {
+		x.Release()
 		return explain(x, o, err)
 	}
-	choices := s.choicesOf(o)
+	r, fault := s.lasting.begin(rc, x, o, e)
+	x.Release()
+	if fault != nil {
+		return fault
+	}
+	choices := s.choicesOf(o, r)
 	if o.Stream {
-		return s.stream(rc, x, o, e, choices)
+		return s.stream(rc, x, o, e, choices, r)
 	}
 	k := keep(s.kept, x)
 	err = each(x, o, choices, func(ctx context.Context, c *Choice) error { return all(ctx, c, k) })
@@ -101,12 +109,16 @@ func (s *Service) prepare(x *exchange.Exchange, o *Order) error {
 }
 
 // choicesOf returns the choices of an order; the order drops its prompts.
-func (s *Service) choicesOf(o *Order) []*Choice {
+func (s *Service) choicesOf(o *Order, kept *run) []*Choice {
 	var choices []*Choice
+	nonce := rand.Uint64()
+	if kept != nil {
+		nonce = kept.begun.Nonce
+	}
 	for i, r := range o.Requests() {
 		c := &Choice{
 			Index: i, Prompt: i / o.N, Probs: r.Sampling.LogProbs >= 0, within: o.Within, request: r,
-			vocab: o.Model.Engine.Vocab(), forms: s.forms,
+			vocab: o.Model.Engine.Vocab(), forms: s.forms, nonce: nonce,
 		}
 		if o.IDs {
 			c.IDs = slices.Clone(r.PromptIDs())
@@ -120,12 +132,19 @@ func (s *Service) choicesOf(o *Order) []*Choice {
 // stream sends choices as they are generated. The status is 200 once there is a token, or something to say of a prompt
 // that is being read; errors before have their own status. All choices are read from the beginning: the engine may
 // compute any of them first, and would wait for ever for one that is not read.
-func (s *Service) stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder, choices []*Choice,
+//
+// If r is not nil, the answer is kept in a file. An earlier one's tokens are read again first, and its choices that are
+// not whole go on.
+func (s *Service) stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder, choices []*Choice, r *run,
 ) *wire.Fault {
 	var w *exchange.Writer
 	var k *kept
 	if o.Repeats {
 		k = keep(s.kept, x)
+	}
+	if r != nil && r.past != nil {
+		s.goOn(rc, x, o, choices, r, k)
+		return nil
 	}
 	ready := make(chan struct{}) // closed when w is set
 	begun := make(chan struct{}, len(choices))
@@ -140,6 +159,9 @@ func (s *Service) stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 			begun <- struct{}{}
 			select {
 			case <-ready:
+				if r != nil {
+					return r.follow(ctx, w, c, k)
+				}
 				return follow(ctx, w, e, c, k)
 			case <-ctx.Done():
 				return context.Cause(ctx)
@@ -155,6 +177,7 @@ func (s *Service) stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 			reading, said = false, t.whole()
 		case <-ended:
 			count(x, choices)
+			r.end(err)
 			return explain(x, o, err)
 		case <-t.tick:
 			said = t.news()
@@ -167,18 +190,43 @@ func (s *Service) stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 		}
 		close(ready)
 		<-ended
-		count(x, choices)
-		var end []byte
-		if err != nil {
-			fault := explain(x, o, err)
-			x.Failed = fault.Text
-			end = e.Fault(nil, fault)
-		} else {
-			end = e.Close(nil, choices)
-		}
-		w.Send(end) //nolint:errcheck // there is nobody left to tell
+		s.finish(w, x, o, e, choices, r, err)
 	})
 	return nil
+}
+
+// finish ends a stream; err is why the answer is not whole.
+func (s *Service) finish(w *exchange.Writer, x *exchange.Exchange, o *Order, e Encoder, choices []*Choice, r *run,
+	err error,
+) {
+	count(x, choices)
+	r.end(err)
+	var end []byte
+	if err != nil {
+		fault := explain(x, o, err)
+		x.Failed = fault.Text
+		end = e.Fault(nil, fault)
+	} else {
+		end = r.close(e.Close(nil, choices))
+	}
+	w.Send(end) //nolint:errcheck // there is nobody left to tell
+}
+
+// goOn streams an answer that was begun before.
+func (s *Service) goOn(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, choices []*Choice, r *run, k *kept) {
+	x.Stream(rc, r.e.Media(), r.e.Fault(nil, wire.Internal(x.ID)), func(w *exchange.Writer) {
+		err := r.replay(w, o.Model, choices)
+		if err == nil {
+			open := slices.DeleteFunc(slices.Clone(choices), func(c *Choice) bool { return c.Finish != actors.Running })
+			err = each(x, o, open, func(ctx context.Context, c *Choice) error {
+				if err := c.next(ctx); err != nil {
+					return err
+				}
+				return r.follow(ctx, w, c, k)
+			})
+		}
+		s.finish(w, x, o, r.e, choices, r, err)
+	})
 }
 
 // follow sends one choice of a stream, whose first event was read already. If k is not nil, it pays for the memory

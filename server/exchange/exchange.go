@@ -22,6 +22,7 @@ var (
 	ErrGone     = errors.New("the client has gone")
 	ErrStopping = errors.New("the server is stopping")
 	ErrUnread   = errors.New("the client does not read its answer, and others wait for its place")
+	ErrTaken    = errors.New("another connection goes on with the answer")
 )
 
 // StatusGone is logged for requests whose client did not wait for the answer. It is never sent to a client.
@@ -37,7 +38,9 @@ type Exchange struct {
 	ID      string
 	Client  string          // name, by key or address, under which the request's share of resources is counted
 	Salt    uint64          // only prompts of the same salt share the prefix cache
-	Context context.Context // ends if the client goes (after Watch), at ErrStopping, ErrUnread, or with the answer
+	Context context.Context // ends if the client goes (after Watch), for another of the causes above, or with the answer
+	At      time.Time       // when it came; of a request that is served again, when that came first
+	Text    string          // the body, from Receive to Release
 	Log     zerolog.Logger  // names the request
 
 	// For the access log.
@@ -60,6 +63,7 @@ type Exchange struct {
 	intake *Intake
 	paid   cost          // what the request is charged by intake
 	body   int           // bytes of the request's body
+	given  *string       // a body to be used in place of the one that comes
 	making time.Time     // when the making of the prompt began
 	waited time.Duration // time that was spent waiting for turns
 	broken bool          // nothing more may be written
@@ -73,7 +77,7 @@ type Exchange struct {
 func Begin(base context.Context, rc *fasthttp.RequestCtx, id string, patience time.Duration, log zerolog.Logger,
 	finished func(x *Exchange, status int),
 ) *Exchange {
-	x := &Exchange{ID: id, Log: log, conn: rc.Conn(), patience: patience, finished: finished}
+	x := &Exchange{ID: id, At: time.Now(), Log: log, conn: rc.Conn(), patience: patience, finished: finished}
 	x.complete = rc.Request.Header.ContentLength() == 0 || rc.RequestBodyStream() == nil
 	x.Context, x.end = context.WithCancelCause(base)
 	return x
@@ -87,6 +91,10 @@ func (x *Exchange) Hold(arrived, ended func()) {
 		arrived()
 	}
 }
+
+// Again has an earlier request served, which came at a time, in place of the one that comes, whose body is read and
+// forgotten.
+func (x *Exchange) Again(id, body string, at time.Time) { x.ID, x.given, x.At = id, &body, at }
 
 // Keep has give called when the answer is complete and its resources are no longer needed.
 func (x *Exchange) Keep(give func()) { x.kept = append(x.kept, give) }
@@ -133,6 +141,9 @@ func (x *Exchange) Unread() bool { return x.pace.unread(time.Now()) }
 
 // GiveUp ends the Context, because the answer is not read.
 func (x *Exchange) GiveUp() { x.end(ErrUnread) }
+
+// Take ends the Context, because another connection goes on with the answer.
+func (x *Exchange) Take() { x.end(ErrTaken) }
 
 // Stream answers with events of a Content-Type, which write sends on another goroutine after the handler has
 // returned. If write panics, the event broken is sent last; if broken is empty, the connection is closed.

@@ -70,15 +70,20 @@ func (x *Exchange) Receive(rc *fasthttp.RequestCtx, in *Intake, patience time.Du
 	if length > in.most {
 		return "", in.tooLarge()
 	}
-	if x.complete {
+	body, fault := "", (*wire.Fault)(nil)
+	switch {
+	case !x.complete:
+		if body, fault = x.read(rc.RequestBodyStream(), length, patience); fault != nil {
+			return "", fault
+		}
+		x.arrive()
+	case x.given == nil:
 		return "", nil
 	}
-	body, fault := x.read(rc.RequestBodyStream(), length, patience)
-	if fault != nil {
-		return "", fault
+	if x.given != nil {
+		body = *x.given
 	}
-	x.body = len(body)
-	x.arrive()
+	x.body, x.Text = len(body), body
 	x.Watch()
 	making, most := max(smallest, (costs-1)*int64(len(body))), in.made
 	if making > in.made/64 {
@@ -173,7 +178,7 @@ func (x *Exchange) pay(c cost, most int64) *wire.Fault {
 func (x *Exchange) Release() {
 	x.mu.Lock()
 	paid, took := x.paid, time.Since(x.making)-x.waited
-	x.paid = cost{}
+	x.paid, x.Text, x.given = cost{}, "", nil
 	x.mu.Unlock()
 	if paid.receiving > 0 {
 		x.intake.receiving.Give(x.Client, paid.receiving)

@@ -20,7 +20,7 @@ func (a *api) chat(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	if fault != nil {
 		return fault
 	}
-	e := newEncoder(&o, "chatcmpl-"+x.ID, "chat.completion.chunk", "chat.completion", chatShape{})
+	e := newEncoder(&o, "chatcmpl-"+x.ID, "chat.completion.chunk", "chat.completion", x.At, chatShape{})
 	return a.Answer(rc, x, &o.Order, e)
 }
 

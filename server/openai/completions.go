@@ -20,7 +20,7 @@ func (a *api) complete(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Faul
 	if fault != nil {
 		return fault
 	}
-	e := newEncoder(&o, "cmpl-"+x.ID, "text_completion", "text_completion", textShape{})
+	e := newEncoder(&o, "cmpl-"+x.ID, "text_completion", "text_completion", x.At, textShape{})
 	return a.Answer(rc, x, &o.Order, e)
 }
 

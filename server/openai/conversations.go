@@ -41,6 +41,9 @@ func (c *conversations) begin(id, owner, items string) bool {
 	if c.byID == nil {
 		c.byID, c.owned = map[string]*list.Element{}, map[string]int{}
 	}
+	if e := c.byID[id]; e != nil && e.Value.(*conversation).owner == owner { // its answer is gone on with
+		c.remove(e)
+	}
 	c.byID[id] = c.used.PushFront(&conversation{id: id, owner: owner, items: strings.Clone(items)})
 	c.add(owner, len(items)+aroundItems)
 	c.shrink()

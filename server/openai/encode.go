@@ -35,8 +35,8 @@ type encoder struct {
 	shape shape
 }
 
-func newEncoder(o *request, id, chunk, full string, s shape) *encoder {
-	now := time.Now().Unix()
+func newEncoder(o *request, id, chunk, full string, at time.Time, s shape) *encoder {
+	now := at.Unix()
 	head := func(object string) []byte {
 		b := wire.AppendString([]byte(`{"id":`), id)
 		b = wire.AppendString(append(b, `,"object":`...), object)

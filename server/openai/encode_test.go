@@ -37,7 +37,7 @@ func TestNoAlloc(t *testing.T) {
 		{Text: []byte(`some "text" of a token, ` + strings.Repeat("é\n", 8))}}}}
 	buf := make([]byte, 0, 4096)
 	for _, s := range []shape{chatShape{}, textShape{}} {
-		e := newEncoder(&request{Order: answer.Order{Model: &answer.Model{Name: "model"}}}, "cmpl-1", "text_completion", "x", s)
+		e := newEncoder(&request{Order: answer.Order{Model: &answer.Model{Name: "model"}}}, "cmpl-1", "text_completion", "x", time.Now(), s)
 		require.Zero(t, testing.AllocsPerRun(100, func() {
 			buf = e.Part(buf[:0], c)
 		}), "%T", s)
@@ -75,7 +75,7 @@ func TestUsage(t *testing.T) {
 		`"accepted_prediction_tokens":5,"rejected_prediction_tokens":2}}`)
 	for _, usage := range []bool{false, true} {
 		asked := request{Order: answer.Order{Model: &answer.Model{Name: "model"}}, usage: usage}
-		e := newEncoder(&asked, "1", "chunk", "x", chatShape{})
+		e := newEncoder(&asked, "1", "chunk", "x", time.Now(), chatShape{})
 		for _, event := range [][]byte{e.Begin(nil, choices[0]), e.Part(nil, choices[0]), e.End(nil, choices[0])} {
 			var got map[string]any
 			require.NoError(t, json.Unmarshal(event[len("data: "):], &got))

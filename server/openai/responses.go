@@ -24,7 +24,7 @@ func (a *api) respond(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault
 	id := "resp_" + x.ID
 	o.store = o.store && a.past.begin(id, x.Client, o.items)
 	o.items = ""
-	e := newResponse(&o, x.ID, time.Now().Unix())
+	e := newResponse(&o, x.ID, x.At.Unix())
 	if o.store {
 		e.keep = func(items []byte) { a.past.end(id, items) }
 		x.Keep(func() { a.past.drop(id) }) // a stream may fail, or lose its client, after Answer has returned

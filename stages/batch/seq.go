@@ -93,8 +93,11 @@ type kvState struct {
 
 // EndsBy says whether the sequence ends with a token that comes after its tokens and so many more.
 func (q *Seq) EndsBy(after int, token int32) bool {
-	return q.endOf(len(q.Tokens)+after+1, token) != NotEnded
+	return q.Ended(after, token) != NotEnded
 }
+
+// Ended says how the sequence ends, if at all, with a token that comes after its tokens and so many more.
+func (q *Seq) Ended(after int, token int32) End { return q.endOf(len(q.Tokens)+after+1, token) }
 
 // endOf says whether the sequence is at its end when it has so many tokens, and this is the last one.
 func (q *Seq) endOf(n int, token int32) End {

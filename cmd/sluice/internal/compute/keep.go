@@ -7,8 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/rs/zerolog"
+
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/storage/answerfiles"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/kvfiles"
 )
@@ -44,7 +47,7 @@ func (k *KeepFlag) Keep(e *env.Env, f *Flags, usual string) (err error) {
 
 // StateFlag is --state.
 type StateFlag struct {
-	State string `name:"state" placeholder:"DIR" help:"Folder for what outlives the server, which only its owner may read: what prompts begin with, in kv below it (--kv-disk says otherwise). Without it nothing is written."`
+	State string `name:"state" placeholder:"DIR" help:"Folder for what outlives the server, which only its owner may read: what prompts begin with, in kv below it (--kv-disk says otherwise), and streamed answers, which go on after a crash. Without it nothing is written."`
 }
 
 // KVFolder is the folder of cached blocks in it; "": there is none.
@@ -53,6 +56,23 @@ func (s *StateFlag) KVFolder() string {
 		return ""
 	}
 	return filepath.Join(s.State, "kv")
+}
+
+// keptAnswers is what answers may take in --state.
+const keptAnswers = 512 << 20
+
+// Answers returns where answers are kept so that they outlive the process, and what ends that; nil without --state.
+func (s *StateFlag) Answers(e *env.Env, log zerolog.Logger) (_ *actors.Answers, closed func(), err error) {
+	if s.State == "" {
+		return nil, func() {}, nil
+	}
+	path := filepath.Join(s.State, "answers")
+	folder, err := answerfiles.OpenFolder(path, keptAnswers, e.Now())
+	if err != nil {
+		return nil, nil, fmt.Errorf("--state: %w", env.OnFile(path, err))
+	}
+	a := actors.KeepAnswers(folder, log)
+	return a, func() { a.Close(); folder.Close() }, nil
 }
 
 // hashed is the size of files of which every byte is hashed. It takes a tenth of a second.

@@ -108,6 +108,12 @@ func (c *Serve) Run(e *env.Env) (err error) {
 	defer ln.Close()
 	c.Log = cmp.Or(c.Log, "warn")
 	options.Log = c.Logger(e)
+	answers, closed, err := c.Answers(e, options.Log)
+	if err != nil {
+		return err
+	}
+	defer closed()
+	options.Answers = answers
 	s := server.Loading(options)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()

@@ -1,0 +1,266 @@
+package answer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/wire"
+)
+
+// lasting is what of a service outlives the process: streamed answers, which are written as they are drawn. A nil one
+// keeps nothing.
+type lasting struct {
+	answers *actors.Answers
+	again   func(owner, id string) // goes on with an answer that nobody reads
+
+	mu   sync.Mutex
+	runs map[answerKey]*run           // that are computed
+	past map[*exchange.Exchange]*past // requests that are served again
+}
+
+type answerKey struct{ owner, id string }
+
+// past is an answer that is gone on with, and how many of its events its client has, by slot; nil: none.
+type past struct {
+	*actors.AnswerPast
+	seen []int
+}
+
+// mostTries is how often an answer goes on by itself from the same token: it may be what ends the process.
+const mostTries = 10
+
+// Last has streamed answers written to files. again serves an answer's request once more, for nobody.
+func (s *Service) Last(answers *actors.Answers, again func(owner, id string)) {
+	s.lasting = &lasting{answers: answers, again: again, runs: map[answerKey]*run{}, past: map[*exchange.Exchange]*past{}}
+}
+
+// Lasts says whether answers outlive the process.
+func (s *Service) Lasts() bool { return s.lasting != nil }
+
+// Again has the exchange go on with an answer of its client that was begun before. The client has as many of its events
+// as seen says: of an answer with one choice the number of all, else those of each choice, and of the end; nil: none.
+// If the answer is being computed for another connection, that one ends. It returns the path of the
+// answer's request, to be served in place of the exchange's; "" if there is no such answer.
+func (s *Service) Again(x *exchange.Exchange, id string, seen []int) (path string) {
+	l := s.lasting
+	if l == nil {
+		return ""
+	}
+	l.take(x.Context, answerKey{x.Client, id})
+	p := l.answers.Find(x.Client, id)
+	if p == nil {
+		return ""
+	}
+	x.Again(p.ID, p.Body, time.Unix(0, p.At))
+	x.Salt = p.Salt
+	l.mu.Lock()
+	l.past[x] = &past{p, seen}
+	l.mu.Unlock()
+	x.Keep(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.past, x)
+	})
+	return p.Path
+}
+
+// take ends the run of an answer, if there is one, and waits until what it drew is written.
+func (l *lasting) take(ctx context.Context, key answerKey) {
+	l.mu.Lock()
+	r := l.runs[key]
+	l.mu.Unlock()
+	if r == nil {
+		return
+	}
+	r.x.Take()
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+	}
+}
+
+// Unfinished finds the answers that an earlier process was computing when it ended. It is called before any request is
+// answered; the function that it returns has them go on, each for nobody until its client comes back.
+func (s *Service) Unfinished() (goOn func()) {
+	if s.lasting == nil {
+		return func() {}
+	}
+	due := s.lasting.answers.Unfinished(mostTries)
+	return func() {
+		for _, p := range due {
+			go s.lasting.again(p.Owner, p.ID)
+		}
+	}
+}
+
+// pastOf returns what is known of the exchange's request from before; nil: it is new.
+func (l *lasting) pastOf(x *exchange.Exchange) *past {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.past[x]
+}
+
+// recall gives an order what it had when it was served first.
+func (l *lasting) recall(x *exchange.Exchange, o *Order) {
+	p := l.pastOf(x)
+	if p != nil {
+		o.Stream = true
+	}
+	if l == nil || !o.Stream {
+		return
+	}
+	for i := range o.Prompts {
+		o.Prompts[i].Now = x.At
+		if p != nil && p.Begun != nil && i < len(p.Begun.Seeds) {
+			o.Prompts[i].Sampling.Seed = p.Begun.Seeds[i]
+		}
+	}
+}
+
+// run is a streamed answer that is kept while it is computed, or read again. Its choices share it.
+type run struct {
+	in         *lasting
+	x          *exchange.Exchange
+	key        answerKey
+	file       *actors.Answer // nil: it is whole, or cannot be written
+	past       *past          // nil: it is new
+	begun      actors.AnswerBegun
+	background bool
+	store      bool
+	once       sync.Once
+	done       chan struct{} // closed at its end
+
+	e     Encoder
+	lines bool // an event is a line
+
+	mu   sync.Mutex // held while an event is made and sent: their order is that of the tokens in the file
+	next []int      // how many events were made, by slot: one for all, or one for each choice, and one for the end
+	buf  []byte     // events, as they are encoded
+	out  []byte     // the same with numbers
+}
+
+// begin begins to keep a streamed answer whose prompts are made; nil: it is not kept.
+func (l *lasting) begin(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder) (*run, *wire.Fault) {
+	if l == nil || !o.Stream {
+		return nil, nil
+	}
+	r := &run{in: l, x: x, key: answerKey{x.Client, x.ID}, past: l.pastOf(x), background: o.Background, store: o.Store,
+		done: make(chan struct{}), e: e, lines: e.Media() != "text/event-stream"}
+	r.begun = actors.AnswerBegun{Model: o.Model.Engine.Content(), Nonce: rand.Uint64()}
+	r.next = make([]int, 1)
+	if choices := o.N * len(o.Prompts); choices > 1 {
+		r.next = make([]int, choices+1)
+	}
+	for i := range o.Prompts {
+		r.begun.Prompts = append(r.begun.Prompts, digestOf(o.Prompts[i].PromptIDs()))
+		r.begun.Seeds = append(r.begun.Seeds, o.Prompts[i].Sampling.Seed)
+	}
+	if r.past != nil {
+		return r, r.resume()
+	}
+	r.file = l.answers.Begin(&actors.AnswerAsked{ID: x.ID, Owner: x.Client, Salt: x.Salt, Method: string(rc.Method()),
+		Path: string(rc.Path()), At: x.At.UnixNano(), Background: o.Background, Store: o.Store, Body: x.Text})
+	if r.file == nil {
+		return nil, nil
+	}
+	r.file.Begun(&r.begun)
+	l.enter(r)
+	return r, nil
+}
+
+// resume opens the file of an answer that was begun before, if it is to go on.
+func (r *run) resume() *wire.Fault {
+	p := r.past
+	if p.seen != nil && len(p.seen) != len(r.next) {
+		return wire.Invalid("Last-Event-ID", "invalid_value", "Last-Event-ID is of no event of the answer: want the id line of one")
+	}
+	if b := p.Begun; b != nil {
+		r.begun.Nonce = b.Nonce
+		if b.Model != r.begun.Model || !slices.Equal(b.Prompts, r.begun.Prompts) {
+			return wire.Invalid("", "answer_outdated", "the model, or what it makes of the request, has changed since the answer was "+
+				"begun: ask anew")
+		}
+	}
+	if p.Closed {
+		return nil
+	}
+	if r.file = r.in.answers.Resume(p.AnswerPast); r.file == nil {
+		return wire.Unavailable("overloaded", "the answer cannot be gone on with at the moment: another connection does so, or its "+
+			"file cannot be written: try again later")
+	}
+	if p.Begun == nil {
+		r.file.Begun(&r.begun)
+	}
+	r.in.enter(r)
+	return nil
+}
+
+// digestOf tells the tokens of a prompt from others.
+func digestOf(ids []int32) string {
+	h := sha256.New()
+	var b [4]byte
+	for _, id := range ids {
+		binary.LittleEndian.PutUint32(b[:], uint32(id))
+		h.Write(b[:])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+func (l *lasting) enter(r *run) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.runs[r.key] = r
+	r.x.Keep(func() { r.end(errUnfinished) }) // what writes the stream may panic
+}
+
+// end ends the run; err is why the answer is not whole.
+func (r *run) end(err error) {
+	if r != nil && r.file != nil {
+		r.once.Do(func() { r.ended(err) })
+	}
+}
+
+func (r *run) ended(err error) {
+	cause := context.Cause(r.x.Context)
+	gone := errors.Is(cause, exchange.ErrGone) || errors.Is(cause, exchange.ErrUnread)
+	state, alone := actors.AnswerLeft, false
+	switch {
+	case err == nil:
+		r.file.Closed("")
+		if state = actors.AnswerDone; r.store {
+			state = actors.AnswerSaved
+		}
+	case errors.Is(cause, exchange.ErrTaken), errors.Is(cause, exchange.ErrStopping), errors.Is(err, actors.ErrClosed):
+		state = actors.AnswerOpen
+	case gone && r.background:
+		state, alone = actors.AnswerOpen, true
+	case !gone && r.background:
+		r.file.Closed(err.Error())
+		state = actors.AnswerSaved
+	}
+	r.file.End(state)
+	if err != nil && !gone && state == actors.AnswerLeft && slices.Max(r.next) == 0 && r.past == nil { // it was refused
+		r.in.answers.Remove(r.key.owner, r.key.id)
+	}
+	r.in.mu.Lock()
+	delete(r.in.runs, r.key)
+	r.in.mu.Unlock()
+	close(r.done)
+	if alone {
+		go r.in.again(r.key.owner, r.key.id)
+	}
+}

@@ -1,0 +1,122 @@
+package server
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/storage/answerfiles"
+)
+
+// startKeeping starts a server that keeps answers in a folder.
+func startKeeping(t *testing.T, path string, log io.Writer) *running {
+	folder, err := answerfiles.OpenFolder(path, 1<<24, time.Now())
+	require.NoError(t, err)
+	answers := actors.KeepAnswers(folder, zerolog.New(log))
+	t.Cleanup(func() { answers.Close(); folder.Close() })
+	return start(t, Options{Answers: answers, APIKeys: []string{"k", "other"}}, nil)
+}
+
+// stream asks for a stream, and reads as many events of it as are wanted; -1: all. last is the header that says what is
+// there already.
+func (r *running) stream(t *testing.T, key, last, body string, most int) (id string, events []string, status int) {
+	q, err := http.NewRequest(http.MethodPost, r.url+"/v1/completions", strings.NewReader(body))
+	require.NoError(t, err)
+	q.Header.Set("Authorization", "Bearer "+key)
+	q.Header.Set(lastEvent, last)
+	got, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(q)
+	require.NoError(t, err)
+	defer got.Body.Close()
+	for in := bufio.NewScanner(got.Body); most != 0 && in.Scan(); {
+		if line, ok := strings.CutPrefix(in.Text(), "data: "); ok {
+			events = append(events, line)
+			most--
+		}
+	}
+	return got.Header.Get("X-Request-Id"), events, got.StatusCode
+}
+
+const kept = `{"prompt":"one two","stream":true,"temperature":1,"max_tokens":60,"ignore_eos":true`
+
+// A client that leaves stops what computes for it; one that comes back has the rest computed, by the tokens that were
+// drawn and without a seed of its own. Nobody else's key finds the answer.
+func TestStreamsGoOn(t *testing.T) {
+	r := startKeeping(t, filepath.Join(t.TempDir(), "answers"), io.Discard)
+	id, begin, _ := r.stream(t, "k", "", kept+`}`, 5)
+	require.Len(t, begin, 5)
+	require.Eventually(t, func() bool { return r.engine.Snapshot().Open == 0 }, patient, time.Millisecond)
+	_, _, status := r.stream(t, "other", id+".4", kept+`}`, -1)
+	require.Equal(t, http.StatusNotFound, status)
+	_, middle, _ := r.stream(t, "k", id+".4", `{}`, 7)
+	_, end, _ := r.stream(t, "k", id+".11", `not even JSON`, -1)
+	_, all, _ := r.stream(t, "k", id+".0", kept+`}`, -1)
+	require.Equal(t, "[DONE]", all[len(all)-1])
+	require.Equal(t, append(append(begin, middle...), end...), append(begin[:1], all...))
+	for _, odd := range []string{"x", ".1", id, id + ".", id + ".-1", id + ".1-2", id + ".99999999999"} {
+		_, _, status := r.stream(t, "k", odd, kept+`}`, -1)
+		require.Contains(t, []int{http.StatusBadRequest, http.StatusNotFound}, status, odd)
+	}
+	_, _, status = r.stream(t, "k", "nobody.3", kept+`}`, -1)
+	require.Equal(t, http.StatusNotFound, status)
+}
+
+// Several choices are each counted for itself.
+func TestStreamsOfChoicesGoOn(t *testing.T) {
+	r := startKeeping(t, filepath.Join(t.TempDir(), "answers"), io.Discard)
+	id, all, _ := r.stream(t, "k", "", kept+`,"n":3,"seed":5}`, -1)
+	var some, rest []string
+	for _, line := range all[:len(all)-1] {
+		if strings.Contains(line, `"index":1`) {
+			some = append(some, line)
+		}
+	}
+	_, again, _ := r.stream(t, "k", id+".9999-4-9999-0", "{}", -1)
+	for _, line := range again[:len(again)-1] {
+		require.Contains(t, line, `"index":1`)
+		rest = append(rest, line)
+	}
+	require.Equal(t, some[4:], rest)
+}
+
+// A disk that fails costs nothing but what it was to keep: answers are whole, and one line of the log says so.
+func TestAnswersWithoutDisk(t *testing.T) {
+	path, log := filepath.Join(t.TempDir(), "answers"), &lockedBuffer{}
+	r := startKeeping(t, path, log)
+	_, all, _ := r.stream(t, "k", "", kept+`,"seed":1}`, -1)
+	require.NoError(t, os.RemoveAll(path))
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	for range 2 {
+		id, without, status := r.stream(t, "k", "", kept+`,"seed":1}`, -1)
+		require.Equal(t, http.StatusOK, status)
+		require.Len(t, without, len(all))
+		_, _, status = r.stream(t, "k", id+".3", kept+`,"seed":1}`, -1)
+		require.Equal(t, http.StatusNotFound, status)
+	}
+	require.Equal(t, 1, strings.Count(log.String(), "answers cannot be kept on disk"), log.String())
+	require.NoError(t, os.Remove(path))
+	r.stream(t, "k", "", kept+`,"seed":1}`, -1)
+	require.Contains(t, log.String(), "answers are kept on disk again")
+}
+
+// Without a folder there are no ids of events, and the header says nothing.
+func TestNothingIsKeptUnasked(t *testing.T) {
+	r := start(t, Options{}, nil)
+	got, err := http.Post(r.url+"/v1/completions", "application/json", strings.NewReader(kept+`}`))
+	require.NoError(t, err)
+	defer got.Body.Close()
+	body, err := io.ReadAll(got.Body)
+	require.NoError(t, err)
+	require.NotContains(t, string(body), "id: ")
+	_, all, status := r.stream(t, "", "x.1", kept+`}`, -1)
+	require.Equal(t, http.StatusOK, status)
+	require.NotEmpty(t, all)
+}
