@@ -85,8 +85,8 @@ func TestUnknownArchitecture(t *testing.T) {
 	_, err = Record(&m, nil, Options{})
 	require.EqualError(t, err, `general.architecture: "mamba" is not supported; the nearest name that is: mamba2. All are: `+
 		strings.Join(Names(), ", "))
-	for name, want := range map[string]string{"qwen4": "qwen", "qwen3-moe": "qwen3moe", "glm5": "glm4", "deepseek3": "deepseek2",
-		"llama5": "llama", "": "plm"} {
+	for name, want := range map[string]string{"qwen4": "qwen2", "qwen3-moe": "qwen3moe", "glm5": "glm4", "deepseek3": "deepseek2",
+		"llama5": "llama4", "": "plm"} {
 		require.Equal(t, want, nearest(name), name)
 	}
 }

@@ -7,6 +7,7 @@ type mixture struct {
 	experts, ffn int
 	shared       int // features of the network that all rows share; 0: there is none
 	bias         string
+	bareBias     bool // whose name may be complete
 	before       bool // weights multiply what goes into experts, not what comes out
 	route        ir.RouteArgs
 	act          ir.Act
@@ -37,7 +38,11 @@ func (p *params) mixture(s *shape, route ir.RouteArgs) mixture {
 
 // network is the experts that the router chooses for x, summed by its weights.
 func (m *mixture) network(b *ir.Builder, x ir.Value) ir.Value {
-	weights := b.Route(b.Linear(x, "ffn_gate_inp", m.experts), m.bias, m.route)
+	route := b.Route
+	if m.bareBias && m.bias != "" && !b.Has(m.bias+".bias") {
+		route = b.RouteBy
+	}
+	weights := route(b.Linear(x, "ffn_gate_inp", m.experts), m.bias, m.route)
 	record := b.Experts
 	if m.before {
 		record = b.ExpertsBefore
@@ -85,7 +90,7 @@ func (p *params) biasedMixture(s *shape, route ir.RouteArgs) mixture {
 // the bias of the choice.
 func (m *mixture) besideShared(b *ir.Builder, x ir.Value) ir.Value {
 	own := *m
-	if !b.Has(m.bias + ".bias") {
+	if name := m.bias; !b.Has(name+".bias") && !(m.bareBias && b.Has(name)) {
 		own.bias = ""
 	}
 	if m.shared == 0 {

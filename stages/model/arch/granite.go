@@ -11,18 +11,28 @@ func granite(p *params, b *ir.Builder) {
 	r := p.rope(&s, neighbours, 10000)
 	a := s.attention()
 	a.Scale = float32(p.positiveOr("attention.scale", float64(a.Scale)))
-	embedding := float32(p.positiveOr("embedding_scale", 1))
-	residual := float32(p.positiveOr("residual_scale", 1))
-	logits := float32(1 / p.positiveOr("logit_scale", 1))
+	m := p.multipliers(1, 1, 1)
 
-	x := b.Scale(b.Embed("token_embd", s.vocab, s.width), embedding)
+	x := b.Scale(b.Embed("token_embd", s.vocab, s.width), m.embedding)
 	for l := range s.layers {
 		b.Layer(l)
 		o := s.selfAttend(b, b.RMSNorm(x, "attn_norm", s.eps), r, a)
-		x = b.Add(x, b.Scale(o, residual))
+		x = b.Add(x, b.Scale(o, m.residual))
 		b.FFN()
 		f := feed(b, b.RMSNorm(x, "ffn_norm", s.eps))
-		x = b.Add(x, b.Scale(f, residual))
+		x = b.Add(x, b.Scale(f, m.residual))
 	}
-	b.Logits(b.Scale(s.head(b, x), logits))
+	b.Logits(b.Scale(s.head(b, x), m.logits))
+}
+
+// multipliers are what embeddings, blocks' outputs and logits are multiplied by.
+type multipliers struct{ embedding, residual, logits float32 }
+
+// multipliers reads them; the arguments hold where the file does not say. The last one divides, as in files.
+func (p *params) multipliers(embedding, residual, logits float64) multipliers {
+	return multipliers{
+		embedding: float32(p.positiveOr("embedding_scale", embedding)),
+		residual:  float32(p.positiveOr("residual_scale", residual)),
+		logits:    float32(1 / p.positiveOr("logit_scale", logits)),
+	}
 }

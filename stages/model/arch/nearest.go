@@ -1,7 +1,7 @@
 package arch
 
-// nearest is the known name to which the fewest letters have to be changed, put in or left out; of equals the
-// shortest, then the first.
+// nearest is the known name to which the fewest letters have to be changed, put in or left out; of equals one
+// with a number at the end, if name has one there (another version), then the shortest, then the first.
 // A name that begins like another is near to it: most families keep theirs.
 func nearest(name string) string {
 	const most = 40 // a file can make a name as long as it likes
@@ -9,11 +9,20 @@ func nearest(name string) string {
 	best, least := "", 0
 	for _, known := range Names() {
 		d := distance(name, known) - 2*common(name, known)
-		if best == "" || d < least || d == least && len(known) < len(best) {
+		closer := len(known) < len(best)
+		if numbered(name) && numbered(known) != numbered(best) {
+			closer = numbered(known)
+		}
+		if best == "" || d < least || d == least && closer {
 			best, least = known, d
 		}
 	}
 	return best
+}
+
+// numbered says whether a name ends in a digit.
+func numbered(name string) bool {
+	return name != "" && '0' <= name[len(name)-1] && name[len(name)-1] <= '9'
 }
 
 // common is how many bytes two names have in common at the beginning.

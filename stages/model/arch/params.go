@@ -66,21 +66,26 @@ func (p *params) integer(name string, least, most int) int {
 
 // byLayer reads an integer in [1, most] for each layer: one for all, or a list.
 func (p *params) byLayer(name string, layers, most int) []int {
+	return p.byLayerFrom(1, name, layers, most)
+}
+
+// byLayerFrom is byLayer of integers in [least, most].
+func (p *params) byLayerFrom(least int, name string, layers, most int) []int {
 	all := make([]int, layers)
 	list, err := p.meta.Ints(p.key(name))
 	if err == nil && len(list) < layers {
 		p.faultf("%s: has %d layers, want %d", p.key(name), len(list), layers)
 	}
-	one := 1
+	one := least
 	if err != nil {
-		one = p.count(name, most)
+		one = p.integer(name, least, most)
 	}
 	for l := range all {
 		all[l] = one
 		switch {
 		case l >= len(list):
-		case list[l] < 1 || list[l] > int64(most):
-			p.faultf("%s: is %d for layer %d, want 1 to %d", p.key(name), list[l], l, most)
+		case list[l] < int64(least) || list[l] > int64(most):
+			p.faultf("%s: is %d for layer %d, want %d to %d", p.key(name), list[l], l, least, most)
 		default:
 			all[l] = int(list[l])
 		}

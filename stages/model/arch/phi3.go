@@ -26,9 +26,12 @@ func phi3(p *params, b *ir.Builder) {
 }
 
 // longRope turns halves, and its factors are those of the context that was chosen.
-func (p *params) longRope(s *shape, b *ir.Builder) rope {
+func (p *params) longRope(s *shape, b *ir.Builder) rope { return p.longRopeBy(s, b, halves) }
+
+// longRopeBy is longRope of any pairs.
+func (p *params) longRopeBy(s *shape, b *ir.Builder, pairs pairing) rope {
 	const long, short = "rope_factors_long.weight", "rope_factors_short.weight"
-	r := p.rope(s, halves, 10000)
+	r := p.rope(s, pairs, 10000)
 	if b.Has(long) || b.Has(short) {
 		r.factors = short
 		if p.chosenContext() > p.originalContext() {
