@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"time"
@@ -65,6 +66,10 @@ type Model struct {
 	// its file, too. DraftOnly has it guess all, and nothing is guessed from the text.
 	Draft     *gguf.File
 	DraftOnly bool
+	// Adapted has the model take adapters (LoRA): see Engine.AddAdapter. Adapters is how many bytes of host memory they
+	// may take; default: AdapterMemory.
+	Adapted  bool
+	Adapters int64
 }
 
 // Close closes the files of a model that does not enter a house.
@@ -109,3 +114,14 @@ type Config struct {
 
 	hooks
 }
+
+// adapterMemory is what adapters may take; 0: the model takes none.
+func (m *Model) adapterMemory() int64 {
+	if !m.Adapted {
+		return 0
+	}
+	return cmp.Or(m.Adapters, AdapterMemory)
+}
+
+// AdapterMemory is how many bytes adapters of a model may take, if Model.Adapters does not say it.
+const AdapterMemory = 1 << 30

@@ -9,7 +9,7 @@
 // No two files use each other, not even by way of others. Each line uses only what is in lines above it:
 //
 //	clock, histogram, health    helpers that use no other file
-//	kept, answers               files of cache blocks, and of answers
+//	kept, answers, adapters     files of cache blocks, and of answers; adapters that a model knows
 //	config, spec, drafted       what a model is, and what guesses for it; read-only
 //	plan                        its plan
 //	request                     what a client asks for
@@ -31,7 +31,7 @@
 //	model, root                 supervision; who enters and leaves
 //	edges, spans, tenant        who may send what; what messages are about; a model of the house
 //	recorder, house, engine     the facades
-//	header                      what the header of a model's file says, loaded or not
+//	header, adapting            what the header of a model's file says, loaded or not; its adapters
 //	vectors, reread             requests to embedding models; answers that are read again
 //	tree, enter, start          what actors are given; models enter and leave; a house is opened and closed
 //	swapper                     models are loaded when they are asked for, and unloaded for others

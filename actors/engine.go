@@ -81,11 +81,11 @@ func (e *Engine) Generate(r Request) (*Stream, error) {
 func (e *Engine) Embeds() bool { return embeds(e.spec.bound) }
 
 // Score opens a request for the logits of every position of tokens: events with Pos and Logits.
-func (e *Engine) Score(tokens []int32) (*Stream, error) {
+func (e *Engine) Score(tokens []int32, adapters ...Adapting) (*Stream, error) {
 	if e.Embeds() {
 		return nil, refusal.Of("%s turns texts into vectors and has no logits: ask it for embeddings", e.Info.Name)
 	}
-	return e.begin(Request{Tokens: tokens}, true)
+	return e.begin(Request{Tokens: tokens, Adapters: adapters}, true)
 }
 
 // begin opens a request for an answer, or, with score, for the outputs of all its positions.
@@ -96,12 +96,22 @@ func (e *Engine) begin(r Request, score bool) (*Stream, error) {
 	if r.Stop == nil {
 		r.Stop = e.spec.settings.Stop
 	}
-	if err := e.enter(); err != nil {
+	adapters, salt, done, err := e.spec.adapters.adapt(r.Adapters, r.Salt)
+	if err != nil {
 		return nil, err
 	}
+	r.Salt = salt
+	if err := e.enter(); err != nil {
+		done()
+		return nil, err
+	}
+	leave := func() {
+		done()
+		e.exit()
+	}
 	rec := &record{
-		id: fmt.Sprint(e.opened.Add(1)), leave: sync.OnceFunc(e.exit), stream: newStream(streamCapacity),
-		asked: asked{Request: r, terms: batch.Terms{Client: r.Client, Score: score}, opened: now()},
+		id: fmt.Sprint(e.opened.Add(1)), leave: sync.OnceFunc(leave), stream: newStream(streamCapacity),
+		asked: asked{Request: r, terms: batch.Terms{Client: r.Client, Score: score, Adapters: adapters}, opened: now()},
 	}
 	if n := len(r.Drawn); n > 0 {
 		rec.answer, rec.state = slices.Clone(r.Drawn), sample.State{Drift: r.Drift}

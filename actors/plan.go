@@ -158,8 +158,8 @@ func planAll(models []Model, targets []int, traits backend.Traits, memory int64,
 		asks[i] = place.Ask{Program: specs[i].bound, Devices: devices, InPlace: m.NoRepack, KV: m.KV, Layers: m.Layers,
 			Budgets: append([]int64{m.Weights}, slices.Repeat([]int64{m.VRAM}, len(devices)-1)...), Experts: m.Experts,
 			Context: m.Context, Sequences: m.Sequences, Blocks: m.Blocks, Rows: m.Rows, KVHost: m.KVHost,
-			KVDisk: m.Kept.bytes()}
-		memory -= m.KVHost
+			KVDisk: m.Kept.bytes(), Adapters: m.adapterMemory()}
+		memory -= m.KVHost + m.adapterMemory()
 		if m.Kept.Folder != nil {
 			memory -= place.Staged
 		}

@@ -36,6 +36,7 @@ type Request struct {
 	IgnoreEOG bool          // end tokens do not end the answer; Sampling should ban them
 	Client    string        // name of the client: clients share places and rows, and take turns at masks
 	Salt      uint64        // only prompts of the same salt share the prefix cache
+	Adapters  []Adapting    // that change the model for this request; nil: those that it has for all, if any; empty: none
 	Thoughts  bool          // the model's reasoning comes as parts of its own, without the tags around it
 	Tools     *tools.Choice // tools that the model may call; nil: none, and what looks like a call is text
 

@@ -39,6 +39,7 @@ type spec struct {
 	plain    *tools.Syntax  // the writer's syntax, without thoughts
 	marks    map[int32]bool // control tokens with which the model writes calls
 	plan     place.Model
+	adapters *adapters // that it knows; nil: it takes none
 	kept     Kept
 	silent   []bool         // by segment: its device does not report when it ran; nil: one device computes all
 	layout   backend.Config // what the device compiles
@@ -97,6 +98,9 @@ func specOf(m *Model) (*spec, error) {
 			m.File.Name, have, want)
 	}
 	s.info = infoOf(m, s.bound)
+	if m.Adapted {
+		s.adapters = &adapters{program: s.bound.Program, most: m.adapterMemory()}
+	}
 	s.about = sync.OnceValues(func() (*meta.Map, quant.Type) { return withoutLists(&s.file.Meta), mostOf(s.bound) })
 	return s, s.describe()
 }
@@ -105,7 +109,7 @@ func specOf(m *Model) (*spec, error) {
 func bind(m *Model) (*ir.Bound, error) {
 	f := m.File
 	has := func(name string) bool { _, ok := f.Tensor(name); return ok }
-	program, err := arch.Record(&f.Meta, has, arch.Options{Context: m.Context})
+	program, err := arch.Record(&f.Meta, has, arch.Options{Context: m.Context, Adapted: m.Adapted})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}

@@ -6,6 +6,7 @@ package mem
 
 import (
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"unsafe"
 )
@@ -53,4 +54,9 @@ func Free(area []byte) error {
 func Numbers[T uint16 | float32](area []byte) []T {
 	var one T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(area))), len(area)/int(unsafe.Sizeof(one)))
+}
+
+// FreeAfter unmaps an area when nothing refers to its owner any more.
+func FreeAfter[T any](owner *T, area []byte) {
+	runtime.AddCleanup(owner, func(area []byte) { _ = Free(area) }, area) // nobody could do anything about an error
 }

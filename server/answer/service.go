@@ -331,7 +331,8 @@ func explain(x *exchange.Exchange, o *Order, err error) *wire.Fault {
 			code = "context_length_exceeded"
 		}
 		return wire.Invalid("", code, "%s", user.Text)
-	case errors.Is(err, actors.ErrBusy), errors.Is(err, errQueue), errors.Is(err, errKept),
+	case errors.Is(err, actors.ErrBusy), errors.Is(err, actors.ErrAdapters), errors.Is(err, errQueue),
+		errors.Is(err, errKept),
 		errors.Is(err, exchange.ErrCrowded):
 		return wire.Unavailable("overloaded", "%v", err)
 	case errors.Is(err, errTooMuch):

@@ -208,7 +208,8 @@ func (p *planner) span(q *Seq, row, n, proposed int) {
 	i := len(p.step.Spans)
 	p.step.Spans = slices.Grow(p.step.Spans, 1)[:i+1]
 	s := &p.step.Spans[i]
-	*s = backend.Span{Row: row, Rows: n, Proposed: proposed, Pos: q.planned, Tables: append(s.Tables[:0], q.tables...)}
+	*s = backend.Span{Row: row, Rows: n, Proposed: proposed, Pos: q.planned, Tables: append(s.Tables[:0], q.tables...),
+		Adapters: q.Adapters}
 }
 
 // end counts what was planned as in flight.

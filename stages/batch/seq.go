@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
 )
 
 // ID names a sequence; it is never used again.
@@ -20,7 +21,9 @@ type Terms struct {
 	Prompt int    // how many tokens are the prompt; of a score, all
 	MaxLen int    // a sequence ends when it holds so many tokens
 	Ends   func(token int32) bool
-	Score  bool // every position's logits are wanted, nothing is generated, the prefix cache is not used
+	// Adapters change the model for its rows.
+	Adapters []ir.Applied
+	Score    bool // every position's logits are wanted, nothing is generated, the prefix cache is not used
 }
 
 // Seq is one sequence under the scheduler's care. The exported fields are set before Submit and belong to

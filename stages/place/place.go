@@ -44,8 +44,10 @@ type Ask struct {
 	Blocks    int // of the KV cache
 	Rows      int // of a step, at most
 
-	KVHost int64 // bytes of the host's memory for blocks that caches have no room for; not counted in Machine.Memory
-	KVDisk int64 // bytes of files for blocks of caches; they pass through Staged bytes, which are not counted there either
+	KVHost   int64 // bytes of the host's memory for blocks that caches have no room for; not counted in Machine.Memory
+	Adapters int64 // bytes of the host's memory for adapters; not counted in Machine.Memory
+	// KVDisk is bytes of files for blocks of caches; they pass through Staged bytes, which are not counted there either.
+	KVDisk int64
 }
 
 // Machine is what there is to place models on.
@@ -84,7 +86,7 @@ type Model struct {
 type Takes struct {
 	Weights int64 // homes, shared slots, and what waits there for other devices
 	KV      int64
-	Spilled int64 // blocks that caches have no room for, and those on their way to files
+	Spilled int64 // blocks that caches have no room for, those on their way to files, and adapters
 }
 
 // Bytes is all of it.

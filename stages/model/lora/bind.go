@@ -194,3 +194,6 @@ func keep(f *ir.Factor, scale *float32, wide []float32, memory []byte, sum hash.
 	sum.Write(memory[:used])
 	return memory[used:]
 }
+
+// Collect has the memory freed when nobody refers to the adapter any more, instead of by Close.
+func (b *Loaded) Collect() { mem.FreeAfter(b, b.memory) }

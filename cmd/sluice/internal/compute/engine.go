@@ -29,6 +29,7 @@ import (
 // EngineFlags are the flags that all commands which run one model share.
 type EngineFlags struct {
 	models.Flag
+	AdapterFlags
 	Flags
 }
 
@@ -77,6 +78,9 @@ func (f *EngineFlags) Start(ctx context.Context, e *env.Env, edit func(*actors.C
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
+	if len(f.Lora) > 0 {
+		f.OnProcessor() // cards compute no adapters yet
+	}
 	began := e.Now()
 	file, device, err := f.openBoth(e, f.Model)
 	if err != nil {
@@ -86,6 +90,7 @@ func (f *EngineFlags) Start(ctx context.Context, e *env.Env, edit func(*actors.C
 	if err != nil {
 		return nil, errors.Join(err, file.Close(), device.Close())
 	}
+	model.Adapted = len(f.Lora) > 0
 	one := actors.Config{Model: model, Device: device}
 	if edit != nil {
 		edit(&one)
@@ -95,6 +100,9 @@ func (f *EngineFlags) Start(ctx context.Context, e *env.Env, edit func(*actors.C
 		return nil, errors.Join(err, one.Model.Close())
 	}
 	engine, err := f.enter(ctx, e, house, &one, began)
+	if err == nil {
+		err = f.AddTo(engine, true)
+	}
 	if err != nil {
 		_ = house.Close(ctx) // nothing runs there, and the first error says more
 	}
