@@ -210,7 +210,7 @@ func matrices(n *ir.Node) []ir.Ref {
 	case ir.Linear:
 		return []ir.Ref{n.W}
 	case ir.Experts:
-		return []ir.Ref{n.Experts.Gate, n.Experts.Up} // one weight twice does no harm
+		return n.Experts.Takes()
 	}
 	return nil
 }
@@ -346,9 +346,11 @@ func (b *binder) experts(ph *live.Phase) runner {
 		ex: &b.m.execution, wanted: ph.Wanted, used: e.Used, act: n.Act, before: e.Before,
 		in: b.layout.place(n.In[0]), weights: b.layout.place(n.In[1]),
 		gate:  b.stack(e.Gate, e.GateBias, hidden),
-		up:    b.stack(e.Up, e.UpBias, b.slots(n, left[leftUp])),
 		xGate: b.acts(b.input(n.In[0], e.Gate)),
-		xUp:   b.acts(b.input(n.In[0], e.Up)),
+	}
+	if !e.Ungated() {
+		x.up = b.stack(e.Up, e.UpBias, b.slots(n, left[leftUp]))
+		x.xUp = b.acts(b.input(n.In[0], e.Up))
 	}
 	if e.Joined() {
 		x.gate.joined, x.up.joined, x.up.row = true, true, hidden.width

@@ -70,7 +70,7 @@ type expansion struct {
 	gate    stack
 	up      stack
 	xGate   *kernels.Acts // of the step's rows
-	xUp     *kernels.Acts // the same if both matrices take the same form
+	xUp     *kernels.Acts // the same if both matrices take the same form; nil without a gate, and there is no up
 	act     ir.Act
 	before  bool // weights multiply the input, and so the outputs of its products, which have no biases
 }
@@ -83,6 +83,9 @@ func (x *expansion) chunks() int {
 			return 0
 		}
 	}
+	if x.xUp == nil {
+		return d.divide(x.ex, &x.gate)
+	}
 	return d.divide(x.ex, &x.gate, &x.up)
 }
 
@@ -94,6 +97,10 @@ func (x *expansion) run(worker, chunk int) {
 		rows := ex.dispatch.row[slot:min(slot+work.gathered, to)]
 		work.gather(x.xGate, rows)
 		x.gate.multiply(ex, work, c, slot)
+		if x.xUp == nil {
+			x.activate(c, slot, rows)
+			continue
+		}
 		if x.xUp != x.xGate {
 			work.gather(x.xUp, rows)
 		}
@@ -111,6 +118,15 @@ func (x *expansion) run(worker, chunk int) {
 	}
 }
 
+// activate ends the rows of experts without a gate.
+func (x *expansion) activate(c *expertChunk, slot int, rows []int32) {
+	for i, row := range rows {
+		h := x.gate.part(c, slot+i)
+		x.ex.glu(x.act, h, h, nil)
+		x.observe(c, x.ex.at(&x.in, int(row)), 1)
+	}
+}
+
 // observe adds a row to config.Inputs as it is multiplied.
 func (x *expansion) observe(c *expertChunk, row []float32, weight float32) {
 	if x.ex.config.Inputs == nil || c.from > 0 {
@@ -121,7 +137,9 @@ func (x *expansion) observe(c *expertChunk, row []float32, weight float32) {
 		x.ex.device.isa.Scale(row, row, weight)
 	}
 	x.gate.observe(x.ex, c, row)
-	x.up.observe(x.ex, c, row)
+	if x.xUp != nil {
+		x.up.observe(x.ex, c, row)
+	}
 }
 
 // gather copies some rows of the step to the worker's activations. A single row is used in place.

@@ -38,8 +38,11 @@ func rulesOf(p *ir.Bound, observed, parts bool) live.Rules {
 			e := n.Experts
 			hidden := live.Left{Width: e.Used * p.Weights[e.Down].Cols, Until: contract}
 			up, down := live.Left{Width: hidden.Width, Until: expand}, live.Left{Width: e.Used * p.Widths[n.Out], Until: combine}
+			if e.Ungated() {
+				up.Width = e.Used // nobody writes it
+			}
 			passes := []live.Pass{
-				expand:   {Matrices: []ir.Ref{e.Gate, e.Up}, Leaves: []live.Left{leftHidden: hidden, leftUp: up}},
+				expand:   {Matrices: e.Takes(), Leaves: []live.Left{leftHidden: hidden, leftUp: up}},
 				contract: {Leaves: []live.Left{leftDown: down}},
 			}
 			if parts {

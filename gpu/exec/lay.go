@@ -174,10 +174,8 @@ func (m *weights) layVector(f *plan.Fusion, r ir.Ref) error {
 // tensor, and down.
 func (m *weights) layExperts(p *ir.Bound, n *ir.Node) error {
 	e := n.Experts
-	all := [][]ir.Ref{{e.Gate, e.Up}, {e.Down}}
-	if e.Joined() {
-		all[0] = all[0][:1]
-	} else if p.Types[e.Gate] != p.Types[e.Up] || (e.GateBias == ir.NoRef) != (e.UpBias == ir.NoRef) {
+	all := [][]ir.Ref{e.Takes(), {e.Down}}
+	if len(all[0]) == 2 && (p.Types[e.Gate] != p.Types[e.Up] || (e.GateBias == ir.NoRef) != (e.UpBias == ir.NoRef)) {
 		all = [][]ir.Ref{{e.Gate}, {e.Up}, {e.Down}}
 	}
 	for _, refs := range all {

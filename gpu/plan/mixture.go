@@ -88,10 +88,7 @@ func (l *planner) mixture(n *ir.Node) {
 	e, rows := n.Experts, l.Capacity(l.wanted)
 	x := &mixed{n: n, choice: l.listed(n), pairs: rows * e.Used, experts: l.program.Weights[e.Gate].Experts,
 		weighed: map[live.Form]*input{}, size: kernel.GroupedColumns}
-	for _, r := range []ir.Ref{e.Gate, e.Up, e.Down} {
-		if r == ir.NoRef {
-			continue
-		}
+	for _, r := range e.Matrices() {
 		if w := l.target.Weights.Experts(r); w != nil {
 			x.size = min(x.size, l.target.Kernels.Gathers(w, e.GateBias != ir.NoRef || e.DownBias != ir.NoRef))
 		}
@@ -160,7 +157,7 @@ func (l *planner) weigh(m *mixed) {
 	width := l.program.Widths[m.n.In[0]]
 	w := &weighed{m, l.place(m.n.In[0]), l.blob(m.pairs * 4 * kernel.PaddedWidth(width)), width}
 	l.launch(w, of(w.a.b, m.choice.weights), of(w.rows))
-	for _, r := range []ir.Ref{m.n.Experts.Gate, m.n.Experts.Up} {
+	for _, r := range m.n.Experts.Takes() {
 		form := l.form(r)
 		if m.weighed[form] == nil {
 			m.weighed[form] = &input{b: l.ready(w.rows, width, m.pairs, m.n.Experts.Used, form == inBytes)}
@@ -192,12 +189,28 @@ func (l *planner) expand(m *mixed) *live.Buffer {
 	}
 	hidden := l.blob(m.pairs * 4 * wide)
 	l.expandBy(m, gate, k, hidden)
-	if !gate.Pair {
+	switch {
+	case e.Ungated():
+		l.launch(&activePairs{m, hidden, gate.Rows}, of(hidden), of(hidden))
+	case !gate.Pair:
 		up := l.blob(m.pairs * 4 * wide)
 		l.expandBy(m, weights.Experts(e.Up), kernel.MatVec{Bias: weights.Vector(e.UpBias)}, up)
 		l.launch(&gatedPairs{m, hidden, up, gate.Rows}, of(up, hidden), of(hidden))
 	}
 	return l.ready(hidden, gate.Rows, m.pairs, e.Used, !down.Float)
+}
+
+// activePairs is the launch that activates what experts without a gate multiplied.
+type activePairs struct {
+	*mixed
+	hidden *live.Buffer
+	width  int
+}
+
+func (a *activePairs) emit(x *stream) {
+	wide := kernel.PaddedWidth(a.width)
+	x.launch(&kernel.Each{Formula: kernel.Activate, Act: a.n.Act, A: x.blob(a.hidden), Y: x.blob(a.hidden),
+		AStride: wide, YStride: wide, Width: a.width, Rows: x.n * a.n.Experts.Used})
 }
 
 // gatedPairs is the launch that activates gate and up where they are two matrices, not a pair.

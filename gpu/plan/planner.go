@@ -183,7 +183,7 @@ func (l *planner) rules() live.Rules {
 			if n.Experts.Before {
 				return nil // each expert takes rows of its own
 			}
-			return []live.Pass{{Matrices: []ir.Ref{n.Experts.Gate, n.Experts.Up}}}
+			return []live.Pass{{Matrices: n.Experts.Takes()}}
 		},
 	}
 }

@@ -159,7 +159,10 @@ func (s *Specimen) Describe(other *meta.Map) *meta.Map {
 		m.Set("gptneox.attention.head_count_kv", uint32(4))
 	}
 	for key, value := range s.keys {
-		m.Set(s.Arch+"."+key, value)
+		if !strings.HasPrefix(key, "tokenizer.") {
+			key = s.Arch + "." + key
+		}
+		m.Set(key, value)
 	}
 	return m
 }

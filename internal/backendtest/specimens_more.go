@@ -67,6 +67,21 @@ var moreSpecimens = []Specimen{
 	{Name: "neo-bert", Arch: "neo-bert", without: []string{".bias"}, Tolerance: 2e-4, keys: map[string]any{
 		"attention.layer_norm_rms_epsilon": float32(1e-6), "attention.head_count_kv": uint32(4),
 		"rope.dimension_count": uint32(16), "attention.causal": false}},
+	{Name: "nemotron_h_moe", Arch: "nemotron_h_moe", without: []string{"attn_q.bias", "attn_k.bias",
+		"attn_v.bias", "attn_output.bias", "ssm_in.bias", "ssm_out.bias", "inp.bias", "exps.bias", "shexp.bias",
+		"output.bias"}, Tolerance: 2e-4, keys: map[string]any{
+		"attention.layer_norm_rms_epsilon": float32(1e-5), "attention.layer_norm_epsilon": float32(1e-3),
+		"block_count": uint32(4), "ssm.conv_kernel": uint32(4), "ssm.inner_size": uint32(96), "ssm.state_size": uint32(16),
+		"ssm.time_step_rank": uint32(6), "ssm.group_count": uint32(2), "attention.key_length": uint32(24),
+		"attention.value_length": uint32(24), "attention.head_count_kv": []int32{0, 0, 2, 0},
+		"feed_forward_length": []int32{0, 96, 0, 96}, "expert_count": uint32(6), "expert_used_count": uint32(2),
+		"expert_feed_forward_length": uint32(32), "expert_shared_count": uint32(1), "expert_weights_norm": true,
+		"expert_shared_feed_forward_length": uint32(48), "expert_weights_scale": float32(2.5),
+	}},
+	{Name: "nomic-bert-moe", Arch: "nomic-bert-moe", without: []string{"exps.bias", "inp.bias"},
+		Tolerance: 5e-3, keys: map[string]any{"attention.layer_norm_epsilon": float32(1e-5),
+			"attention.head_count_kv": uint32(4), "attention.causal": false, "moe_every_n_layers": uint32(2),
+			"tokenizer.ggml.token_type_count": uint32(1), "expert_count": uint32(6), "expert_used_count": uint32(2)}},
 	{Name: "openelm", Arch: "openelm", without: []string{".bias", "output.weight"}, Tolerance: 2e-4, keys: map[string]any{
 		"attention.layer_norm_rms_epsilon": float32(1e-6), "rope.dimension_count": uint32(16),
 		"attention.key_length": uint32(16), "attention.value_length": uint32(16),

@@ -4,7 +4,8 @@ import "fmt"
 
 // ExpertsArgs configures Experts. The matrices of all experts are stacked: [experts·ffn][width] twice, and
 // [experts·width][ffn]. Biases have a row for each expert, or are NoRef. Up may be Gate: then an expert's rows of Up
-// come after its rows of Gate, [experts·2·ffn][width], without biases.
+// come after its rows of Gate, [experts·2·ffn][width], without biases. Up may be NoRef: then there is no gate, and an
+// expert is Downₑ·act(Gateₑ·x₀[r]).
 type ExpertsArgs struct {
 	Used                       int  // most experts of a row
 	Before                     bool // y[r] = Σₑ Downₑ·act(Gateₑ·w·x₀[r], Upₑ·w·x₀[r]) with w = x₁[r,e]; no biases
@@ -15,13 +16,19 @@ type ExpertsArgs struct {
 // Joined says whether Gate and Up are one weight.
 func (e *ExpertsArgs) Joined() bool { return e.Gate == e.Up }
 
-// Matrices lists the weights of products.
-func (e *ExpertsArgs) Matrices() []Ref {
-	if e.Joined() {
-		return []Ref{e.Gate, e.Down}
+// Ungated says whether an expert activates all that it multiplies.
+func (e *ExpertsArgs) Ungated() bool { return e.Up == NoRef }
+
+// Takes lists the weights that multiply what goes into experts.
+func (e *ExpertsArgs) Takes() []Ref {
+	if e.Joined() || e.Ungated() {
+		return []Ref{e.Gate}
 	}
-	return []Ref{e.Gate, e.Up, e.Down}
+	return []Ref{e.Gate, e.Up}
 }
+
+// Matrices lists the weights of products.
+func (e *ExpertsArgs) Matrices() []Ref { return append(e.Takes(), e.Down) }
 
 // costOfExperts counts the experts that a row uses.
 func costOfExperts(p *Program, n *Node) Cost {
@@ -42,6 +49,9 @@ var expertsOp = operation{
 		if n.Experts.Before {
 			s += " before"
 		}
+		if n.Experts.Ungated() {
+			s += " ungated"
+		}
 		return s
 	},
 	cases: []Case{
@@ -50,6 +60,8 @@ var expertsOp = operation{
 		{"experts one", func(b *Builder, x Value, n int) Value { return caseExperts(b, x, 40, 1, GELU) }},
 		{"experts joined", func(b *Builder, x Value, n int) Value { return caseJoined(b, x, 64) }},
 		{"experts joined, narrow", func(b *Builder, x Value, n int) Value { return caseJoined(b, x, 48) }},
+		{"experts ungated", func(b *Builder, x Value, n int) Value { return caseUngated(b, x, 7, 3, ReLU2) }},
+		{"experts ungated, one", func(b *Builder, x Value, n int) Value { return caseUngated(b, x, 40, 1, GELU) }},
 		{"experts before", func(b *Builder, x Value, n int) Value {
 			b.FFN()
 			w := b.Route(b.Linear(x, "ffn_gate_inp", 5), "", RouteArgs{Scoring: SigmoidEach, Used: 2, Scale: 1})
@@ -71,16 +83,25 @@ func (b *Builder) ExpertsBefore(x, weights Value, gate, up, down string, ffn, us
 	return b.experts(x, weights, [3]string{gate, up, down}, ffn, act, ExpertsArgs{Used: used, Before: true})
 }
 
+// ExpertsUngated is Experts of networks without a gate: down·act(up·x).
+func (b *Builder) ExpertsUngated(x, weights Value, up, down string, ffn, used int, act Act) Value {
+	return b.experts(x, weights, [3]string{up, "", down}, ffn, act, ExpertsArgs{Used: used})
+}
+
 func (b *Builder) experts(x, weights Value, names [3]string, ffn int, act Act, e ExpertsArgs) Value {
 	if s := b.segment(); s.Kind == SegFFN {
 		s.Kind = SegRoute
 	}
 	b.open(SegExperts, b.segment().Layer)
 	width, n := b.Width(x), b.Width(weights)
-	if joined := names[0] == names[1]; joined {
+	switch names[1] {
+	case names[0]:
 		e.Gate, e.GateBias = b.stack(names[0], n, 2*ffn, width, false)
 		e.Up, e.UpBias = e.Gate, NoRef
-	} else {
+	case "":
+		e.Gate, e.GateBias = b.stack(names[0], n, ffn, width, true)
+		e.Up, e.UpBias = NoRef, NoRef
+	default:
 		e.Gate, e.GateBias = b.stack(names[0], n, ffn, width, !e.Before)
 		e.Up, e.UpBias = b.stack(names[1], n, ffn, width, !e.Before)
 	}
@@ -101,7 +122,7 @@ func (b *Builder) stack(name string, experts, rows, cols int, biased bool) (w, b
 // expertsWeights lists the weights of ExpertsArgs.
 func expertsWeights(n *Node) []operand {
 	e := n.Experts
-	return []operand{{e.Gate, required, Matrix}, {e.Up, required, Matrix}, {e.Down, required, Matrix},
+	return []operand{{e.Gate, required, Matrix}, {e.Up, optional, Matrix}, {e.Down, required, Matrix},
 		{e.GateBias, optional, Vector}, {e.UpBias, optional, Vector}, {e.DownBias, optional, Vector}}
 }
 
@@ -112,6 +133,9 @@ func fitsExperts(p *Program, n *Node) error {
 	}
 	if e.Used <= 0 || e.Used > experts {
 		return fmt.Errorf("%d experts used of %d", e.Used, experts)
+	}
+	if e.Ungated() && (e.Before || n.Act == Clamped || e.UpBias != NoRef) {
+		return fmt.Errorf("experts without a gate: activation %s, before %t, bias %d", n.Act, e.Before, e.UpBias)
 	}
 	ffn, each := p.Weights[e.Down].Cols, 1
 	if e.Joined() {
@@ -124,6 +148,9 @@ func fitsExperts(p *Program, n *Node) error {
 		{e.Gate, e.GateBias, each * ffn, width}, {e.Up, e.UpBias, each * ffn, width},
 		{e.Down, e.DownBias, p.Widths[n.Out], ffn},
 	} {
+		if m.w == NoRef {
+			continue
+		}
 		if w := &p.Weights[m.w]; w.Experts != experts || w.Rows != experts*m.rows || w.Cols != m.cols {
 			return fmt.Errorf("%s is %d×%d of %d experts, want %d×%d of %d", w.Name, w.Rows, w.Cols, w.Experts,
 				experts*m.rows, m.cols, experts)
@@ -181,13 +208,18 @@ func (f *Frame) expert(n *Node, e int, x []float32) []float32 {
 	a := n.Experts
 	h := f.stacked(a.Gate, a.GateBias, e, x)
 	var up []float32
-	if a.Joined() {
+	switch {
+	case a.Joined():
 		h, up = h[:len(h)/2], h[len(h)/2:]
-	} else {
+	case !a.Ungated():
 		up = f.stacked(a.Up, a.UpBias, e, x)
 	}
 	for i := range h {
-		h[i] = float32(n.Act.Gate(float64(h[i]), float64(up[i])))
+		if up == nil {
+			h[i] = float32(n.Act.Of(float64(h[i])))
+		} else {
+			h[i] = float32(n.Act.Gate(float64(h[i]), float64(up[i])))
+		}
 	}
 	return f.stacked(a.Down, a.DownBias, e, h)
 }
@@ -217,6 +249,13 @@ func caseExperts(b *Builder, x Value, experts, used int, act Act) Value {
 	a := RouteArgs{Scoring: SoftmaxAll, Used: used, Normalise: true, Scale: 1}
 	w := b.Route(b.Linear(x, "ffn_gate_inp", experts), "", a)
 	return b.Experts(x, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", 64, used, act)
+}
+
+// caseUngated is caseExperts without a gate.
+func caseUngated(b *Builder, x Value, experts, used int, act Act) Value {
+	b.FFN()
+	w := b.Route(b.Linear(x, "ffn_gate_inp", experts), "", RouteArgs{Scoring: SoftmaxAll, Used: used, Scale: 1})
+	return b.ExpertsUngated(x, w, "ffn_up_exps", "ffn_down_exps", 64, used, act)
 }
 
 // caseJoined sends x through 2 of 6 experts of so many features, whose gate and up are one weight.

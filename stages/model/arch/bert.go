@@ -2,16 +2,18 @@ package arch
 
 import "github.com/sluice-ai/sluice/internal/ir"
 
-// BERT, with RoPE and a gated feed-forward network NomicBERT. Papers: arXiv:1810.04805, arXiv:2402.01613; checked
-// against transformers, modeling_bert.py and modeling_nomic_bert.py.
+// BERT, with RoPE and a gated feed-forward network NomicBERT, and with experts in every other layer nomic-bert-moe.
+// Papers: arXiv:1810.04805, arXiv:2402.01613, arXiv:2502.07972; checked against transformers, modeling_bert.py and
+// modeling_nomic_bert.py; nomic-bert-moe compared with llama.cpp.
 // Differs from Llama: rows see those after them; LayerNorm comes after each sum; positions are learned (NomicBERT: RoPE
 // turns halves); the end is a vector for each row. A text's tokens are of the first type; of a pair, which rerankers
 // read, those behind the first separator are of the second. A reranker scores its first row by two more matrices.
 func bert(p *params, b *ir.Builder) {
-	s := p.dense("attention.layer_norm_epsilon")
+	s := p.decoder("attention.layer_norm_epsilon")
 	a := s.attention()
 	a.Both = true
-	turned := p.arch == "nomic-bert"
+	turned := p.arch != "bert"
+	feed := p.bertFeed(&s)
 	var r rope
 	if turned {
 		r = p.rope(&s, halves, 10000)
@@ -34,13 +36,7 @@ func bert(p *params, b *ir.Builder) {
 		o := b.Linear(b.Attend(q, k, v, a), "attn_output", s.width)
 		x = b.LayerNorm(b.Add(x, o), "attn_output_norm", s.eps)
 		b.FFN()
-		up, act := b.Linear(x, "ffn_up", s.ffn), ir.GELUErf
-		if turned {
-			up = b.SwiGLU(b.Linear(x, "ffn_gate", s.ffn), up)
-		} else {
-			up = b.Act(act, up)
-		}
-		x = b.LayerNorm(b.Add(x, b.Linear(up, "ffn_down", s.width)), "layer_output_norm", s.eps)
+		x = b.LayerNorm(b.Add(x, feed(b, x, l)), "layer_output_norm", s.eps)
 	}
 	x = b.Pool(x)
 	if p.pooling() == ir.PoolRank {
@@ -52,6 +48,30 @@ func bert(p *params, b *ir.Builder) {
 	b.Vectors(x)
 	b.Pooling(p.pooling())
 	b.Ignore("cls.", "pooler.")
+}
+
+// bertFeed is the feed-forward network of a layer.
+func (p *params) bertFeed(s *shape) func(b *ir.Builder, x ir.Value, layer int) ir.Value {
+	switch {
+	case p.arch == "nomic-bert-moe":
+		m := p.mixture(s, ir.RouteArgs{Scoring: ir.SoftmaxAll})
+		m.ungated, m.act = true, ir.GELUErf
+		every := p.countOr("moe_every_n_layers", maxLayers, 1)
+		return func(b *ir.Builder, x ir.Value, layer int) ir.Value {
+			if layer%every == 1 {
+				return m.network(b, x)
+			}
+			return s.ungated(b, x, ir.GELUErf)
+		}
+	case p.hasExperts():
+		p.faultf("%s: %s has no experts, or they are not supported yet", p.key("expert_count"), p.arch)
+	}
+	return func(b *ir.Builder, x ir.Value, _ int) ir.Value {
+		if p.arch == "nomic-bert" {
+			return s.swiglu(b, x)
+		}
+		return s.ungated(b, x, ir.GELUErf)
+	}
 }
 
 // qkv returns Q, K and V, from one matrix or from three.

@@ -9,6 +9,7 @@ type mixture struct {
 	bias         string
 	bareBias     bool // whose name may be complete
 	before       bool // weights multiply what goes into experts, not what comes out
+	ungated      bool // networks activate what they multiply, and have no gate
 	route        ir.RouteArgs
 	act          ir.Act
 }
@@ -43,6 +44,9 @@ func (m *mixture) network(b *ir.Builder, x ir.Value) ir.Value {
 		route = b.RouteBy
 	}
 	weights := route(b.Linear(x, "ffn_gate_inp", m.experts), m.bias, m.route)
+	if m.ungated {
+		return b.ExpertsUngated(x, weights, "ffn_up_exps", "ffn_down_exps", m.ffn, m.route.Used, m.act)
+	}
 	record := b.Experts
 	if m.before {
 		record = b.ExpertsBefore
@@ -96,8 +100,13 @@ func (m *mixture) besideShared(b *ir.Builder, x ir.Value) ir.Value {
 	if m.shared == 0 {
 		return own.network(b, x)
 	}
-	g := b.SwiGLU(b.Linear(x, "ffn_gate_shexp", m.shared), b.Linear(x, "ffn_up_shexp", m.shared))
-	shared := b.Linear(g, "ffn_down_shexp", b.Width(x))
+	var h ir.Value
+	if m.ungated {
+		h = b.Act(m.act, b.Linear(x, "ffn_up_shexp", m.shared))
+	} else {
+		h = b.SwiGLU(b.Linear(x, "ffn_gate_shexp", m.shared), b.Linear(x, "ffn_up_shexp", m.shared))
+	}
+	shared := b.Linear(h, "ffn_down_shexp", b.Width(x))
 	return b.Add(own.network(b, x), shared)
 }
 

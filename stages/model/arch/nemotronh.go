@@ -2,20 +2,21 @@ package arch
 
 import "github.com/sluice-ai/sluice/internal/ir"
 
-// Nemotron-H and Nemotron Nano 2. Papers: arXiv:2504.03624, arXiv:2508.14444; compared with llama.cpp.
+// Nemotron-H, Nemotron Nano 2, and Nemotron 3 Nano with experts (nemotron_h_moe). Papers: arXiv:2504.03624,
+// arXiv:2508.14444, arXiv:2512.20848; compared with llama.cpp.
 // Differs from Mamba-2: a layer is one of a state space, attention without RoPE, and a feed-forward network without
 // gate, squared ReLU. The file says by the features of its network, and by its heads of K and V, which one it is.
+// Experts have no gate either: they are chosen by sigmoids and a bias that only the choice sees, beside a network that
+// all rows share.
 func nemotronH(p *params, b *ir.Builder) {
 	s := p.stream("attention.layer_norm_rms_epsilon")
-	if p.hasExperts() {
-		p.faultf("%s: %s has no experts, or they are not supported yet", p.key("expert_count"), p.arch)
-	}
 	var attends func(layer int) bool
 	s.kvHeads, attends = p.kvHeadsByLayer(s.layers)
 	p.heads(&s)
 	a := s.attention()
 	a.Scale = float32(p.positiveOr("attention.scale", float64(a.Scale)))
 	m, ffn := p.states(), p.ffnByLayer(s.layers)
+	feed := p.nemotronFeed(&s)
 
 	x := b.Embed("token_embd", s.vocab, s.width)
 	for l := range s.layers {
@@ -26,7 +27,7 @@ func nemotronH(p *params, b *ir.Builder) {
 		n := b.RMSNorm(x, "attn_norm", s.eps)
 		switch {
 		case s.ffn > 0:
-			x = b.Add(x, s.ungated(b, n, ir.ReLU2))
+			x = b.Add(x, feed(b, n))
 		case attends(l):
 			x = b.Add(x, s.selfAttend(b, n, rope{}, a))
 		default:
@@ -34,6 +35,19 @@ func nemotronH(p *params, b *ir.Builder) {
 		}
 	}
 	s.head(b, x)
+}
+
+// nemotronFeed is the network of a layer, or the experts that all such layers have.
+func (p *params) nemotronFeed(s *shape) func(b *ir.Builder, x ir.Value) ir.Value {
+	if !p.hasExperts() {
+		return func(b *ir.Builder, x ir.Value) ir.Value { return s.ungated(b, x, ir.ReLU2) }
+	}
+	if n := p.optional("moe_latent_size"); n != 0 {
+		p.faultf("%s: is %v: experts of fewer features than the model are not supported yet", p.key("moe_latent_size"), n)
+	}
+	m := p.biasedMixture(s, ir.RouteArgs{Scoring: ir.SigmoidEach})
+	m.ungated, m.act = true, ir.ReLU2
+	return m.besideShared
 }
 
 // ffnByLayer reads how many features the networks of layers have; a layer with 0 has none.
