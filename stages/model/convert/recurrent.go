@@ -24,21 +24,25 @@ func recurrents() []family {
 		{arch: "falcon-h1", classes: []string{"FalconH1ForCausalLM"}, prefixes: usualPrefixes(), usual: falconKeys,
 			pre: "falcon-h1", names: falconNames()},
 		{arch: "lfm2", classes: []string{"Lfm2ForCausalLM", "LFM2ForCausalLM"}, prefixes: usualPrefixes(), usual: lfm2Keys,
-			pre: "lfm2",
-			names: map[string]rule{
-				"embedding_norm":                 as("token_embd_norm"),
-				"layers.*.operator_norm":         as("blk.*.attn_norm"),
-				"layers.*.ffn_norm":              as("blk.*.ffn_norm"),
-				"layers.*.feed_forward.w1":       as("blk.*.ffn_gate"),
-				"layers.*.feed_forward.w2":       as("blk.*.ffn_down"),
-				"layers.*.feed_forward.w3":       as("blk.*.ffn_up"),
-				"layers.*.self_attn.out_proj":    as("blk.*.attn_output"),
-				"layers.*.self_attn.q_layernorm": as("blk.*.attn_q_norm"),
-				"layers.*.self_attn.k_layernorm": as("blk.*.attn_k_norm"),
-				"layers.*.conv.in_proj":          as("blk.*.shortconv.in_proj"),
-				"layers.*.conv.out_proj":         as("blk.*.shortconv.out_proj"),
-				"layers.*.conv.conv.weight":      by("blk.*.shortconv.conv.weight", squeezed),
-			}},
+			pre:   "lfm2",
+			names: lfm2Names()},
+	}
+}
+
+func lfm2Names() map[string]rule {
+	return map[string]rule{
+		"embedding_norm":                 as("token_embd_norm"),
+		"layers.*.operator_norm":         as("blk.*.attn_norm"),
+		"layers.*.ffn_norm":              as("blk.*.ffn_norm"),
+		"layers.*.feed_forward.w1":       as("blk.*.ffn_gate"),
+		"layers.*.feed_forward.w2":       as("blk.*.ffn_down"),
+		"layers.*.feed_forward.w3":       as("blk.*.ffn_up"),
+		"layers.*.self_attn.out_proj":    as("blk.*.attn_output"),
+		"layers.*.self_attn.q_layernorm": as("blk.*.attn_q_norm"),
+		"layers.*.self_attn.k_layernorm": as("blk.*.attn_k_norm"),
+		"layers.*.conv.in_proj":          as("blk.*.shortconv.in_proj"),
+		"layers.*.conv.out_proj":         as("blk.*.shortconv.out_proj"),
+		"layers.*.conv.conv.weight":      by("blk.*.shortconv.conv.weight", squeezed),
 	}
 }
 
