@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -120,3 +121,64 @@ func TestNothingIsKeptUnasked(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.NotEmpty(t, all)
 }
+
+// respond sends a request to /v1/responses, or below it.
+func (r *running) respond(t *testing.T, method, key, path, body string) (status int, text string) {
+	q, err := http.NewRequest(method, r.url+"/v1/responses"+path, strings.NewReader(body))
+	require.NoError(t, err)
+	q.Header.Set("Authorization", "Bearer "+key)
+	got, err := http.DefaultClient.Do(q)
+	require.NoError(t, err)
+	defer got.Body.Close()
+	all, err := io.ReadAll(got.Body)
+	require.NoError(t, err)
+	return got.StatusCode, string(all)
+}
+
+// A response in the background is computed for nobody, can be asked for and read as a stream from any event on, goes on
+// in the next server, and is forgotten when it is deleted. Other keys do not find it.
+func TestResponsesInTheBackground(t *testing.T) {
+	const ask = `{"input":"Tell me of the sea.","background":true,"temperature":1,"max_output_tokens":40}`
+	path := filepath.Join(t.TempDir(), "answers")
+	r := startKeeping(t, path, io.Discard)
+	status, first := r.respond(t, "POST", "k", "", ask)
+	require.Equal(t, http.StatusOK, status, first)
+	require.Contains(t, first, `"background":true`)
+	require.Contains(t, first, `"status":"in_progress"`)
+	id := "/" + regexp.MustCompile(`resp_\w+`).FindString(first)
+	var whole string
+	require.Eventually(t, func() bool {
+		status, whole = r.respond(t, "GET", "k", id, "")
+		return status == http.StatusOK && !strings.Contains(whole, underway)
+	}, patient, time.Millisecond)
+	require.Contains(t, whole, `"output_text"`)
+	_, events := r.respond(t, "GET", "k", id+"?stream=true", "")
+	require.Contains(t, events, "event: response.created\n")
+	require.Contains(t, events, whole, "the last event has the whole answer")
+	_, rest := r.respond(t, "GET", "k", id+"?stream=true&starting_after=4", "")
+	_, want, _ := strings.Cut(events, `"sequence_number":4,`)
+	_, want, _ = strings.Cut(want, "\n\n")
+	require.Equal(t, want, rest)
+	for _, method := range []string{"GET", "DELETE"} {
+		status, _ = r.respond(t, method, "other", id, "")
+		require.Equal(t, http.StatusNotFound, status)
+	}
+	for body, want := range map[string]int{`"input":"And?","max_output_tokens":2`: 200, `"input":"a","background":true,"store":false`: 400} {
+		status, text := r.respond(t, "POST", "k", "", `{"previous_response_id":"`+id[1:]+`",`+body+`}`)
+		require.Equal(t, want, status, text)
+	}
+	status, _ = r.respond(t, "POST", "other", "", `{"previous_response_id":"`+id[1:]+`","input":"a"}`)
+	require.Equal(t, http.StatusBadRequest, status)
+	status, _ = r.respond(t, "DELETE", "k", id, "")
+	require.Equal(t, http.StatusOK, status)
+	for _, method := range []string{"GET", "DELETE"} {
+		status, _ = r.respond(t, method, "k", id, "")
+		require.Equal(t, http.StatusNotFound, status)
+	}
+	status, text := r.respond(t, "POST", "k", "", `{"input":"Hi","max_output_tokens":3}`)
+	require.Equal(t, http.StatusOK, status)
+	_, again := r.respond(t, "GET", "k", "/"+regexp.MustCompile(`resp_\w+`).FindString(text), "")
+	require.Equal(t, text, again, "what was not streamed is stored, too")
+}
+
+const underway = `"status":"in_progress","incomplete_details":null,"output":[],"usage":null}`

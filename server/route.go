@@ -173,7 +173,7 @@ func (s *Server) admit(rc *fasthttp.RequestCtx, to *target) *wire.Fault {
 	}
 	method := string(rc.Method())
 	head := method == fasthttp.MethodHead && to.Method == fasthttp.MethodGet
-	if to.Method != "" && method != to.Method && !head {
+	if to.Method != "" && method != to.Method && method != to.Also && !head {
 		rc.Response.Header.Set("Allow", to.Method)
 		return wire.Refused(fasthttp.StatusMethodNotAllowed, "method_not_allowed", "%s is not possible here: use %s",
 			method, to.Method)

@@ -159,6 +159,19 @@ func readAll(t *testing.T, all []*streamed, events *atomic.Int64, again func() s
 	clients.Wait()
 }
 
+// restored sends a request to /v1/responses, or below it.
+func restored(t *testing.T, method, url, path, body string) (status int, text string) {
+	q, err := http.NewRequest(method, url+"/v1/responses"+path, strings.NewReader(body))
+	require.NoError(t, err)
+	q.Header.Set("Authorization", "Bearer k")
+	got, err := http.DefaultClient.Do(q)
+	require.NoError(t, err)
+	defer got.Body.Close()
+	all, err := io.ReadAll(got.Body)
+	require.NoError(t, err)
+	return got.StatusCode, string(all)
+}
+
 // Streams of every dialect go on after the server was killed, again and again: their clients come back with the id of
 // the last event that they have, and get each event once, as if nothing had happened.
 func TestKilledServerGoesOnWithAnswers(t *testing.T) {
@@ -182,6 +195,8 @@ func TestKilledServerGoesOnWithAnswers(t *testing.T) {
 		server = c
 	}
 	start()
+	status, background := restored(t, http.MethodPost, *now.Load(), "", `{"input":"The sea","background":true,"max_output_tokens":300}`)
+	require.Equal(t, http.StatusOK, status, background)
 	events.Store(0)
 	ended := make(chan struct{})
 	go func() {
@@ -206,7 +221,15 @@ func TestKilledServerGoesOnWithAnswers(t *testing.T) {
 		again = &streamed{path: cut[i].path, body: "{}", last: cut[i].id + ".0"}
 		require.ErrorContains(t, again.read(*now.Load(), "other", func() {}), "404", "the answer is another key's")
 	}
-	files, err := filepath.Glob(filepath.Join(state, "answers", "*", "*.open"))
-	require.NoError(t, err)
-	require.Empty(t, files)
+	id := "/" + regexp.MustCompile(`resp_\w+`).FindString(background)
+	require.Eventually(t, func() bool {
+		_, background = restored(t, http.MethodGet, *now.Load(), id, "")
+		return strings.Contains(background, `"output_text"`)
+	}, patient, 10*time.Millisecond, "it went on for nobody")
+	_, streamedAgain := restored(t, http.MethodGet, *now.Load(), id+"?stream=true", "")
+	require.Contains(t, streamedAgain, background)
+	require.Eventually(t, func() bool {
+		files, err := filepath.Glob(filepath.Join(state, "answers", "*", "*.open"))
+		return err == nil && len(files) == 0
+	}, patient, 10*time.Millisecond)
 }

@@ -22,6 +22,7 @@ type Dialect struct {
 // Route binds a method and a path to a handler.
 type Route struct {
 	Method string
+	Also   string // another method, which Handle tells apart; "": none
 	Path   string // one that ends in a slash serves all paths below it
 	Name   string // in metrics; default: the path
 	Help   string // a line of GET /; without it, it is not listed

@@ -172,8 +172,7 @@ func (l *lasting) begin(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order,
 	if r.past != nil {
 		return r, r.resume()
 	}
-	r.file = l.answers.Begin(&actors.AnswerAsked{ID: x.ID, Owner: x.Client, Salt: x.Salt, Method: string(rc.Method()),
-		Path: string(rc.Path()), At: x.At.UnixNano(), Background: o.Background, Store: o.Store, Body: x.Text})
+	r.file = l.answers.Begin(askedBy(rc, x, o))
 	if r.file == nil {
 		return nil, nil
 	}

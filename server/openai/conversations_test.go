@@ -63,7 +63,7 @@ func TestGoesOn(t *testing.T) {
 		`"b"`: `{"role":"user","content":"b"}`,
 		` [ {"type":"function_call_output","call_id":"c1","output":"r"} ] `: ` {"type":"function_call_output","call_id":"c1","output":"r"} `,
 	} {
-		o, fault := decodeResponse(given(`{"previous_response_id":"resp_1","instructions":"S","input":`+input+`}`), testModel, kept)
+		o, fault := decodeResponse(given(`{"previous_response_id":"resp_1","instructions":"S","input":`+input+`}`), testModel, kept, false)
 		require.Nil(t, fault)
 		require.Equal(t, before+","+items, o.items)
 		require.Equal(t, "resp_1", o.previous)
@@ -79,7 +79,7 @@ func TestGoesOn(t *testing.T) {
 		`{"previous_response_id":"resp_1"}`:             "input is missing",
 		`{"previous_response_id":"resp_1","input":[]}`:  "input is []",
 	} {
-		_, fault := decodeResponse(given(body), testModel, kept)
+		_, fault := decodeResponse(given(body), testModel, kept, false)
 		require.NotNil(t, fault, body)
 		require.Contains(t, fault.Text, want)
 	}

@@ -34,7 +34,7 @@ func TestPictures(t *testing.T) {
 
 	r, fault := decodeResponse(given(`{"input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,cGlj"},
 		{"type":"input_text","text":"b"}]},{"type":"function_call","call_id":"i","name":"f","arguments":"{}"},
-		{"type":"function_call_output","call_id":"i","output":[{"type":"input_image","image_url":"data:image/png;base64,dHdv"}]}]}`), sees, nil)
+		{"type":"function_call_output","call_id":"i","output":[{"type":"input_image","image_url":"data:image/png;base64,dHdv"}]}]}`), sees, nil, false)
 	require.Nil(t, fault)
 	said := r.Prompts[0].Chat.Messages
 	text, pictures = shown(&said[0])

@@ -202,7 +202,7 @@ func TestAllowedTools(t *testing.T) {
 		require.Len(t, o.Prompts[0].Chat.Tools, 1)
 
 		r, fault := decodeResponse(given(`{"input":"a","tools":[{"type":"function","name":"f"},{"type":"function","name":"g"}],
-			"tool_choice":{"type":"allowed_tools","mode":"`+mode+`","tools":[{"type":"function","name":"g"}]}}`), testModel, forgotten)
+			"tool_choice":{"type":"allowed_tools","mode":"`+mode+`","tools":[{"type":"function","name":"g"}]}}`), testModel, forgotten, false)
 		require.Nil(t, fault)
 		require.Equal(t, &tools.Choice{List: []answer.Tool{{Name: "g"}}, Must: must}, r.Prompts[0].Tools)
 		require.Len(t, r.Prompts[0].Chat.Tools, 1)

@@ -25,8 +25,11 @@ func (a *api) respond(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault
 	o.store = o.store && a.past.begin(id, x.Client, o.items)
 	o.items = ""
 	e := newResponse(&o, x.ID, x.At.Unix())
+	if o.Background && !o.Stream && !a.Served(x) {
+		return a.later(rc, x, &o, e)
+	}
 	if o.store {
-		e.keep = func(items []byte) { a.past.end(id, items) }
+		a.keep(rc, x, &o, e, id)
 		x.Keep(func() { a.past.drop(id) }) // a stream may fail, or lose its client, after Answer has returned
 	}
 	return a.Answer(rc, x, &o.Order, e)
@@ -38,7 +41,8 @@ const responsesPath = "/v1/responses"
 // forget serves DELETE /v1/responses/{id}: the conversation that an answer ended is not kept any longer.
 func (a *api) forget(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	id := strings.TrimPrefix(string(rc.Path()), responsesPath+"/")
-	if !a.past.forget(id, x.Client) {
+	was := a.Forget(x, strings.TrimPrefix(id, "resp_"))
+	if !a.past.forget(id, x.Client) && !was {
 		return wire.Refused(fasthttp.StatusNotFound, "not_found", "%q: no such answer of yours is kept (any more)", wire.Shown(id))
 	}
 	rc.SetContentType("application/json")
@@ -48,7 +52,16 @@ func (a *api) forget(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault 
 
 // before returns a function that finds earlier conversations of the exchange's client.
 func (a *api) before(x *exchange.Exchange) past {
-	return func(id string) (items string, ok bool) { return a.past.find(id, x.Client) }
+	return func(id string) (items string, ok bool) {
+		if items, ok = a.past.find(id, x.Client); ok {
+			return items, ok
+		}
+		p := a.Stored(x, strings.TrimPrefix(id, "resp_"))
+		if p == nil || p.Told == nil || p.Told.Items == "" {
+			return "", false
+		}
+		return p.Told.Items, true
+	}
 }
 
 func (a *api) readResponse(rc *fasthttp.RequestCtx, x *exchange.Exchange) (responseRequest, *wire.Fault) {
@@ -56,7 +69,7 @@ func (a *api) readResponse(rc *fasthttp.RequestCtx, x *exchange.Exchange) (respo
 	if fault != nil {
 		return responseRequest{}, fault
 	}
-	return decodeResponse(body, a.finder(x, answer.Write), a.before(x))
+	return decodeResponse(body, a.finder(x, answer.Write), a.before(x), a.Lasts())
 }
 
 // countResponse serves POST /v1/responses/input_tokens: the number of tokens of a response's prompt.
@@ -79,9 +92,11 @@ func (a *api) countResponse(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire
 // the last event repeats.
 type response struct {
 	id     string
-	head   []byte             // beginning of the response object, the same in all events
-	within map[string]string  // namespaces of tools, by the tools' names
-	keep   func(items []byte) // stores the items of the answer when it is complete; nil: they are not stored
+	head   []byte            // beginning of the response object, the same in all events
+	within map[string]string // namespaces of tools, by the tools' names
+	// keep stores the items of the answer, and the object, when it is complete; nil: they are not stored.
+	keep func(items, object []byte)
+	tell func(object []byte) // says what can be asked for until then; nil: nothing can
 
 	next  int         // number of the next event
 	items []byte      // complete items, as JSON without the list's brackets
@@ -113,7 +128,8 @@ func newResponse(o *responseRequest, id string, created int64) *response {
 	p := &o.Prompts[0].Sampling
 	h := append(append([]byte(`{"id":"resp_`), id...), `","object":"response","created_at":`...)
 	h = strconv.AppendInt(h, created, 10)
-	h = wire.AppendString(append(h, `,"background":false,"error":null,"instructions":null,"model":`...), o.Model.Name)
+	h = strconv.AppendBool(append(h, `,"background":`...), o.Background)
+	h = wire.AppendString(append(h, `,"error":null,"instructions":null,"model":`...), o.Model.Name)
 	h = append(h, `,"max_output_tokens":`...)
 	if o.most > 0 {
 		h = strconv.AppendInt(h, int64(o.most), 10)
@@ -181,12 +197,27 @@ func (*response) Reading(dst []byte, r actors.Reading, _ time.Duration) []byte {
 
 // Begin implements answer.Encoder.
 func (e *response) Begin(dst []byte, _ *answer.Choice) []byte {
+	object := e.underway()
+	if e.tell != nil {
+		e.tell(object)
+	}
 	for _, kind := range [...]string{"response.created", "response.in_progress"} {
-		dst = append(append(e.event(dst, kind), `,"response":`...), e.head...)
-		dst = append(dst, `,"status":"in_progress","incomplete_details":null,"output":[],"usage":null}`...)
+		dst = append(append(e.event(dst, kind), `,"response":`...), object...)
 		dst = append(dst, endOfEvent...)
 	}
 	return dst
+}
+
+// underway returns the object of an answer that is being computed.
+func (e *response) underway() []byte {
+	return append(slices.Clone(e.head), underway...)
+}
+
+const underway = `,"status":"in_progress","incomplete_details":null,"output":[],"usage":null}`
+
+// whole returns the object of an answer that is complete.
+func (e *response) whole(items []byte, c *answer.Choice) []byte {
+	return appendEnd(append(append(slices.Clone(e.head), `,"output":[`...), items...), c)
 }
 
 // Part implements answer.Encoder.
@@ -329,7 +360,7 @@ func (e *response) End(dst []byte, c *answer.Choice) []byte {
 	}
 	dst = e.leave(dst, status)
 	if e.keep != nil {
-		e.keep(e.items)
+		e.keep(e.items, e.whole(e.items, c))
 	}
 	dst = append(append(e.event(dst, "response."+status), `,"response":`...), e.head...)
 	dst = append(append(dst, `,"output":[`...), e.items...)
@@ -386,7 +417,7 @@ func (e *response) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 			dst = dst[:0]
 		}
 		if e.keep != nil {
-			e.keep(kept)
+			e.keep(kept, e.whole(kept, c))
 		}
 		yield(appendEnd(dst, c))
 	}

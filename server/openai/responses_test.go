@@ -25,7 +25,7 @@ func TestDecodeResponse(t *testing.T) {
 		"reasoning":{"effort":"xhigh","summary":"auto"},"metadata":{ "a" : "b" },"include":["reasoning.encrypted_content"],
 		"text":{"verbosity":"low","format":{"type":"json_schema","name":"n","strict":true,"schema":{"type":"object"}}},
 		"tools":[{"type":"function","name":"f","description":null,"parameters":{"type":"object"},"strict":true}],
-		"previous_response_id":null,"background":false}`), testModel, forgotten)
+		"previous_response_id":null,"background":false}`), testModel, forgotten, false)
 	require.Nil(t, fault)
 	r := o.Prompts[0]
 	require.True(t, o.Stream && o.Repeats && r.Thoughts && r.Chat.AddGenerationPrompt)
@@ -41,11 +41,11 @@ func TestDecodeResponse(t *testing.T) {
 	require.JSONEq(t, `[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]`, string(tools))
 
 	for body, probs := range map[string]int{`"top_logprobs":3`: 3, `"include":["message.output_text.logprobs"]`: 0, `"include":[]`: -1} {
-		o, fault := decodeResponse(given(`{"input":"Hi",`+body+`}`), testModel, forgotten)
+		o, fault := decodeResponse(given(`{"input":"Hi",`+body+`}`), testModel, forgotten, false)
 		require.Nil(t, fault, body)
 		require.Equal(t, probs, o.Prompts[0].Sampling.LogProbs, body)
 	}
-	off, fault := decodeResponse(given(`{"input":"Hi","reasoning":{"effort":"none"}}`), testModel, forgotten)
+	off, fault := decodeResponse(given(`{"input":"Hi","reasoning":{"effort":"none"}}`), testModel, forgotten, false)
 	require.Nil(t, fault)
 	require.Equal(t, jsontext.Bool(false), off.Prompts[0].Chat.Extra.Get("enable_thinking"))
 	require.Zero(t, off.Prompts[0].MaxTokens)
@@ -67,13 +67,13 @@ func TestItems(t *testing.T) {
 			"output":[{"type":"input_text","text":"r"}]}]`: `{"role":"assistant","content":"","reasoning_content":"So",` + called + `},
 			{"role":"tool","tool_call_id":"c1","name":"f","content":"r"}`,
 	} {
-		o, fault := decodeResponse(given(`{"input":`+input+`}`), testModel, forgotten)
+		o, fault := decodeResponse(given(`{"input":`+input+`}`), testModel, forgotten, false)
 		require.Nil(t, fault, input)
 		got, err := json.Marshal(o.Prompts[0].Chat.Messages)
 		require.NoError(t, err)
 		require.JSONEq(t, "["+want+"]", string(got))
 	}
-	o, fault := decodeResponse(given(`{"instructions":"S","input":[{"role":"developer","content":"D"},{"role":"user","content":"a"}]}`), testModel, forgotten)
+	o, fault := decodeResponse(given(`{"instructions":"S","input":[{"role":"developer","content":"D"},{"role":"user","content":"a"}]}`), testModel, forgotten, false)
 	require.Nil(t, fault)
 	require.Equal(t, "S\nD", o.Prompts[0].Chat.Messages[0].Text(), "templates have one system message")
 }
@@ -124,14 +124,14 @@ var responseFaults = []struct{ body, param, text string }{
 
 func TestResponseFaults(t *testing.T) {
 	for _, c := range responseFaults {
-		_, fault := decodeResponse(given(c.body), testModel, forgotten)
+		_, fault := decodeResponse(given(c.body), testModel, forgotten, false)
 		require.NotNil(t, fault, c.body)
 		require.Contains(t, fault.Text, c.text, c.body)
 		require.Equal(t, c.param, fault.Param, c.body)
 		require.Equal(t, 400, fault.Status)
 	}
 	many := `{"input":[` + strings.Repeat(`{"role":"user","content":"x"},`, answer.MaxMessages) + `{"role":"user","content":"x"}]}`
-	_, fault := decodeResponse(given(many), testModel, forgotten)
+	_, fault := decodeResponse(given(many), testModel, forgotten, false)
 	require.NotNil(t, fault)
 	require.Contains(t, fault.Text, "input has more than 4096 items")
 }
@@ -149,7 +149,7 @@ func FuzzResponseRequest(f *testing.F) {
 		return `{"role":"user","content":"a"},{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"}`, true
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		o, fault := decodeResponse(given(text), testModel, before)
+		o, fault := decodeResponse(given(text), testModel, before, false)
 		if fault != nil {
 			require.NotEmpty(t, fault.Text)
 			require.Less(t, len(fault.Text), 4096)
@@ -162,7 +162,7 @@ func FuzzResponseRequest(f *testing.F) {
 		require.NotEmpty(t, r.Chat.Messages)
 		require.LessOrEqual(t, len(r.Chat.Messages), answer.MaxMessages+1)
 		_, fault = decodeResponse(given(`{"previous_response_id":"r","input":"b"}`), testModel,
-			func(string) (string, bool) { return o.items, true })
+			func(string) (string, bool) { return o.items, true }, false)
 		require.Nil(t, fault, "what was taken can be gone on with: %s", o.items)
 	})
 }

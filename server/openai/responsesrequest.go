@@ -40,7 +40,7 @@ const (
 )
 
 // decodeResponse decodes the body of POST /v1/responses.
-func decodeResponse(body answer.Body, find decode.Finder, before past) (responseRequest, *wire.Fault) {
+func decodeResponse(body answer.Body, find decode.Finder, before past, lasts bool) (responseRequest, *wire.Fault) {
 	f, m := readRequest(body, find)
 	if m == nil {
 		return responseRequest{}, f.Fault
@@ -57,7 +57,7 @@ func decodeResponse(body answer.Body, find decode.Finder, before past) (response
 	f.include(&r)
 	f.repeated(&o)
 	f.Flag("store", &o.store)
-	f.stateless()
+	f.stateless(&o, lasts)
 	f.goesOn(&o, before)
 	r.Tools = f.responseTools(&o, in)
 	in.Messages = f.input(m, &o)
@@ -139,10 +139,20 @@ func (f fields) repeated(o *responseRequest) {
 	})
 }
 
-// stateless refuses fields that need a store of conversations beyond previous_response_id.
-func (f fields) stateless() {
+// stateless refuses fields that need a store of conversations beyond previous_response_id. background needs answers
+// that last.
+func (f fields) stateless(o *responseRequest, lasts bool) {
+	if o.Store = o.store && lasts; lasts {
+		f.Flag("background", &o.Background)
+	} else {
+		f.Absent("background", "answers are not computed for later: start the server with --state, or read this one as it "+
+			"comes, with stream")
+	}
+	if o.Background && !o.store && f.Fault == nil {
+		f.Fault = wire.Invalid("background", "invalid_value", "background is true, and store is false: an answer that is computed "+
+			"for later has to be stored")
+	}
 	f.Absent("conversation", "send the whole conversation as input, or the previous_response_id of its last answer")
-	f.Absent("background", "answers are not computed for later: read this one as it comes, with stream")
 	f.Absent("prompt", "no prompts are kept here: send the text as input")
 }
 

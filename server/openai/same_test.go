@@ -87,7 +87,7 @@ func TestResponseIsTheTalk(t *testing.T) {
 				"parameters", tool.Parameters))
 		}
 		body := decodetest.Object("instructions", instructions, "input", items, "tools", tools)
-		o, fault := decodeResponse(given(string(body)), decodetest.With(h, testModel), forgotten)
+		o, fault := decodeResponse(given(string(body)), decodetest.With(h, testModel), forgotten, false)
 		if fault != nil {
 			return nil, fault
 		}
