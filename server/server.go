@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/fetch"
 	"github.com/sluice-ai/sluice/server/ollama"
 	"github.com/sluice-ai/sluice/server/page"
 	"github.com/sluice-ai/sluice/server/wire"
@@ -31,6 +32,7 @@ type Options struct {
 	Proxies     []netip.Prefix // addresses of proxies that may name their clients by X-Forwarded-For
 	Origins     []string       // origins of web pages that may send requests, besides our own; * is all of them
 	MCP         []string       // origins of servers of tools that our own page may ask (page.ParseOrigin)
+	FetchImages bool           // pictures are fetched from the addresses that requests name, if these are public
 	SharePrefix bool           // clients may use what prompts of other keys left in the prefix cache
 	Log         zerolog.Logger
 	TLS         *tls.Config // of connections; nil: they are not encrypted
@@ -121,6 +123,9 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	}
 	if o.Beat > 0 {
 		service.Beat = o.Beat
+	}
+	if o.FetchImages {
+		service.Fetch = fetch.New().Get
 	}
 	spoken := list(service)
 	s.routes = newRoutes(append(spoken, answer.Dialect{Routes: s.own(), Fault: spoken[0].Fault}))

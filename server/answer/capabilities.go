@@ -23,6 +23,9 @@ func (e *Entry) Capabilities() []string {
 			all = append(all, c.name)
 		}
 	}
+	if e.Model != nil && e.Model.Habits.Sees {
+		all = append(all, "vision")
+	}
 	if h.Fills {
 		all = append(all, "insert")
 	}

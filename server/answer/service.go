@@ -27,6 +27,9 @@ type Service struct {
 	kept    *stock        // bytes of memory for answers that are kept until they are complete
 	reading time.Duration // how long a body may take to arrive
 	Beat    time.Duration // how often a client that waits for a token hears of its prompt
+
+	// Fetch gets pictures by the addresses that requests name; nil: none are fetched.
+	Fetch func(ctx context.Context, url string) ([]byte, error)
 }
 
 // New makes a service for models, which the caller still owns.
@@ -38,7 +41,11 @@ func New(models Models, intake *exchange.Intake, reading time.Duration) *Service
 // Body receives the body of a request.
 func (s *Service) Body(rc *fasthttp.RequestCtx, x *exchange.Exchange) (Body, *wire.Fault) {
 	text, fault := x.Receive(rc, s.intake, s.reading)
-	return NewBody(x.Context, text), fault
+	body := NewBody(x.Context, text)
+	if s.Fetch != nil {
+		body.Fetch = s.fetching(x)
+	}
+	return body, fault
 }
 
 // Answer generates the answers to an order and writes them. If it returns a fault, nothing was written.
@@ -88,7 +95,12 @@ func (s *Service) Count(x *exchange.Exchange, o *Order) (tokens int, fault *wire
 
 // prepare renders and tokenizes the prompts, and compiles forms ahead; afterwards the prompts hold only tokens.
 func (s *Service) prepare(x *exchange.Exchange, o *Order) error {
-	err := x.Large(func(gone func() bool) (err error) {
+	done, err := x.Decode(pictured(o))
+	if err != nil {
+		return err
+	}
+	defer done()
+	err = x.Large(func(gone func() bool) (err error) {
 		for i := range o.Prompts {
 			o.Prompts[i].Salt, o.Prompts[i].Client = x.Salt, x.Client
 			if o.Prompts[i], err = o.Model.Engine.Prepare(o.Prompts[i], gone); err != nil {

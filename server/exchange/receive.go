@@ -20,6 +20,7 @@ import (
 type Intake struct {
 	receiving, making *quota.Pool
 	turns             *quota.Pool   // see Turn
+	pictures          *quota.Pool   // see Decode
 	received, made    int64         // sizes of the pools
 	most              int           // bytes of a body
 	wait              time.Duration // how long a request may wait for its share
@@ -47,12 +48,15 @@ func NewIntake(size int64, body int, wait time.Duration) *Intake {
 	return &Intake{
 		receiving: quota.NewPool(received, math.MaxInt), making: quota.NewPool(size-received, math.MaxInt),
 		turns:    quota.NewPool(turns()*turnBytes, math.MaxInt),
+		pictures: quota.NewPool(pictureBytes, math.MaxInt),
 		received: received, made: size - received, most: body, wait: wait,
 	}
 }
 
 // Used returns the bytes that requests are charged at the moment.
-func (in *Intake) Used() int64 { return in.receiving.Used() + in.making.Used() + in.turns.Used() }
+func (in *Intake) Used() int64 {
+	return in.receiving.Used() + in.making.Used() + in.turns.Used() + in.pictures.Used()
+}
 
 // Turns returns the number of requests that have a turn at the moment.
 func (in *Intake) Turns() int64 { return in.turns.Used() / turnBytes }

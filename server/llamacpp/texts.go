@@ -188,7 +188,7 @@ func (a *api) props(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
 	v := m.Engine.Vocab()
 	wire.WriteJSON(rc, properties{
 		defaults{m.Context, settingsOf(&m.Sampling, 0)}, m.Engine.Info.Sequences, m.Name, m.Name, template, v.BOSText(),
-		v.EOSText(), map[string]bool{"vision": false, "audio": false}, "sluice",
+		v.EOSText(), map[string]bool{"vision": m.Habits.Sees, "audio": false}, "sluice",
 	})
 	return nil
 }

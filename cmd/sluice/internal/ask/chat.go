@@ -18,6 +18,7 @@ type Chat struct {
 	Load   string   `placeholder:"FILE" help:"Go on with a conversation that /save has written."`
 	System string   `placeholder:"TEXT" help:"System message: who the model should be, or what it should mind."`
 	ThinkFlag
+	ImageFlag
 	compute.KeepFlag
 	N int `short:"n" default:"-1" placeholder:"N" help:"Most tokens of an answer; -1: until it ends, as without it."`
 	library.PullFlag
@@ -44,6 +45,10 @@ func (c *Chat) Run(e *env.Env) error {
 	if c.Model, c.Prompt, err = takeModel(e, c.Model, c.Prompt); err != nil {
 		return err
 	}
+	shown, err := c.parts()
+	if err != nil {
+		return err
+	}
 	var begun *chat.Conversation
 	if c.Load != "" {
 		loaded, err := loadTalk(c.Load)
@@ -61,6 +66,7 @@ func (c *Chat) Run(e *env.Env) error {
 	if err != nil {
 		return err
 	}
+	d.pictures = shown
 	if engine.Info.TemplateNote != "" {
 		fmt.Fprintln(e.Stderr, "sluice: "+engine.Info.TemplateNote)
 	}
@@ -141,7 +147,8 @@ func (c *Chat) dialogue(engine *actors.Engine) (*dialogue, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dialogue{engine: engine, sampling: params, most: max(c.N, 0), thinks: c.ThinkFlag}
+	d := &dialogue{engine: engine, sampling: params, most: max(c.N, 0), thinks: c.ThinkFlag,
+		sees: engine.Habits().Sees}
 	if c.System != "" {
 		d.setSystem(c.System)
 	}

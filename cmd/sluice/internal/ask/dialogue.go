@@ -25,6 +25,8 @@ type dialogue struct {
 	trims    bool          // a full context leaves the oldest messages out, instead of an error
 	left     int           // number of messages after the system message that the model no longer sees
 	thinks   ThinkFlag
+	sees     bool                         // the model takes pictures
+	pictures []chat.Part                  // that the next message shows
 	form     *constrain.Form              // that answers must have; nil: any
 	watch    func(prompted) (done func()) // shows how far a prompt is read, until done; nil: nobody looks
 	tally    tally
@@ -48,7 +50,9 @@ func (t *tally) add(u actors.Usage) {
 
 // ask adds a question and the model's answer.
 func (d *dialogue) ask(ctx context.Context, text string, show func(piece) error) (reply, error) {
-	return d.answer(ctx, with(d.Messages, chat.Say("user", text)), show)
+	m := chat.Say("user", text)
+	m.Parts, d.pictures = append(d.pictures, m.Parts...), nil
+	return d.answer(ctx, with(d.Messages, m), show)
 }
 
 // again replaces the last answer by another one.
@@ -142,8 +146,12 @@ func (d *dialogue) undo() bool {
 // generate generates an answer to messages; both become the conversation. show gets the answer as it comes. An answer
 // cut by ctx or an error is kept as far as it came, unless it is empty.
 func (d *dialogue) generate(ctx context.Context, messages []chat.Message, show func(piece) error) (reply, error) {
+	asked, err := placed(d.engine, d.seen(messages))
+	if err != nil {
+		return reply{}, err
+	}
 	r := actors.Request{
-		Chat: &chat.Input{Messages: d.seen(messages), Tools: d.Tools, Documents: d.Documents, AddGenerationPrompt: true,
+		Chat: &chat.Input{Messages: asked, Tools: d.Tools, Documents: d.Documents, AddGenerationPrompt: true,
 			Extra: d.thinks.vars()},
 		MaxTokens: d.most, Sampling: d.sampling, Thoughts: true, Form: d.form,
 	}
@@ -232,10 +240,13 @@ func (d *dialogue) used() int {
 	if d.tally.last.Prompt > 0 || len(d.Messages) == 0 {
 		return d.tally.last.Prompt + d.tally.last.Generated
 	}
-	r := actors.Request{Chat: &chat.Input{Messages: d.seen(d.Messages), Tools: d.Tools, Documents: d.Documents}}
-	r, err := d.engine.Prepare(r, nil)
+	asked, err := placed(d.engine, d.seen(d.Messages))
 	if err != nil {
 		return 0 // it cannot be asked of the model either
+	}
+	r := actors.Request{Chat: &chat.Input{Messages: asked, Tools: d.Tools, Documents: d.Documents}}
+	if r, err = d.engine.Prepare(r, nil); err != nil {
+		return 0 // likewise
 	}
 	return r.PromptTokens()
 }

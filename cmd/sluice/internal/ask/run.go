@@ -32,6 +32,7 @@ type Run struct {
 	Stop   []string `sep:"none" placeholder:"TEXT" help:"Text that ends the answer. May be repeated."`
 
 	ThinkFlag
+	ImageFlag
 	compute.KeepFlag
 	IgnoreEOS bool `name:"ignore-eos" help:"Go on after the end of the answer."`
 	JSON      bool `name:"json" help:"Print one JSON object instead of text."`
@@ -64,6 +65,10 @@ func (c *Run) Run(e *env.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	shown, err := c.parts()
+	if err != nil {
+		return err
+	}
 	spans, done, err := c.TraceFlag.Open(e, c.Force, c.Model)
 	if err != nil {
 		return err
@@ -92,7 +97,7 @@ func (c *Run) Run(e *env.Env) (err error) {
 	}
 	defer compute.Shut(engine)
 	loaded := e.Now()
-	request, err := c.request(e, engine, prompt)
+	request, err := c.request(e, engine, prompt, shown)
 	if err != nil {
 		return err
 	}
@@ -147,6 +152,8 @@ func (c *Run) prompt(e *env.Env) (string, error) {
 	switch {
 	case c.System != "" && (c.Raw || c.Tokens != nil):
 		return "", env.Usagef("--system needs the chat template, which --raw and --tokens leave out: drop one of them")
+	case len(c.Image) > 0 && (c.Raw || c.Tokens != nil):
+		return "", env.Usagef("--image needs the chat template, which --raw and --tokens leave out: drop one of them")
 	case c.Tokens != nil && len(c.Prompt)+len(c.File) > 0:
 		return "", env.Usagef("there are both a prompt and --tokens: give one of them")
 	case c.Tokens != nil:
@@ -184,7 +191,8 @@ func (c *Run) form(e *env.Env) (*constrain.Form, error) {
 	return &constrain.Form{Make: func() (*grammar.Form, error) { return made, nil }}, nil
 }
 
-func (c *Run) request(e *env.Env, engine *actors.Engine, prompt string) (actors.Request, error) {
+func (c *Run) request(e *env.Env, engine *actors.Engine, prompt string, shown []chat.Part) (
+	actors.Request, error) {
 	if c.Temp == nil {
 		c.Temp = new(float32) // one question, one answer: the likeliest, unless asked otherwise
 	}
@@ -210,7 +218,13 @@ func (c *Run) request(e *env.Env, engine *actors.Engine, prompt string) (actors.
 		if note := c.unchanged(engine); note != "" {
 			fmt.Fprintln(e.Stderr, "sluice: "+note)
 		}
-		r.Chat = &chat.Input{Messages: conversation(c.System, prompt), AddGenerationPrompt: true, Extra: c.vars()}
+		messages := conversation(c.System, prompt)
+		asked := &messages[len(messages)-1]
+		asked.Parts = append(shown, asked.Parts...)
+		if messages, err = placed(engine, messages); err != nil {
+			return r, err
+		}
+		r.Chat = &chat.Input{Messages: messages, AddGenerationPrompt: true, Extra: c.vars()}
 	}
 	return r, nil
 }

@@ -134,9 +134,12 @@ func (t *talk) more(ctx context.Context, text string, open func(string) (string,
 	return text, nil
 }
 
-// respond executes a message: a command, or a question to answer. A leading blank makes a question of a line that
-// begins with a slash.
+// respond executes a message: a picture to show, a command, or a question to answer. A leading blank makes a question
+// of a line that begins with a slash.
 func (t *talk) respond(ctx context.Context, text string) error {
+	if taken, err := t.takes(ctx, text); taken || err != nil {
+		return err
+	}
 	if strings.HasPrefix(text, "/") && !strings.Contains(text, "\n") {
 		return t.command(ctx, text)
 	}
