@@ -88,6 +88,9 @@ func Plan(f *Folder, o Options) (*Model, error) {
 // familyOf finds the family by the class that config.json names.
 func familyOf(config object) (*family, error) {
 	classes := config.strings("architectures")
+	if config.string("model_type") == "ministral3" { // models that see name a class that others have, too
+		classes = []string{"Ministral3ForCausalLM"}
+	}
 	all := families()
 	for _, class := range classes {
 		for i := range all {

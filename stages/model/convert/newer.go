@@ -15,6 +15,8 @@ func newer() []family {
 				"layers.*.block_sparse_moe.experts.*.w2":            as("blk.*.ffn_down_exps"),
 				"layers.*.block_sparse_moe.experts.*.w3":            as("blk.*.ffn_up_exps"),
 			}},
+		{arch: "mistral3", classes: []string{"Ministral3ForCausalLM"}, prefixes: usualPrefixes(), names: llamaNames(),
+			keys: ministralKeys, extra: llama3Factors, vocab: llamaVocabulary},
 		{arch: "nemotron", classes: []string{"NemotronForCausalLM"}, prefixes: usualPrefixes(), keys: nemotronKeys,
 			names: map[string]rule{ // LayerNorms that multiply by 1 + w
 				"norm.weight":                              by("output_norm.weight", plus1),
@@ -65,6 +67,17 @@ func minimaxKeys(c *converter) {
 	c.count("expert_gating_func", sigmoid)
 	turned := c.rope().floatOr(1, "partial_rotary_factor") * float64(c.headDim())
 	c.count("rope.dimension_count", c.config.intOr(int(turned), "rotary_dim"))
+}
+
+// ministralKeys say besides how YaRN leaves scores alone, and by how much queries sharpen with their position.
+func ministralKeys(c *converter) {
+	llamaKeys(c)
+	if x, ok := c.fullRope().float("mscale_all_dim"); ok {
+		c.number("rope.scaling.yarn_log_multiplier", x)
+	}
+	if x, ok := c.fullRope().float("llama_4_scaling_beta"); ok {
+		c.number("attention.temperature_scale", x)
+	}
 }
 
 func nemotronKeys(c *converter) {

@@ -50,6 +50,12 @@ func TestNewerFolders(t *testing.T) {
 		{"NemotronForCausalLM", `"norm_eps": 0.5, "partial_rotary_factor": 0.5`,
 			inEvery + shifts + ends + "model.layers.*.mlp.up_proj.weight 96 64\nmodel.layers.*.mlp.down_proj.weight 64 96\n",
 			map[string]float64{"nemotron.attention.layer_norm_epsilon": 0.5, "nemotron.rope.dimension_count": 8}},
+		{"Mistral3ForConditionalGeneration", `"text_config": {"model_type": "ministral3", "rms_norm_eps": 1e-5,
+			"rope_parameters": {"rope_type": "yarn", "factor": 16, "original_max_position_embeddings": 32, "mscale": 1,
+			"mscale_all_dim": 1, "llama_4_scaling_beta": 0.5, "rope_theta": 1000000}}`, inEvery + gated + ends,
+			map[string]float64{"mistral3.rope.scaling.yarn_log_multiplier": 1, "mistral3.rope.freq_base": 1e6,
+				"mistral3.attention.temperature_scale": 0.5, "mistral3.rope.scaling.original_context_length": 32,
+				"mistral3.rope.dimension_count": 16}},
 		{"MaincoderForCausalLM", `"rms_norm_eps": 1e-5`, inEvery + gated + ends + `model.layers.*.self_attn.q_norm.weight 16
 			model.layers.*.self_attn.k_norm.weight 16`, map[string]float64{"maincoder.rope.dimension_count": 16}},
 		{"PanguEmbeddedForCausalLM", `"rms_norm_eps": 1e-5`, inEvery + gated + ends + `model.layers.*.self_attn.q_proj.bias 64
