@@ -30,7 +30,7 @@ func (a *attention) end(span *backend.Span, pos int) int {
 	if a.args.Both {
 		return span.Pos + span.Rows
 	}
-	return pos + 1
+	return span.Last(pos-span.Pos) + 1
 }
 
 // first is the first position that a row at pos sees.

@@ -118,8 +118,8 @@ type view struct {
 func (a *attention) seeing(c *attendChunk, b, pos int) (r0, r1 int) {
 	first := b * backend.BlockSize
 	r0, r1 = max(0, first-pos), c.rows
-	if a.args.Both {
-		r0 = 0
+	for span := &a.ex.step.Spans[c.span]; r0 > 0 && a.end(span, pos+min(r0, c.rows)-1) > first; {
+		r0 = min(r0, c.rows) - 1 // it sees some that come after it
 	}
 	if a.args.Window > 0 {
 		r1 = min(r1, a.args.Class().Last(first+backend.BlockSize-1)+1-pos)

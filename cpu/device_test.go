@@ -66,6 +66,11 @@ func TestEmbeddings(t *testing.T) {
 	eachDevice(t, true, func(t *testing.T, d backend.Device) { backendtest.Embeddings(t, d, archtest.Open, 5) })
 }
 
+// TestAhead: rows of a text that see each other, as a picture's do.
+func TestAhead(t *testing.T) {
+	eachDevice(t, false, func(t *testing.T, d backend.Device) { backendtest.Ahead(t, d, ref.New()) })
+}
+
 // TestBothWays: rows that see those after them, in a part of a block, in several blocks and in several stretches.
 func TestBothWays(t *testing.T) {
 	eachDevice(t, false, func(t *testing.T, d backend.Device) {

@@ -62,7 +62,7 @@ func (c cacheOf) Put(span, pos int, k, v []float32) {
 
 // seen is the cache where a row reads a position: the open one in the row's own block, the sealed one before it.
 func (c cacheOf) seen(row, pos int) *cache {
-	if c.open != nil && pos/backend.BlockSize == row/backend.BlockSize {
+	if c.open != nil && pos/backend.BlockSize >= row/backend.BlockSize {
 		return c.open
 	}
 	return c.cache

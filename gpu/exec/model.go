@@ -244,6 +244,12 @@ func (m *model) begin(x *entry) error {
 	if err := x.step.Check(m.layout.program, &m.config.Limits, m.ring.draws); err != nil {
 		return err
 	}
+	for i := range x.step.Spans {
+		if x.step.Spans[i].Sees != nil { // kernels of attention begin a window at the last position that a row sees
+			return fmt.Errorf("rows of a picture see each other, which only the processor computes (--device cpu): %w",
+				errors.ErrUnsupported)
+		}
+	}
 	m.fill(x)
 	for _, c := range x.experts.choices {
 		if c != nil {

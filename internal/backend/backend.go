@@ -154,8 +154,8 @@ type Model interface {
 	// the steps that were run after this one, too.
 	Finish(s *Step, done func(error))
 	// In sets, just before a segment is run, a value that it takes from a segment computed elsewhere, or an input of
-	// rows of the program: row after row. Out copies, just after a segment was run, a value that it hands on or an
-	// output that it computed, and waits for it.
+	// rows of the program: row after row. Just after a segment was run, it replaces what that hands on. Out copies, just
+	// after a segment was run, a value that it hands on or an output that it computed, and waits for it.
 	In(v ir.Value, s *Step, rows []float32) error
 	Out(v ir.Value, s *Step, rows []float32) error
 
@@ -251,6 +251,9 @@ type Span struct {
 	Places    []ir.Place // by row, its positions on several axes; nil: that in the cache, on each
 	// Adapters change the matrices for this sequence's rows, in this order. Their bytes stay until the step was finished.
 	Adapters []ir.Applied
+	// Sees is by row the last position that it sees, its own at least: rows of a picture may see each other, and a
+	// window ends at the row's own position. nil: its own. A program whose rows see their whole text does not read it.
+	Sees []int32
 }
 
 // Kept is the number of the span's first rows, those that leave states.

@@ -26,12 +26,16 @@ func (s *Step) Height(p *ir.Program, v ir.Value) int {
 // Place is the position of the span's row i on each axis.
 func (p *Span) Place(i int) ir.Place { return ir.PlaceOf(p.Places, p.Pos, i) }
 
+// Last is the last position that the span's row i sees where rows do not see all of their text.
+func (p *Span) Last(i int) int { return ir.LastOf(p.Sees, p.Pos, i) }
+
 // Frame lists the spans as the loops of ops see them.
 func (s *Step) Frame() []ir.Span {
 	spans := make([]ir.Span, len(s.Spans))
 	for i := range s.Spans {
 		p := &s.Spans[i]
-		spans[i] = ir.Span{Row: p.Row, Rows: p.Rows, Pos: p.Pos, Grid: p.Grid, Places: p.Places, Adapters: p.Adapters}
+		spans[i] = ir.Span{Row: p.Row, Rows: p.Rows, Pos: p.Pos, Grid: p.Grid, Places: p.Places, Sees: p.Sees,
+			Adapters: p.Adapters}
 	}
 	return spans
 }
@@ -122,6 +126,15 @@ func (p *Span) checkPlaces(of *ir.Program) error {
 	}
 	if p.Places != nil && len(p.Places) != p.Rows {
 		return fmt.Errorf("places of %d rows, want %d", len(p.Places), p.Rows)
+	}
+	if p.Sees != nil && len(p.Sees) != p.Rows {
+		return fmt.Errorf("what %d rows see, want %d", len(p.Sees), p.Rows)
+	}
+	for i, last := range p.Sees {
+		if before := i > 0 && last < p.Sees[i-1]; before || int(last) < p.Pos+i || int(last) >= p.Pos+p.Rows {
+			return fmt.Errorf("row %d sees up to position %d: want its own up to the span's last, and no row less than one before",
+				i, last)
+		}
 	}
 	return nil
 }

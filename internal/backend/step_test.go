@@ -144,6 +144,13 @@ func TestStepCheckPictures(t *testing.T) {
 		{func(s *Step) { s.Spans[0].Grid.Width = 2 }, "span 0: a picture of 2 lines of 2 in 6 rows, want all of its rows"},
 		{func(s *Step) { s.Spans[0].Grid = ir.Grid{} }, "span 0: a picture of 0 lines of 0 in 6 rows, want all of its rows"},
 		{func(s *Step) { s.Spans[1].Places = s.Spans[1].Places[:3] }, "span 1: places of 3 rows, want 4"},
+		{func(s *Step) { s.Spans[1].Sees = []int32{3} }, "span 1: what 1 rows see, want 4"},
+		{func(s *Step) { s.Spans[1].Sees = []int32{2, 1, 2, 3} }, "span 1: row 1 sees up to position 1: want its own up to " +
+			"the span's last, and no row less than one before"},
+		{func(s *Step) { s.Spans[1].Sees = []int32{0, 0, 2, 3} }, "span 1: row 1 sees up to position 0: want its own up to " +
+			"the span's last, and no row less than one before"},
+		{func(s *Step) { s.Spans[1].Sees = []int32{0, 1, 2, 4} }, "span 1: row 3 sees up to position 4: want its own up to " +
+			"the span's last, and no row less than one before"},
 		{func(s *Step) { s.Spans[1].Pos = 1 }, "span 1: begins at position 1 of a text that must be computed as a whole"},
 	} {
 		s := good()

@@ -19,7 +19,16 @@ type Span struct {
 	Row, Rows, Pos int
 	Grid           Grid
 	Places         []Place   // by row; nil: each row's position, on every axis
+	Sees           []int32   // by row, the last position that it sees; nil: its own
 	Adapters       []Applied // of the sequence
+}
+
+// LastOf is the last position that row i of a span sees, which begins at a position.
+func LastOf(sees []int32, pos, i int) int {
+	if sees != nil {
+		return int(sees[i])
+	}
+	return pos + i
 }
 
 // Grid is the size of a picture whose rows lie line by line; zero: the rows are one line.

@@ -158,26 +158,26 @@ func (f *Frame) attend(n *Node) {
 	for s, span := range f.Spans {
 		for i := range span.Rows {
 			q, y := f.row(n.In[0], span.Row+i), f.row(n.Out, span.Row+i)
-			from, to := n.Attend.Class().First(span.Pos+i), span.Pos+i
+			from, to := n.Attend.Class().First(span.Pos+i), LastOf(span.Sees, span.Pos, i)
 			if n.Attend.Both {
 				to = span.Pos + span.Rows - 1
 			}
 			for h, sink := range sinks {
-				n.Attend.head(c, h, float64(sink), q, y, s, from, to)
+				n.Attend.head(c, h, float64(sink), q, y, s, span.Pos+i, from, to)
 			}
 		}
 	}
 }
 
-// head computes head h of a row: a softmax over the sink and the positions it sees, from … to.
-func (a *AttendArgs) head(c Cache, h int, sink float64, q, y []float32, span, from, to int) {
+// head computes head h of the row at position row: a softmax over the sink and the positions it sees, from … to.
+func (a *AttendArgs) head(c Cache, h int, sink float64, q, y []float32, span, row, from, to int) {
 	head := h / (a.Heads / a.KVHeads)
 	q, y = q[h*a.KDim:(h+1)*a.KDim], y[h*a.VDim:(h+1)*a.VDim]
 	scores := make([]float64, 0, to-from+1)
 	highest := sink
 	for p := from; p <= to; p++ {
 		dot := 0.0
-		for i, k := range c.Key(span, to, p, head) {
+		for i, k := range c.Key(span, row, p, head) {
 			dot += float64(q[i]) * float64(k)
 		}
 		score := dot * float64(a.Scale)
@@ -191,7 +191,7 @@ func (a *AttendArgs) head(c Cache, h int, sink float64, q, y []float32, span, fr
 	for j, score := range scores {
 		weight := math.Exp(score - highest)
 		total += weight
-		for i, v := range c.Value(span, to, from+j, head) {
+		for i, v := range c.Value(span, row, from+j, head) {
 			sums[i] += weight * float64(v)
 		}
 	}

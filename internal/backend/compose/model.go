@@ -136,8 +136,12 @@ func (m *model) Foresees(segment int) (route int, ok bool) {
 	return route, ok && m.of[route] == m.of[segment]
 }
 
-// In keeps an input for the devices that take it, each just before its first segment that does.
+// In keeps an input for the devices that take it, each just before its first segment that does. What a segment has
+// handed on is replaced on its own device, and on its way to others.
 func (m *model) In(v ir.Value, s *backend.Step, rows []float32) error {
+	if v >= 0 && int(v) < len(m.writers) && !slices.Contains(m.program.Takes(0), v) {
+		return m.replace(v, s, rows)
+	}
 	i := slices.IndexFunc(m.links.inputs, func(l *link) bool { return l.value == v })
 	if i < 0 {
 		return fmt.Errorf("value %d is no input of rows: all of the program is here", v)
@@ -149,6 +153,19 @@ func (m *model) In(v ir.Value, s *backend.Step, rows []float32) error {
 	}
 	copy(l.rows, rows)
 	return nil
+}
+
+func (m *model) replace(v ir.Value, s *backend.Step, rows []float32) error {
+	x, at, err := m.at(m.writers[v], s)
+	if err != nil {
+		return err
+	}
+	for _, l := range m.links.hands[m.writers[v]] {
+		if l.value == v {
+			copy(l.rows, rows)
+		}
+	}
+	return x.In(v, at, rows)
 }
 
 // Out asks the device that computed the value.
