@@ -70,14 +70,19 @@ type Model struct {
 	// may take; default: AdapterMemory.
 	Adapted  bool
 	Adapters int64
+	// Tower is the file of how the model sees (mmproj). The house closes it. Default: it does not see.
+	Tower *gguf.File
 }
 
 // Close closes the files of a model that does not enter a house.
 func (m *Model) Close() error {
-	if m.Draft == nil {
-		return m.File.Close()
+	err := m.File.Close()
+	for _, f := range []*gguf.File{m.Draft, m.Tower} {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
 	}
-	return errors.Join(m.File.Close(), m.Draft.Close())
+	return err
 }
 
 // HouseConfig is the configuration of a house: its models and its device.

@@ -153,6 +153,11 @@ func (c *cursor) enqueue() (waits bool, err error) {
 		case !done:
 			return true, nil
 		}
+		if pictured(m.parts) {
+			if err := m.show(g.model, g.spec.bound.Program, c.segment); err != nil {
+				return false, fmt.Errorf("pictures after %s: %w", segmentName(s), err)
+			}
+		}
 	}
 	return false, nil
 }

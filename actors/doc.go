@@ -10,13 +10,15 @@
 //
 //	clock, histogram, health    helpers that use no other file
 //	kept, answers, adapters     files of cache blocks, and of answers; adapters that a model knows
-//	config, spec, drafted       what a model is, and what guesses for it; read-only
+//	config, eye                 what a model is, and how it sees
+//	spec, drafted               what is known of it, and what guesses for it; read-only
 //	plan                        its plan
 //	request                     what a client asks for
 //	stream                      the answer, as the client reads it
 //	reader                      text, thoughts and calls of an answer's tokens
 //	life                        how far a request has come
 //	delays, step, stats         a step: what delayed it, what it computes, what it took
+//	pictured                    pictures of a step's texts
 //	masks                       masks of grammars that take long to find
 //	mover, keep                 copies of cache blocks from tier to tier, and to which files
 //	kv, sequence, tape, pace    cache blocks, sequences, token traces, rows of a step

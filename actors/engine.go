@@ -50,7 +50,11 @@ func (e *Engine) Metadata() *meta.Map { return &e.spec.file.Meta }
 func (e *Engine) Vocab() *token.Vocab { return e.spec.vocab }
 
 // Habits says what the model's template expects of messages.
-func (e *Engine) Habits() chat.Habits { return e.spec.writer.Template.Habits() }
+func (e *Engine) Habits() chat.Habits {
+	h := e.spec.writer.Template.Habits()
+	h.Sees = e.Sees()
+	return h
+}
 
 // Generate opens a request. Its answer, and any error of its prompt, comes through the stream, which the caller
 // closes.
@@ -80,12 +84,20 @@ func (e *Engine) Generate(r Request) (*Stream, error) {
 // Embeds says whether the model computes embeddings; else it generates text.
 func (e *Engine) Embeds() bool { return embeds(e.spec.bound) }
 
+// Sees says whether prompts may have pictures.
+func (e *Engine) Sees() bool { return e.spec.eye != nil }
+
 // Score opens a request for the logits of every position of tokens: events with Pos and Logits.
 func (e *Engine) Score(tokens []int32, adapters ...Adapting) (*Stream, error) {
+	return e.ScoreOf(Request{Tokens: tokens, Adapters: adapters})
+}
+
+// ScoreOf is Score of a request's tokens, which hold the places of its pictures.
+func (e *Engine) ScoreOf(r Request) (*Stream, error) {
 	if e.Embeds() {
 		return nil, refusal.Of("%s turns texts into vectors and has no logits: ask it for embeddings", e.Info.Name)
 	}
-	return e.begin(Request{Tokens: tokens, Adapters: adapters}, true)
+	return e.begin(r, true)
 }
 
 // begin opens a request for an answer, or, with score, for the outputs of all its positions.

@@ -24,6 +24,7 @@ type Request struct {
 	Tokens    []int32     // ids as they are
 	Chat      *chat.Input // rendered by the model's template; its BOS, EOS and Now are filled in
 	Before    []int32     // tokens in front of what Chat becomes: an earlier prompt with its answer
+	Pictures  []Picture   // in the order of their places in the prompt
 	Text      string      // completed as it is, with BOS by the model's rule
 	PlainText bool        // control tokens spelled out in Text are plain text
 
@@ -93,7 +94,13 @@ func (a *asked) encode(s *spec, stop func() bool) error {
 			a.predicted = nil // it is longer than the answer can be, or nobody waits for it
 		}
 	}
-	a.Chat, a.Text, a.Prediction = nil, "", "" // nobody reads them again
+	if len(p.shown) > 0 {
+		if t.Pictures, err = s.eye.look(p.shown); err != nil {
+			return err
+		}
+		t.Axes = s.axes
+	}
+	a.Chat, a.Text, a.Prediction, a.Pictures = nil, "", "", nil // nobody reads them again
 	t.Prompt = len(p.Tokens)
 	return nil
 }
@@ -126,6 +133,7 @@ type shared struct {
 	made bool
 	err  error
 	prompt.Prompt
+	shown []shown // its pictures
 }
 
 // promptOf returns the prompt of a request, and makes it if no other choice has. stop is asked from time to time
@@ -141,6 +149,9 @@ func (s *spec) promptOf(r *Request, stop func() bool) (*shared, error) {
 		p.Prompt, p.err = s.writer.Write(&prompt.Source{Tokens: r.Tokens, Chat: r.Chat, Before: r.Before, Text: r.Text,
 			Plain: r.PlainText, Trims: r.Trims, Answer: s.most(r), Form: r.Form, Tools: r.Tools},
 			s.room.Within(r.Context), r.now(), stop)
+		if p.err == nil {
+			p.err = s.seeing(r, p)
+		}
 		p.made = true
 	}
 	return p, asGone(p.err)
@@ -151,6 +162,24 @@ func (r *Request) now() time.Time {
 		return now()
 	}
 	return r.Now
+}
+
+// seeing puts a request's pictures into its prompt.
+func (s *spec) seeing(r *Request, p *shared) (err error) {
+	if s.eye == nil {
+		if len(r.Pictures) > 0 {
+			return refusal.Of("%s does not see pictures: ask a model that does, or load it with its mmproj file", s.info.Name)
+		}
+		return nil
+	}
+	if len(r.Pictures) == 0 { // tokens that would hold a picture are tokens
+		p.shown, err = s.eye.rendered(p.Prompt.Pictures)
+		return err
+	}
+	if p.shown, err = s.eye.read(r.Pictures); err == nil {
+		p.Tokens, err = s.eye.place(p.Tokens, p.shown)
+	}
+	return err
 }
 
 // asGone turns the error of a prompt that was stopped, because its client left, into errGone.

@@ -51,6 +51,8 @@ type spec struct {
 	trie     func() *grammar.Trie           // of vocab; made when the first request with a grammar comes
 	calls    func() *grammar.Trie           // the same, with marks
 	about    func() (*meta.Map, quant.Type) // see Header: found when the first client asks
+	eye      *eye                           // nil: it does not see
+	axes     bool                           // positions of pictures have several axes
 }
 
 // Info describes a model.
@@ -102,7 +104,16 @@ func specOf(m *Model) (*spec, error) {
 		s.adapters = &adapters{program: s.bound.Program, most: m.adapterMemory()}
 	}
 	s.about = sync.OnceValues(func() (*meta.Map, quant.Type) { return withoutLists(&s.file.Meta), mostOf(s.bound) })
-	return s, s.describe()
+	if err := s.describe(); err != nil {
+		return nil, err
+	}
+	s.axes = slices.ContainsFunc(s.bound.Segments, func(g ir.Segment) bool {
+		return slices.ContainsFunc(g.Nodes, func(n ir.Node) bool { return n.Op == ir.RoPE && n.RoPE.Axes != nil })
+	})
+	if s.eye, err = newEye(m, s.bound.Program, s.vocab); err == nil && s.eye != nil {
+		s.writer.Eyes = s.eye.prompts
+	}
+	return s, err
 }
 
 // bind builds the model's program and finds its weights in the file.

@@ -31,6 +31,9 @@ type Seen struct {
 	Deep [][]float32 // what is added to the same rows after the first layers, one after another
 }
 
+// Bytes is the memory that it takes.
+func (s *Seen) Bytes() int { return 4 * len(s.Rows) * (1 + len(s.Deep)) }
+
 // Eye is a tower on a device.
 type Eye struct {
 	Tower *vision.Tower
@@ -51,7 +54,7 @@ type compiled struct {
 	most, blocks int // rows and blocks of caches that the models are compiled for
 }
 
-// Open reads the tower of an mmproj file. The device is the caller's, and is closed after the Eye.
+// Open reads the tower of an mmproj file. The device is the caller's, and is closed after the Eye; nil: Use says which.
 func Open(d backend.Device, f *gguf.File) (*Eye, error) {
 	list := make([]ir.Tensor, len(f.Tensors))
 	for i, x := range f.Tensors {
@@ -81,6 +84,9 @@ func Open(d backend.Device, f *gguf.File) (*Eye, error) {
 	}
 	return e, nil
 }
+
+// Use sets the device, before the first picture.
+func (e *Eye) Use(d backend.Device) { e.device = d }
 
 // alike divides segments where windows begin or end.
 func alike(windowed []bool) (runs [][]int) {

@@ -31,7 +31,7 @@ var Reranker = Specimen{Name: "bert-rank", Arch: "bert", without: []string{"attn
 		"attention.causal": false, "attention.head_count_kv": uint32(4)}}
 
 // Specimens are models of all architectures that Fixtures and Embeddings have no file of.
-var Specimens = slices.Concat(firstSpecimens, denseSpecimens, moreSpecimens)
+var Specimens = slices.Concat(firstSpecimens, denseSpecimens, mixtureSpecimens, moreSpecimens)
 
 // firstSpecimens are those that were there first.
 var firstSpecimens = []Specimen{

@@ -103,6 +103,12 @@ func (b *Builder) Route(logits Value, bias string, a RouteArgs) Value {
 	return b.add(n, b.Width(logits))
 }
 
+// RouteBy is Route whose bias has this complete name.
+func (b *Builder) RouteBy(logits Value, bias string, a RouteArgs) Value {
+	n := b.vector(bias, b.Width(logits))
+	return b.add(Node{Op: Route, In: []Value{logits}, W: NoRef, B: n, Route: &a}, b.Width(logits))
+}
+
 // RouteScaled is Route whose weights are multiplied at last by a vector, given by its complete name.
 func (b *Builder) RouteScaled(logits Value, scale string, a RouteArgs) Value {
 	w := b.vector(scale, b.Width(logits))

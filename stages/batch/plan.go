@@ -162,9 +162,13 @@ func (p *planner) add(q *Seq) {
 	if p.step.Prompt {
 		n = min(n, q.Prompt-q.planned) // what follows is of an answer, and is recomputed in a step of answers
 	}
+	most := min(left, q.room()-q.planned, p.s.limits.Rows-len(p.step.Tokens))
+	if q.Score {
+		n, most = min(n, p.wanted), min(most, p.wanted)
+	}
+	n = q.whole(q.planned, n, most)
 	want := 0
 	if q.Score {
-		n = min(n, p.wanted)
 		want = n
 	} else if n == left {
 		want = 1
@@ -208,8 +212,21 @@ func (p *planner) span(q *Seq, row, n, proposed int) {
 	i := len(p.step.Spans)
 	p.step.Spans = slices.Grow(p.step.Spans, 1)[:i+1]
 	s := &p.step.Spans[i]
+	places, sees := s.Places, s.Sees
 	*s = backend.Span{Row: row, Rows: n, Proposed: proposed, Pos: q.planned, Tables: append(s.Tables[:0], q.tables...),
 		Adapters: q.Adapters}
+	if q.Axes && len(q.Pictures) > 0 {
+		s.Places = places[:0]
+		for i := range n {
+			s.Places = append(s.Places, q.Place(q.planned+i))
+		}
+	}
+	if q.both(q.planned, n) {
+		s.Sees = sees[:0]
+		for i := range n {
+			s.Sees = append(s.Sees, q.sees(q.planned+i))
+		}
+	}
 }
 
 // end counts what was planned as in flight.
@@ -256,8 +273,11 @@ func (s *State) back(p Part) {
 // Append adds the token sampled after the sequence's last position and says whether the sequence ended by it.
 func (s *State) Append(q *Seq, token int32) End {
 	q.Tokens = append(q.Tokens, token)
-	if s.limits.Apart {
+	switch {
+	case s.limits.Apart:
 		q.text = append(q.text, answered(token))
+	case q.text != nil:
+		q.text = append(q.text, token)
 	}
 	q.sent++
 	end := q.endOf(len(q.Tokens), token)

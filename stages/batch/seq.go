@@ -24,6 +24,9 @@ type Terms struct {
 	// Adapters change the model for its rows.
 	Adapters []ir.Applied
 	Score    bool // every position's logits are wanted, nothing is generated, the prefix cache is not used
+
+	Pictures []Picture // in the prompt, in order
+	Axes     bool      // the model's positions have several axes: where there are pictures, they differ
 }
 
 // Seq is one sequence under the scheduler's care. The exported fields are set before Submit and belong to
@@ -119,7 +122,8 @@ func (q *Seq) Done() int { return q.done }
 // Text returns the keys by which the prefix tree knows the first n positions: their tokens. Where rows of prompts
 // and of answers are apart (Limits.Apart), an answer's tokens have other numbers: the bits of its blocks differ from
 // those of a prompt with the same tokens, and only a sequence that would compute the same bits may find them. So a
-// request that continues an answer computes it anew, and gets the same result as with an empty cache.
+// request that continues an answer computes it anew, and gets the same result as with an empty cache. Rows of pictures
+// have numbers by what the pictures show.
 func (q *Seq) Text(n int) []int32 {
 	if q.text != nil {
 		return q.text[:n:n]

@@ -74,9 +74,10 @@ func (s *State) move(q *Seq, to phase) {
 func (s *State) Submit(q *Seq) {
 	s.arrivals++
 	q.arrival = s.arrivals
-	if s.limits.Apart {
+	if s.limits.Apart || len(q.Pictures) > 0 {
 		q.text = append(make([]int32, 0, cap(q.Tokens)), q.Tokens...)
-		for i := q.Prompt; i < len(q.text); i++ {
+		q.keys(q.text)
+		for i := q.Prompt; s.limits.Apart && i < len(q.text); i++ {
 			q.text[i] = answered(q.text[i])
 		}
 	}

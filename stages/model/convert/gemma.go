@@ -65,6 +65,15 @@ func gemma3Keys(c *converter) {
 		c.count("attention.sliding_window", c.config.need("sliding_window"))
 	}
 	c.count("attention.head_count_kv", c.config.intOr(4, "num_key_value_heads"))
+	const period = 6 // which readers assume
+	local, unusual := []bool(nil), false
+	for l, kind := range c.config.strings("layer_types") {
+		local = append(local, kind == "sliding_attention")
+		unusual = unusual || local[l] != ((l+1)%period != 0)
+	}
+	if unusual {
+		c.set("attention.sliding_window_pattern", local)
+	}
 }
 
 // withoutBlank is the vocabulary of models that put no blank in front of a text.

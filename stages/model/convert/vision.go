@@ -136,6 +136,9 @@ func PlanVision(f *Folder, o Options) (*Model, error) {
 	c.meta.Set("general.file_type", o.FileType)
 	c.meta.Set("clip.has_vision_encoder", true)
 	c.meta.Set("clip.projector_type", p.kind)
+	if all.hasAny("image_token_id", "image_token_index") { // no key of llama.cpp's says it
+		c.meta.Set("sluice.picture_token", uint32(all.int("image_token_id", "image_token_index")))
+	}
 	p.keys(c, all)
 	if err := c.mapTensors(); err != nil {
 		return nil, err
@@ -183,6 +186,21 @@ func (c *converter) towerKeys(layers, image int, eps float64) {
 // leaveOut has rules leave out tensors with numbers from a layer on.
 func (c *converter) leaveOut(layers int) {
 	c.config.values["num_hidden_layers"] = json.Number(strconv.Itoa(layers))
+}
+
+// pixelKeys writes how many pixels a picture has at least and at most.
+func (c *converter) pixelKeys() {
+	p, err := parseObject("preprocessor_config.json", c.folder.Texts["preprocessor_config.json"])
+	if err != nil {
+		return // normalisation says so
+	}
+	size := p.object("size")
+	for _, names := range [][3]string{{"image_min_pixels", "min_pixels", "shortest_edge"},
+		{"image_max_pixels", "max_pixels", "longest_edge"}} {
+		if n := max(p.int(names[1]), size.int(names[2])); n > 0 {
+			c.count(names[0], n)
+		}
+	}
 }
 
 // normalisation is what is subtracted from values of 0 to 1, and what they are divided by.
@@ -246,6 +264,7 @@ func qwenVisionKeys(c *converter) {
 	c.leaveOut(max(layers, 3)) // parts of a merger have numbers, too: 0 and 2
 	c.count("projection_dim", c.config.need("out_hidden_size"))
 	c.count("spatial_merge_size", c.config.intOr(2, "spatial_merge_size"))
+	c.pixelKeys()
 }
 
 func qwen25VisionKeys(c *converter, _ object) {

@@ -16,7 +16,8 @@ import (
 
 type Logits struct {
 	compute.EngineFlags
-	Tokens string `required:"" placeholder:"IDS" help:"Token ids, such as 1,2,3."`
+	Tokens string   `required:"" placeholder:"IDS" help:"Token ids, such as 1,2,3."`
+	Image  []string `name:"image" placeholder:"FILE" help:"Picture (PNG, JPEG, WebP, GIF) whose rows the ids hold places for, or one id that stands for all of them. Repeatable, in the order of the places."`
 	env.ForceFlag
 	Output string `short:"o" required:"" placeholder:"FILE" help:"File to write: little-endian float32, a row of the vocabulary's size for each token."`
 }
@@ -24,7 +25,7 @@ type Logits struct {
 func (Logits) Examples() [2]string {
 	return [2]string{
 		`sluice logits --tokens 1,2,3 -o logits.f32`,
-		`sluice logits -m model.gguf --kv f32 --tokens 1,2,3 -o logits.f32`,
+		`sluice logits -m llava --image cat.png --kv f32 --tokens 1,32000,3 -o logits.f32`,
 	}
 }
 
@@ -48,8 +49,12 @@ func (c *Logits) write(e *env.Env, out io.Writer) error {
 	if err != nil {
 		return env.Usagef("--tokens: %v", err)
 	}
+	pictures, err := compute.ReadPictures(c.Image)
+	if err != nil {
+		return err
+	}
 	w := bufio.NewWriterSize(out, 1<<20)
-	err = eachRow(ctx, engine, ids, func(_ int, row []float32) error {
+	err = eachRowWith(ctx, engine, ids, pictures, func(_ int, row []float32) error {
 		var word [4]byte
 		for _, x := range row {
 			binary.LittleEndian.PutUint32(word[:], math.Float32bits(x))
@@ -67,7 +72,13 @@ func (c *Logits) write(e *env.Env, out io.Writer) error {
 
 // eachRow calls visit with the logits of each position in order.
 func eachRow(ctx context.Context, engine *actors.Engine, ids []int32, visit func(pos int, row []float32) error) error {
-	r, err := newRowReader(engine, ids)
+	return eachRowWith(ctx, engine, ids, nil, visit)
+}
+
+// eachRowWith is eachRow of a prompt with pictures.
+func eachRowWith(ctx context.Context, engine *actors.Engine, ids []int32, pictures []actors.Picture,
+	visit func(pos int, row []float32) error) error {
+	r, err := newRowReader(engine, ids, pictures...)
 	if err != nil {
 		return err
 	}
@@ -94,8 +105,8 @@ type rowReader struct {
 	left  []float32 // of ev
 }
 
-func newRowReader(engine *actors.Engine, ids []int32) (*rowReader, error) {
-	stream, err := engine.Score(ids)
+func newRowReader(engine *actors.Engine, ids []int32, pictures ...actors.Picture) (*rowReader, error) {
+	stream, err := engine.ScoreOf(actors.Request{Tokens: ids, Pictures: pictures})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,250 @@
+package actors
+
+import (
+	"container/list"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/sluice-ai/sluice/actors/sight"
+	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/refusal"
+	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/model/vision"
+	"github.com/sluice-ai/sluice/stages/picture"
+	"github.com/sluice-ai/sluice/stages/prompt"
+	"github.com/sluice-ai/sluice/stages/token"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// Picture is one of a prompt's.
+type Picture struct {
+	Encoded []byte          // a PNG, JPEG, WebP or GIF file; or
+	Pixels  *vision.Picture // what the model's processor makes of one
+}
+
+// mostSeen is how many bytes the rows of pictures that were seen may take.
+const mostSeen = 256 << 20
+
+// eye is how a model sees: its tower, on a processor of its own beside the device, and the pictures seen last.
+type eye struct {
+	file     *gguf.File
+	settings *picture.Settings
+	tower    *vision.Tower
+	prompts  *prompt.Eyes
+	holder   int32 // the token that holds the place of a picture's row in a prompt
+	both     bool  // rows of a picture see each other in the text, too
+
+	mu     sync.Mutex
+	device backend.Device // nil: no picture was looked at yet
+	sight  *sight.Eye
+	seen   map[picture.Hash]*list.Element
+	order  *list.List // of remembered, what was asked for last in front
+	bytes  int
+}
+
+type remembered struct {
+	hash picture.Hash
+	seen *sight.Seen
+}
+
+// newEye opens the tower of a model, if it has one; nil: it has none.
+func newEye(m *Model, text *ir.Program, vocab *token.Vocab) (*eye, error) {
+	if m.Tower == nil {
+		return nil, nil //nolint:nilnil // most models do not see
+	}
+	e := &eye{file: m.Tower, seen: map[picture.Hash]*list.Element{}, order: list.New()}
+	var err error
+	if e.sight, err = sight.Open(nil, m.Tower); err != nil {
+		return nil, err
+	}
+	e.tower = e.sight.Tower
+	if e.settings, err = picture.FromClip(&m.Tower.Meta); err == nil {
+		err = e.fit(text, vocab)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Tower.Name, err)
+	}
+	return e, nil
+}
+
+// open opens the processor when the first picture comes. The caller holds the lock.
+func (e *eye) open() (err error) {
+	if e.device == nil {
+		if e.device, err = cpu.New(0, ""); err == nil {
+			e.sight.Use(e.device)
+		}
+	}
+	return err
+}
+
+// fit checks that the tower's rows are the text's, and finds the token that holds their places.
+func (e *eye) fit(text *ir.Program, vocab *token.Vocab) (err error) {
+	if e.tower.Width != text.Width {
+		return fmt.Errorf("its rows have %d values, those of the model %d: it belongs to another one", e.tower.Width, text.Width)
+	}
+	e.both = e.tower.Kind == "gemma3"
+	if e.prompts, err = prompt.EyesOf(e.tower.Kind, e.settings, vocab); err != nil {
+		return err
+	}
+	if id, err := e.file.Meta.Int("sluice.picture_token"); err == nil && id >= 0 && id < int64(text.Vocab) {
+		e.prompts.Token = int32(id)
+	}
+	e.holder = e.prompts.Token
+	return nil
+}
+
+func (e *eye) close() error {
+	if e == nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	err := errors.Join(e.sight.Close(), e.file.Close())
+	if e.device != nil {
+		err = errors.Join(err, e.device.Close())
+	}
+	return err
+}
+
+// shown is a picture with its place in a prompt.
+type shown struct {
+	batch.Picture
+	pixels *vision.Picture
+}
+
+// read makes pixels of a request's pictures, and finds how many rows each takes.
+func (e *eye) read(all []Picture) (out []shown, err error) {
+	for i, p := range all {
+		x, err := e.readOne(&p)
+		if err != nil {
+			return nil, refusal.Of("picture %d: %v", i+1, err)
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+func (e *eye) readOne(p *Picture) (x shown, err error) {
+	if x.pixels = p.Pixels; x.pixels != nil {
+		x.Hash = hashOf(p.Pixels)
+	} else {
+		made, err := e.settings.Process(p.Encoded)
+		if err != nil {
+			return x, err
+		}
+		x.Hash = made.Hash
+		if x.pixels, err = e.pixels(made); err != nil {
+			return x, err
+		}
+	}
+	l, err := e.tower.Layout(x.pixels.Height, x.pixels.Width)
+	if err != nil {
+		return x, err
+	}
+	x.Grid, x.Both = l.Text, e.both
+	return x, nil
+}
+
+// rendered are the pictures of a conversation, which have their places already.
+func (e *eye) rendered(all []prompt.Seen) (out []shown, err error) {
+	for i := range all {
+		x, err := e.readOne(&Picture{Encoded: all[i].Data})
+		if err == nil && x.Rows() != all[i].Tokens {
+			err = fmt.Errorf("it takes %d rows, and %d tokens hold their places", x.Rows(), all[i].Tokens)
+		}
+		if err != nil {
+			return nil, refusal.Of("%s: %v", all[i].Place, err)
+		}
+		x.At = all[i].At
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// pixels are a processed picture's, colour by colour.
+func (e *eye) pixels(p *picture.Picture) (*vision.Picture, error) {
+	if e.settings.Way != picture.Grid {
+		return &vision.Picture{Height: p.Height, Width: p.Width, Values: p.Values()}, nil
+	}
+	return vision.Unfold(p.Values(), ir.Grid{Height: p.Grid[1], Width: p.Grid[2]}, e.settings.Patch, e.settings.Merge,
+		e.settings.Frames)
+}
+
+func hashOf(p *vision.Picture) (to picture.Hash) {
+	h := sha256.New()
+	var word [4]byte
+	for _, x := range append([]float32{float32(p.Height), float32(p.Width)}, p.Values...) {
+		binary.LittleEndian.PutUint32(word[:], math.Float32bits(x))
+		h.Write(word[:]) //nolint:errcheck // a hash takes everything
+	}
+	h.Sum(to[:0])
+	return to
+}
+
+// place gives pictures their places in a prompt, in order: each has a row of tokens that hold them, or one of these, of
+// which there are then as many as it has rows.
+func (e *eye) place(tokens []int32, all []shown) ([]int32, error) {
+	out, next := make([]int32, 0, len(tokens)), 0
+	for i := 0; i < len(tokens); i++ {
+		if out = append(out, tokens[i]); tokens[i] != e.holder {
+			continue
+		}
+		if next == len(all) {
+			return nil, refusal.Of("the prompt has places for more than its %d pictures: leave out %q", len(all),
+				fmt.Sprint(e.holder))
+		}
+		p := &all[next]
+		next++
+		p.At = len(out) - 1
+		n := p.Rows()
+		for len(out) < p.End() {
+			out = append(out, e.holder)
+		}
+		if i+n <= len(tokens) && !slices.ContainsFunc(tokens[i:i+n], func(t int32) bool { return t != e.holder }) {
+			i += n - 1
+		}
+	}
+	if next < len(all) {
+		return nil, refusal.Of("the prompt has places for %d of its %d pictures: the model's template does not show them", next,
+			len(all))
+	}
+	return out, nil
+}
+
+// look returns the rows of pictures, computed or remembered.
+func (e *eye) look(all []shown) (out []batch.Picture, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, p := range all {
+		at := e.seen[p.Hash]
+		if at == nil {
+			if err := e.open(); err != nil {
+				return nil, err
+			}
+			seen, err := e.sight.Look(p.pixels)
+			if err != nil {
+				return nil, err
+			}
+			at = e.order.PushFront(&remembered{p.Hash, seen})
+			e.seen[p.Hash] = at
+			e.bytes += seen.Bytes()
+		}
+		e.order.MoveToFront(at)
+		p.Seen = at.Value.(*remembered).seen
+		out = append(out, p.Picture)
+	}
+	for e.bytes > mostSeen {
+		last := e.order.Back()
+		r := e.order.Remove(last).(*remembered)
+		delete(e.seen, r.hash)
+		e.bytes -= r.seen.Bytes()
+	}
+	return out, nil
+}

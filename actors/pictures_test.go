@@ -1,0 +1,278 @@
+package actors
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/actors/devicetest"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/stages/model/convert"
+	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
+	"github.com/sluice-ai/sluice/stages/model/vision"
+	"github.com/sluice-ai/sluice/storage/gguf"
+	"github.com/sluice-ai/sluice/storage/safetensors"
+)
+
+// pictured is a reference of a model that sees.
+type picturedReference struct {
+	text, tower *gguf.File
+	pictures    []Picture
+	ids         []int32
+	logits      []float32 // of all positions
+	answer      []int32   // greedy
+}
+
+// pictureReferences are the folders of all of them.
+var pictureReferences = []string{"llava", "gemma3_vision", "qwen25vl", "qwen25vl_2img", "qwen3vl", "qwen3vl_2img"}
+
+func readTensors(t *testing.T, path string) map[string][]byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	list, err := safetensors.Parse(strings.NewReader(string(data)), int64(len(data)))
+	require.NoError(t, err)
+	all := map[string][]byte{}
+	for _, x := range list {
+		all[x.Name] = data[x.Offset:][:x.Size]
+	}
+	return all
+}
+
+func floatsOf(data []byte) (all []float32) {
+	for ; len(data) > 0; data = data[4:] {
+		all = append(all, math.Float32frombits(binary.LittleEndian.Uint32(data)))
+	}
+	return all
+}
+
+func longsOf(data []byte) (all []int32) {
+	for ; len(data) > 0; data = data[8:] {
+		all = append(all, int32(binary.LittleEndian.Uint64(data)))
+	}
+	return all
+}
+
+// readPictured reads a reference, with the pixels that the processor of its library has made.
+func readPictured(t *testing.T, name string) *picturedReference {
+	t.Helper()
+	root := filepath.Join(testref.Dir(t), "multimodal")
+	dir := filepath.Join(root, strings.TrimSuffix(name, "_2img"))
+	r := &picturedReference{
+		text: converttest.Convert(t, dir, func(f *convert.Folder) (*convert.Model, error) {
+			return convert.Plan(f, convert.Options{})
+		}),
+		tower: converttest.Convert(t, dir, func(f *convert.Folder) (*convert.Model, error) {
+			return convert.PlanVision(f, convert.Options{})
+		}),
+	}
+	ref := readTensors(t, filepath.Join(root, name, "reference.safetensors"))
+	r.ids, r.logits = longsOf(ref["ids"]), floatsOf(ref["logits"])
+	var greedy struct{ Tokens []int32 }
+	text, err := os.ReadFile(filepath.Join(root, name, "greedy.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &greedy))
+	r.answer = greedy.Tokens
+	if strings.HasPrefix(name, "qwen") {
+		p := readTensors(t, filepath.Join(root, name, "processor.safetensors"))
+		const patch, merge, frames = 8, 2, 2
+		values := floatsOf(p["pixel_values"])
+		for grid := longsOf(p["image_grid_thw"]); len(grid) > 0; grid = grid[3:] {
+			at := ir.Grid{Height: int(grid[1]), Width: int(grid[2])}
+			n := at.Height * at.Width * 3 * frames * patch * patch
+			pixels, err := vision.Unfold(values[:n], at, patch, merge, frames)
+			require.NoError(t, err)
+			r.pictures, values = append(r.pictures, Picture{Pixels: pixels}), values[n:]
+		}
+		return r
+	}
+	values := floatsOf(readTensors(t, filepath.Join(root, name, "processor_exact.safetensors"))["pixel_values"])
+	side := int(math.Sqrt(float64(len(values) / 3)))
+	r.pictures = []Picture{{Pixels: &vision.Picture{Height: side, Width: side, Values: values}}}
+	return r
+}
+
+func startPictured(t *testing.T, r *picturedReference, edit func(*Config)) *Engine {
+	t.Helper()
+	return startFile(t, r.text, func(c *Config) {
+		c.Tower = r.tower
+		if edit != nil {
+			edit(c)
+		}
+	})
+}
+
+// scored are the logits of all positions.
+func scored(t *testing.T, e *Engine, r *picturedReference) (all []float32) {
+	t.Helper()
+	s, err := e.ScoreOf(Request{Tokens: r.ids, Pictures: r.pictures})
+	require.NoError(t, err)
+	defer s.Close()
+	var ev Event
+	for {
+		err := s.Next(context.Background(), &ev)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		require.NoError(t, err)
+		all = append(all, ev.Logits...)
+	}
+}
+
+func (r *picturedReference) request(most int) Request {
+	a := plain(slices.Clone(r.ids), most)
+	a.Pictures = r.pictures
+	return a
+}
+
+// TestPicturesAreTheLibrarys: logits and answers of all references, whole and in pieces, are those of transformers, and
+// pieces change no bit.
+func TestPicturesAreTheLibrarys(t *testing.T) {
+	for _, name := range pictureReferences {
+		t.Run(name, func(t *testing.T) {
+			r := readPictured(t, name)
+			e := startPictured(t, r, nil)
+			require.True(t, e.Sees())
+			whole := scored(t, e, r)
+			require.Len(t, whole, len(r.logits))
+			worst := 0.0
+			for i := range whole {
+				worst = max(worst, math.Abs(float64(whole[i]-r.logits[i])))
+			}
+			require.Less(t, worst, 5e-4)
+			require.Equal(t, r.answer, collect(t, generate(t, e, r.request(len(r.answer)))).tokens)
+			rows := 5
+			if name == "gemma3_vision" {
+				rows = 17 // a picture of 16 is one piece
+			}
+			r = readPictured(t, name)
+			require.Equal(t, whole, scored(t, startPictured(t, r, func(c *Config) { c.Rows = rows }), r), "in pieces")
+		})
+	}
+}
+
+func generate(t *testing.T, e *Engine, r Request) *Stream {
+	t.Helper()
+	s, err := e.Generate(r)
+	require.NoError(t, err)
+	return s
+}
+
+// TestPicturesOnGPUs: a GPU whose driver computes in plain Go gives the same answers; rows that see those after them
+// are refused there by name.
+func TestPicturesOnGPUs(t *testing.T) {
+	for _, name := range []string{"llava", "qwen25vl", "qwen3vl_2img", "gemma3_vision"} {
+		t.Run(name, func(t *testing.T) {
+			r := readPictured(t, name)
+			e := startPictured(t, r, func(c *Config) { c.Device = devicetest.Played(t) })
+			a, err := drain(generate(t, e, r.request(len(r.answer))))
+			if name == "gemma3_vision" {
+				require.ErrorContains(t, err, "rows of a picture see each other")
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, r.answer, a.tokens)
+		})
+	}
+}
+
+// TestPicturesAndTexts: what else is computed, and how often it has to be computed again for want of room, changes no
+// answer about a picture.
+func TestPicturesAndTexts(t *testing.T) {
+	for _, name := range []string{"qwen3vl_2img", "gemma3_vision"} {
+		t.Run(name, func(t *testing.T) {
+			const most = 100
+			r := readPictured(t, name)
+			texts := []Request{plain([]int32{5, 6, 7, 8}, most), plain(slices.Repeat([]int32{9, 11}, 20), most)}
+			alone := startPictured(t, r, nil)
+			want := collect(t, generate(t, alone, r.request(most))).tokens
+			var wantTexts [][]int32
+			for _, q := range texts {
+				wantTexts = append(wantTexts, collect(t, generate(t, alone, q)).tokens)
+			}
+			r = readPictured(t, name)
+			e := startPictured(t, r, func(c *Config) { c.Sequences, c.Blocks, c.Rows = 3, 5, 24 })
+			streams := []*Stream{generate(t, e, r.request(most))}
+			for _, q := range texts {
+				streams = append(streams, generate(t, e, q))
+			}
+			got := make([]answer, len(streams))
+			var all sync.WaitGroup
+			for i, s := range streams {
+				all.Go(func() { got[i], _ = drain(s) })
+			}
+			all.Wait()
+			require.Equal(t, want, got[0].tokens)
+			require.Equal(t, wantTexts, [][]int32{got[1].tokens, got[2].tokens})
+		})
+	}
+}
+
+// TestPicturesAreCached: the second question about a picture finds its rows in the cache; another picture in the same
+// place shares nothing, and a prompt without one only what stands before it.
+func TestPicturesAreCached(t *testing.T) {
+	r := readPictured(t, "llava")
+	long := append(slices.Clone(r.ids), slices.Repeat([]int32{40, 41, 42, 43}, 16)...) // more than a block
+	e := startPictured(t, r, nil)
+	ask := func(pictures ...Picture) answer {
+		a := plain(slices.Clone(long), 8)
+		a.Pictures = pictures
+		return collect(t, generate(t, e, a))
+	}
+	first := ask(r.pictures...)
+	require.Zero(t, first.usage.Cached)
+	again := ask(r.pictures...)
+	require.Equal(t, 64, again.usage.Cached)
+	require.Equal(t, first.tokens, again.tokens)
+	other := *r.pictures[0].Pixels
+	other.Values = make([]float32, len(other.Values))
+	blank := ask(Picture{Pixels: &other})
+	require.Zero(t, blank.usage.Cached)
+	require.NotEqual(t, first.tokens, blank.tokens)
+	require.Zero(t, ask().usage.Cached)
+	require.Equal(t, first.tokens, ask(r.pictures...).tokens)
+}
+
+// TestPlacesOfPictures: a token for a picture becomes as many as it has rows; places and pictures must be as many.
+func TestPlacesOfPictures(t *testing.T) {
+	r := readPictured(t, "qwen25vl_2img")
+	e := startPictured(t, r, nil)
+	short := []int32{}
+	for i, id := range r.ids { // one token for each picture, as templates write it
+		if id != 250 || r.ids[i-1] != 250 {
+			short = append(short, id)
+		}
+	}
+	ask := plain(short, len(r.answer))
+	ask.Pictures = r.pictures
+	a := collect(t, generate(t, e, ask))
+	require.Equal(t, r.answer, a.tokens)
+	require.Equal(t, len(r.ids), a.usage.Prompt)
+	ask = plain(short, 1)
+	ask.Pictures = r.pictures[:1]
+	_, err := drain(generate(t, e, ask))
+	require.ErrorContains(t, err, "places for more than its 1 pictures")
+	ask = plain([]int32{1, 2, 3}, 1)
+	ask.Pictures = r.pictures
+	_, err = drain(generate(t, e, ask))
+	require.ErrorContains(t, err, "places for 0 of its 2 pictures")
+	ask.Pictures = []Picture{{Encoded: []byte("GIF89a")}}
+	_, err = drain(generate(t, e, ask))
+	require.ErrorContains(t, err, "picture 1: ")
+	blind := startFixture(t, fixture, nil)
+	require.False(t, blind.Sees())
+	_, err = drain(generate(t, blind, ask))
+	require.ErrorContains(t, err, "does not see pictures")
+}

@@ -1,0 +1,54 @@
+package compute
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/storage/checkpoint"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// addTower opens how a model sees: the file that the flags name, or what is in the model's own folder. A folder whose
+// tower cannot be used runs without.
+func (f *Flags) addTower(e *env.Env, m *actors.Model) (err error) {
+	if f.MMProj != "" {
+		if m.Tower, err = gguf.Open(f.MMProj); err != nil {
+			return fmt.Errorf("--mmproj: %w", err)
+		}
+		return nil
+	}
+	if !checkpoint.Has(m.File.Name) {
+		return nil
+	}
+	if m.Tower, err = models.OpenTower(m.File.Name); err != nil {
+		fmt.Fprintf(e.Stderr, "sluice: it runs without seeing pictures: %v\n", err)
+	}
+	return nil
+}
+
+// mostPicture is the most bytes of a picture's file.
+const mostPicture = 64 << 20
+
+// ReadPictures reads the files of a prompt's pictures.
+func ReadPictures(paths []string) (all []actors.Picture, err error) {
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, env.OnFile(path, err)
+		}
+		data, err := io.ReadAll(io.LimitReader(f, mostPicture+1))
+		_ = f.Close() // nothing was written
+		if err == nil && len(data) > mostPicture {
+			err = fmt.Errorf("has more than %s", env.BinarySize(mostPicture))
+		}
+		if err != nil {
+			return nil, env.OnFile(path, err)
+		}
+		all = append(all, actors.Picture{Encoded: data})
+	}
+	return all, nil
+}
