@@ -1,4 +1,4 @@
-// Text files that go with a message: chosen, dropped or pasted.
+// Files that go with a message: chosen, dropped or pasted. Texts, and pictures for a model that sees.
 
 import { byId, el, icon, iconButton, toast } from './dom.js';
 import { DraftFiles } from './drafts.js';
@@ -6,10 +6,31 @@ import { bytes } from './figures.js';
 
 const largest = 1 << 20; // bytes of a file
 const most = 12; // files of a message
+const largestPicture = 8 << 20; // bytes of a picture
 const shown = 100_000; // characters of a file that are shown
+
+// eyes says whether the chosen model takes pictures.
+export const eyes = { open: () => false };
+
+const isPicture = (type) => /^image\/(png|jpeg|webp|gif)$/.test(type);
+
+// picture takes a picture as the data: URL that the API takes; it throws what to tell the user.
+async function picture(file) {
+  if (file.size > largestPicture) {
+    throw new Error(`${file.name} has ${bytes(file.size)}: pictures may have ${bytes(largestPicture)}.`);
+  }
+  const reader = new FileReader();
+  await new Promise((done, failed) => {
+    reader.onload = done;
+    reader.onerror = () => failed(new Error(`${file.name} cannot be read.`));
+    reader.readAsDataURL(file);
+  });
+  return { name: file.name, text: '', picture: reader.result };
+}
 
 // read takes a file's text; it throws what to tell the user.
 async function read(file) {
+  if (isPicture(file.type) && eyes.open()) return picture(file);
   if (/\.pdf$/i.test(file.name) || file.type === 'application/pdf') {
     throw new Error(`${file.name} is a PDF, and PDFs are not read here: make a text of it first (pdftotext -layout).`);
   }
@@ -120,10 +141,29 @@ export class Attachments {
   }
 }
 
-const size = (f) => bytes(new Blob([f.text]).size);
+const size = (f) => bytes(f.picture ? Math.floor((f.picture.length - f.picture.indexOf(',') - 1) * 3 / 4) : new Blob([f.text]).size);
+
+// pictureView draws a picture of a message. The page's policy lets no data: URL be an image, so the bytes are drawn.
+function pictureView(f) {
+  const canvas = el('canvas', { class: 'picture', role: 'img', 'aria-label': f.name, width: 1, height: 1 });
+  paint(canvas, f.picture).catch(() => canvas.replaceWith(el('p', { class: 'quiet' }, `${f.name} cannot be shown.`)));
+  return canvas;
+}
+
+async function paint(canvas, url) {
+  const [head, data] = url.split(',');
+  const raw = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
+  const image = await createImageBitmap(new Blob([raw], { type: head.slice(5).split(';')[0] }));
+  const scale = Math.min(1, 480 / image.width, 360 / image.height);
+  canvas.width = Math.max(1, image.width * scale);
+  canvas.height = Math.max(1, image.height * scale);
+  canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
+  image.close();
+}
 
 // fileView is a file of a message, which unfolds.
 export function fileView(f) {
+  if (f.picture) return pictureView(f);
   const text = el('pre', { tabindex: '0' });
   return el('details', { class: 'call', toggle: () => {
     if (!text.textContent) text.textContent = f.text.length > shown ? f.text.slice(0, shown) + '…' : f.text;

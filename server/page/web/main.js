@@ -5,6 +5,7 @@ import { Chat } from './chat.js';
 import { byId, el, toast } from './dom.js';
 import { Engine } from './engine.js';
 import { bytes, count } from './figures.js';
+import { eyes } from './files.js';
 import { showHistory } from './history.js';
 import { listenToKeys } from './keys.js';
 import { modelsDrawer } from './models.js';
@@ -91,6 +92,8 @@ async function loadModels() {
   describe();
   chat.show();
 }
+
+eyes.open = () => known.some((m) => m.id === byId('model').value && m.capabilities?.includes('vision'));
 
 const loaded = (m) => (m?.status?.value ?? 'loaded') === 'loaded';
 const note = (m) => (loaded(m) || m.status.value === 'unloaded' ? '' : ` (${m.status.value})`);

@@ -80,10 +80,11 @@ export function wire(messages, system) {
   return out;
 }
 
-// withFiles is a message's content for the API: a part for each file, with its name, and what was written.
+// withFiles is a message's content for the API: a part for each file, a text with its name, and what was written.
 function withFiles(content, files) {
   if (!files?.length) return content;
-  return [...files.map((f) => ({ type: 'text', text: `File ${f.name}:\n${fenced(f.text)}` })),
+  return [...files.map((f) => (f.picture ? { type: 'image_url', image_url: { url: f.picture } }
+    : { type: 'text', text: `File ${f.name}:\n${fenced(f.text)}` })),
     ...(content ? [{ type: 'text', text: content }] : [])];
 }
 

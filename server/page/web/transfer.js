@@ -54,7 +54,8 @@ function message(m) {
     out.calls = m.calls.map((call) => ({ id: text(call?.id), name: text(call?.name), arguments: text(call?.arguments) }));
   }
   if (Array.isArray(m.files)) {
-    out.files = m.files.map((f) => ({ name: text(f?.name), text: text(f?.text) })).filter((f) => f.name);
+    out.files = m.files.map((f) => ({ name: text(f?.name), text: text(f?.text),
+      ...(/^data:image\/(png|jpeg|webp|gif);base64,/.test(text(f?.picture)) && { picture: f.picture }) })).filter((f) => f.name);
   }
   if (m.stats) out.stats = Object.fromEntries(Object.entries(m.stats).filter(([, n]) => Number.isFinite(n)));
   return out;
