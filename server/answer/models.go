@@ -48,6 +48,8 @@ type Entry struct {
 type Model struct {
 	Name   string
 	Engine *actors.Engine
+	// Adapters change it for requests that name none themselves; nil: those that the engine has for all.
+	Adapters []actors.Adapting
 
 	Sampling  sample.Params // its own defaults
 	Vocab     int           // tokens have ids below it
@@ -171,9 +173,8 @@ func (d *directory) Asked(x *exchange.Exchange, name string) (*Model, *wire.Faul
 
 // AskedTo is Asked for a given task. A model that is made for another task is refused.
 func (d *directory) AskedTo(x *exchange.Exchange, do Task, name string) (*Model, *wire.Fault) {
-	if names := d.models.Names(); len(names) == 1 {
-		name = names[0]
-	}
+	said := name
+	name, adapter := d.adapterOf(name)
 	if name == "" {
 		return nil, wire.Invalid("model", "missing_required_parameter", "model is missing: %s", d.offer())
 	}
@@ -197,7 +198,15 @@ func (d *directory) AskedTo(x *exchange.Exchange, do Task, name string) (*Model,
 	if fault := do.refused(m); fault != nil {
 		return nil, fault
 	}
-	return m, nil
+	if adapter == "" {
+		return m, nil
+	}
+	if !hasAdapter(engine, adapter) {
+		return nil, d.unknown(said)
+	}
+	changed := *m
+	changed.Name, changed.Adapters = said, []actors.Adapting{{Name: adapter, Scale: 1}}
+	return &changed, nil
 }
 
 // Unload unloads a model once no request uses it. The model need not run.

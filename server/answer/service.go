@@ -103,6 +103,9 @@ func (s *Service) prepare(x *exchange.Exchange, o *Order) error {
 	err = x.Large(func(gone func() bool) (err error) {
 		for i := range o.Prompts {
 			o.Prompts[i].Salt, o.Prompts[i].Client = x.Salt, x.Client
+			if o.Prompts[i].Adapters == nil {
+				o.Prompts[i].Adapters = o.Model.Adapters
+			}
 			if o.Prompts[i], err = o.Model.Engine.Prepare(o.Prompts[i], gone); err != nil {
 				return err
 			}

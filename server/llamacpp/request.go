@@ -126,7 +126,7 @@ func (f fields) common(m *answer.Model) (o request, r actors.Request) {
 	r.Form = f.Form()
 	f.off("post_sampling_probs", "n_probs gives those of the model")
 	f.off("image_data", "this model reads text only")
-	f.off("lora", "the model is served as its file has it")
+	f.adapters(m, &r)
 	o.settings = settingsOf(&r.Sampling, r.MaxTokens)
 	if o.silent {
 		o.settings.MaxTokens, o.tokens, o.probs = 0, false, false

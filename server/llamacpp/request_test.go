@@ -89,7 +89,7 @@ var faults = []struct{ infill, body, param, text string }{
 	{"", `{"prompt":"a","post_sampling_probs":true}`, "post_sampling_probs", `post_sampling_probs is not supported here`},
 	{"", `{"prompt":"a","t_max_predict_ms":"5"}`, "t_max_predict_ms", `t_max_predict_ms is "5": want an integer from -1`},
 	{"", `{"prompt":"a","image_data":[{}]}`, "image_data", `this model reads text only`},
-	{"", `{"prompt":"a","lora":[{"id":0}]}`, "lora", `lora is not supported here`},
+	{"", `{"prompt":"a","lora":[{"id":0}]}`, "lora", `lora: there is no adapter of id 0: GET /lora-adapters lists them`},
 	{"", `{"prompt":["a",5]}`, "prompt", `prompt is ["a",5]: want a string`},
 	{"i", `{"model":"plain","input_prefix":"a"}`, "input_suffix", `the model demo has no tokens for a gap`},
 	{"i", `{"input_prefix":5}`, "input_prefix", `input_prefix is 5: want a string`},

@@ -59,6 +59,9 @@ func version(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 // finder finds models for a task, and keeps them running until the exchange ends.
 func (a *api) finder(x *exchange.Exchange, do answer.Task) decode.Finder {
 	return func(name string) (*answer.Model, *wire.Fault) {
+		if adapter := strings.TrimSuffix(name, ":latest"); a.Adapts(adapter) {
+			return a.AskedTo(x, do, adapter)
+		}
 		m, fault := a.known(name)
 		if fault != nil {
 			return nil, fault

@@ -16,6 +16,7 @@ type modelObject struct {
 	OwnedBy string      `json:"owned_by"`
 	Status  modelStatus `json:"status"`
 	Can     []string    `json:"capabilities,omitempty"` // what it can do, in Ollama's words; nil like Meta
+	Parent  string      `json:"parent,omitempty"`       // of an adapter: the model that it changes
 	Meta    *modelMeta  `json:"meta,omitempty"`         // nil if the model's file cannot be read
 }
 
@@ -67,6 +68,11 @@ func (a *api) list(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 	all := []modelObject{}
 	for _, e := range a.Entries() {
 		all = append(all, a.object(&e))
+	}
+	for _, x := range a.Adapters() {
+		o := modelObject{ID: x.Name, Object: "model", Created: a.created, OwnedBy: "sluice", Parent: x.Base}
+		o.Status.Value = "loaded" // with its model: it comes when it is asked for
+		all = append(all, o)
 	}
 	wire.WriteJSON(rc, struct {
 		Object string        `json:"object"`

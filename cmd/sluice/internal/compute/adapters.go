@@ -57,12 +57,15 @@ func AdapterName(path string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(name, ".gguf"), "+", "-")
 }
 
-// AdapterOf is the adapter in a file or folder, for a model whose file has metadata base.
-func AdapterOf(name, path string, base *meta.Map) actors.Adapter {
+// AdapterOf is the adapter in a file or folder, multiplied by scale, for a model whose file has metadata base.
+func AdapterOf(name, path string, scale float32, base *meta.Map) actors.Adapter {
 	return actors.Adapter{Name: name, Path: path, Open: func(p *ir.Program) (*lora.Loaded, error) {
 		a, files, err := models.OpenAdapter(path, base)
 		if err != nil {
 			return nil, err
+		}
+		for i := range a.Changes {
+			a.Changes[i].Scale *= scale
 		}
 		loaded, err := a.Bind(p)
 		return loaded, errors.Join(err, files.Close())
@@ -81,11 +84,11 @@ func (f *AdapterFlags) AddTo(e *actors.Engine, applied bool) error {
 		if applied {
 			a.name = strconv.Itoa(i) // nobody asks for it, and the same one may be given twice
 		}
-		if err := e.AddAdapter(AdapterOf(a.name, a.path, e.Metadata()), true); err != nil {
+		if err := e.AddAdapter(AdapterOf(a.name, a.path, a.scale, e.Metadata()), true); err != nil {
 			return fmt.Errorf("--lora: %w", err)
 		}
 		all := e.Adapters()
-		scales[all[len(all)-1].ID] = a.scale
+		scales[all[len(all)-1].ID] = 1
 	}
 	if !applied || len(f.Lora) == 0 {
 		return nil

@@ -32,6 +32,8 @@ type loader struct {
 	swapper  *actors.Swapper
 	progress func(done, total int64) // of the first loads; nil: not reported
 	edit     func(m *actors.Model)   // further settings of a model
+	lora     compute.AdapterFlags    // adapters of each model that they fit
+	lone     bool                    // there is one model: they have to fit it
 	spans    io.Writer               // of the first house's trace; nil: there is none
 
 	mu     sync.Mutex // held while a house is opened
@@ -193,6 +195,22 @@ func (l *loader) Enter(ctx context.Context, h *actors.House, name string, edit f
 	})
 	if err == nil {
 		l.limitHeap(h.Left())
+		err = l.adapt(ctx, e)
 	}
 	return e, err
+}
+
+// adapt makes the adapters of the command line known to a model. Where there are several models, it runs without those
+// that do not fit.
+func (l *loader) adapt(ctx context.Context, e *actors.Engine) error {
+	err := l.lora.AddTo(e, false)
+	if err == nil || l.lone {
+		if err != nil {
+			err = errors.Join(err, e.Leave(ctx))
+		}
+		return err
+	}
+	log := l.Logger(l.e)
+	log.Warn().Err(err).Str("model", e.Info.Name).Msg("it runs without this adapter, and those after it")
+	return nil
 }

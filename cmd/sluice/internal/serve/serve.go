@@ -29,6 +29,7 @@ type Serve struct {
 	Stored    bool          `name:"stored" help:"Serve the models of the store (sluice list) in the same way, beside those of -m and --models."`
 	Allow     bool          `name:"allow-store" help:"Let clients pull, create, copy and delete models of the store, through Ollama's API, and serve them (--stored). They may fill the disk: give it to those with a key."`
 	KeepAlive time.Duration `name:"keep-alive" placeholder:"TIME" help:"Unload models that nobody asked for in so long, such as 10m or 1h30m. Default: only when others need their memory."`
+	Lora      []string      `name:"lora" sep:"none" placeholder:"[NAME=]PATH[:SCALE]" help:"Adapter (LoRA) of the model, a GGUF file or a folder of PEFT, which requests ask for: model is its name, or MODEL+NAME. May be repeated. The processor computes them."`
 	compute.Flags
 	Addr   string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on. The default reaches this machine only; :8080 is all of its addresses; port 0 takes a free one. Default: 127.0.0.1:8080."`
 	APIKey []string `name:"api-key" sep:"none" placeholder:"KEY" help:"Key that clients must send. May be repeated. Other users of this machine can read it: better use a file. Without a key, anybody who reaches the address may ask."`
@@ -187,6 +188,9 @@ func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, 
 		}
 		models = append(models, kept)
 	}
+	if len(c.Lora) > 0 {
+		c.OnProcessor() // cards compute no adapters yet
+	}
 	if l, err = openLoader(e, &c.Flags, models, c.KeepAlive, spans); err != nil {
 		return nil, err
 	}
@@ -202,8 +206,9 @@ func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, 
 		}
 	}
 	var again atomic.Bool
-	l.progress = progress
+	l.progress, l.lora, l.lone = progress, compute.AdapterFlags{Lora: c.Lora}, len(models.list()) == 1
 	l.edit = func(m *actors.Model) {
+		m.Adapted = len(c.Lora) > 0
 		if m.Sequences = c.Parallel; !again.Swap(true) && len(files) == 1 {
 			recorded(m)
 		}

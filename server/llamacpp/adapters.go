@@ -1,0 +1,81 @@
+package llamacpp
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/wire"
+)
+
+// adapterObject is an adapter of a model; id is what lora of a request names it by.
+type adapterObject struct {
+	ID    int     `json:"id"`
+	Name  string  `json:"name"`
+	Path  string  `json:"path"`
+	Scale float32 `json:"scale"`
+}
+
+// adapters serves GET /lora-adapters. Paths are those of names: a client learns nothing of the machine's folders.
+func (a *api) adapters(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	m, fault := a.AskedTo(x, answer.Tell, string(rc.QueryArgs().Peek("model")))
+	if fault != nil {
+		return fault
+	}
+	all := []adapterObject{}
+	for _, s := range m.Engine.Adapters() {
+		all = append(all, adapterObject{s.ID, s.Name, s.Name, s.Scale})
+	}
+	wire.WriteJSON(rc, all)
+	return nil
+}
+
+// adapters decodes lora, [{"id": 0, "scale": 0.5}]: which adapters change the answer. An empty list says nothing.
+func (f fields) adapters(m *answer.Model, r *actors.Request) {
+	const name, want = "lora", `a list such as [{"id": 0, "scale": 0.5}]`
+	raw, ok := f.Get(name)
+	if !ok {
+		return
+	}
+	var known []actors.AdapterState
+	if m.Engine != nil {
+		known = m.Engine.Adapters()
+	}
+	list := f.Reader(raw)
+	err := list.Array(func() error {
+		id, scale := -1.0, 1.0
+		err := list.Object(func(key string) error {
+			raw, err := list.Raw()
+			if err != nil {
+				return err
+			}
+			to := map[string]*float64{"id": &id, "scale": &scale}[key]
+			if to == nil {
+				return nil
+			}
+			if *to, err = strconv.ParseFloat(raw, 32); err != nil || math.IsInf(*to, 0) {
+				return fmt.Errorf("%s is no number", key)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, a := range known {
+			if float64(a.ID) == id {
+				r.Adapters = append(r.Adapters, actors.Adapting{Name: a.Name, Scale: float32(scale)})
+				return nil
+			}
+		}
+		f.Fault = wire.Invalid(name, "invalid_value", "%s: there is no adapter of id %g: GET /lora-adapters lists them", name, id)
+		return errExtra
+	})
+	if err != nil && f.Fault == nil {
+		f.Broken(name, raw, err, want)
+	}
+}
