@@ -243,7 +243,8 @@ func (r *run) ended(err error) {
 		if state = actors.AnswerDone; r.store {
 			state = actors.AnswerSaved
 		}
-	case errors.Is(cause, exchange.ErrTaken), errors.Is(cause, exchange.ErrStopping), errors.Is(err, actors.ErrClosed):
+	case errors.Is(cause, exchange.ErrTaken), errors.Is(cause, exchange.ErrStopping), errors.Is(err, actors.ErrClosed),
+		r.background && (errors.Is(err, actors.ErrBusy) || errors.Is(err, errQueue)):
 		state = actors.AnswerOpen
 	case gone && r.background:
 		state, alone = actors.AnswerOpen, true
