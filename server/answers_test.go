@@ -2,6 +2,9 @@ package server
 
 import (
 	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -46,15 +49,17 @@ func (r *running) stream(t *testing.T, key, last, body string, most int) (id str
 	return got.Header.Get("X-Request-Id"), events, got.StatusCode
 }
 
-const kept = `{"prompt":"one two","stream":true,"temperature":1,"max_tokens":60,"ignore_eos":true`
+const kept = `{"prompt":"one two","stream":true,"temperature":3,"top_k":0,"top_p":1,"min_p":0,"max_tokens":60,"ignore_eos":true`
 
 // A client that leaves stops what computes for it; one that comes back has the rest computed, by the tokens that were
 // drawn and without a seed of its own. Nobody else's key finds the answer.
 func TestStreamsGoOn(t *testing.T) {
 	r := startKeeping(t, filepath.Join(t.TempDir(), "answers"), io.Discard)
-	id, begin, _ := r.stream(t, "k", "", kept+`}`, 5)
+	long := strings.Replace(kept, "60", "700", 1) // it cannot be whole before its client is seen to have left
+	id, begin, _ := r.stream(t, "k", "", long+`}`, 5)
 	require.Len(t, begin, 5)
 	require.Eventually(t, func() bool { return r.engine.Snapshot().Open == 0 }, patient, time.Millisecond)
+	require.Less(t, r.engine.Snapshot().Generated, uint64(600))
 	_, _, status := r.stream(t, "other", id+".4", kept+`}`, -1)
 	require.Equal(t, http.StatusNotFound, status)
 	_, middle, _ := r.stream(t, "k", id+".4", `{}`, 7)
@@ -62,6 +67,13 @@ func TestStreamsGoOn(t *testing.T) {
 	_, all, _ := r.stream(t, "k", id+".0", kept+`}`, -1)
 	require.Equal(t, "[DONE]", all[len(all)-1])
 	require.Equal(t, append(append(begin, middle...), end...), append(begin[:1], all...))
+	key := sha256.Sum256([]byte("k"))
+	p := r.options.Answers.Find("key "+hex.EncodeToString(key[:8]), id)
+	require.NotNil(t, p)
+	_, undisturbed, _ := r.stream(t, "k", "", fmt.Sprintf(`%s,"seed":%d}`, long, p.Begun.Seeds[0]), -1)
+	text := regexp.MustCompile(`"text":"(\\.|[^"\\])*"`)
+	said := func(events []string) []string { return text.FindAllString(strings.Join(events, ""), -1) }
+	require.Equal(t, said(undisturbed[1:]), said(all))
 	for _, odd := range []string{"x", ".1", id, id + ".", id + ".-1", id + ".1-2", id + ".99999999999"} {
 		_, _, status := r.stream(t, "k", odd, kept+`}`, -1)
 		require.Contains(t, []int{http.StatusBadRequest, http.StatusNotFound}, status, odd)
