@@ -18,7 +18,7 @@ func TestPageTakesPictures(t *testing.T) {
 	s := startPage(t, Options{})
 	s.serves("/v1/models", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		w.Write([]byte(`{"object":"list","data":[{"id":"eyes","object":"model","capabilities":["completion","vision"]}]}`)) //nolint:errcheck // a test
+		w.Write([]byte(`{"object":"list","data":[{"id":"eyes","object":"model","capabilities":["completion","vision"]}]}`))
 	})
 	p := b.open(s.url+"/", 1280, 800, false)
 	p.says("#model", "eyes")

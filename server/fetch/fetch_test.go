@@ -37,7 +37,7 @@ func TestNothingPrivateIsAsked(t *testing.T) {
 	var asked atomic.Int32
 	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
-		w.Write([]byte("secret")) //nolint:errcheck // a test
+		w.Write([]byte("secret"))
 	}))
 	defer inside.Close()
 	port := inside.URL[strings.LastIndex(inside.URL, ":"):]
@@ -71,7 +71,7 @@ func TestGet(t *testing.T) {
 			http.SetCookie(w, &http.Cookie{Name: "a", Value: "b"})
 			http.Redirect(w, q, "/"+strconv.Itoa(n-1), http.StatusFound)
 		case path == "large":
-			w.Write(make([]byte, Most+1)) //nolint:errcheck // a test
+			w.Write(make([]byte, Most+1))
 		case path == "said":
 			w.Header().Set("Content-Length", strconv.Itoa(Most+1))
 		case path == "missing":
@@ -83,7 +83,7 @@ func TestGet(t *testing.T) {
 		case path == "slow":
 			<-q.Context().Done()
 		default:
-			w.Write([]byte("pic")) //nolint:errcheck // a test
+			w.Write([]byte("pic"))
 		}
 	}))
 	defer s.Close()

@@ -34,7 +34,7 @@ func Decode(data []byte) (b *Bitmap, err error) {
 		GIF: gif.Decode}[info.Format]
 	m, err := decode(bytes.NewReader(data))
 	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), err == jpegCut:
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, jpegCut):
 		return nil, errCut
 	case err != nil:
 		return nil, fmt.Errorf("this %s is broken: %s", info.Format, reason(err))

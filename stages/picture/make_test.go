@@ -63,8 +63,8 @@ func pngOf(w, h int, depth, kind, interlace byte, rows []byte, chunks ...[]byte)
 	}
 	var z bytes.Buffer
 	zw := zlib.NewWriter(&z)
-	zw.Write(rows) //nolint:errcheck // into memory
-	zw.Close()     //nolint:errcheck // likewise
+	zw.Write(rows)
+	zw.Close()    
 	out = append(out, pngChunk("IDAT", z.Bytes())...)
 	return append(out, pngChunk("IEND", nil)...)
 }

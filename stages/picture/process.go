@@ -34,8 +34,8 @@ func (s *Settings) Process(data []byte) (*Picture, error) {
 // HashOf is the hash of an encoded picture, as these settings have it processed.
 func (s *Settings) HashOf(data []byte) (to Hash) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%+v\n", *s) //nolint:errcheck // a hash takes everything
-	h.Write(data)               //nolint:errcheck // likewise
+	fmt.Fprintf(h, "%+v\n", *s)
+	h.Write(data)              
 	h.Sum(to[:0])
 	return to
 }
