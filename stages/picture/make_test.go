@@ -64,7 +64,7 @@ func pngOf(w, h int, depth, kind, interlace byte, rows []byte, chunks ...[]byte)
 	var z bytes.Buffer
 	zw := zlib.NewWriter(&z)
 	zw.Write(rows)
-	zw.Close()    
+	zw.Close()
 	out = append(out, pngChunk("IDAT", z.Bytes())...)
 	return append(out, pngChunk("IEND", nil)...)
 }

@@ -35,7 +35,7 @@ func (s *Settings) Process(data []byte) (*Picture, error) {
 func (s *Settings) HashOf(data []byte) (to Hash) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%+v\n", *s)
-	h.Write(data)              
+	h.Write(data)
 	h.Sum(to[:0])
 	return to
 }
