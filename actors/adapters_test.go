@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/actors/devicetest"
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/model/lora"
@@ -52,7 +53,12 @@ func wearing(i int, prompt []int32) Request {
 // prompts, are those that each has alone, whatever the prefix cache holds; and without any, those of a model that takes
 // none.
 func TestRowAloneAdapters(t *testing.T) {
-	prompt := prompts(3)[2]
+	var prompt []int32
+	for _, p := range prompts(12) {
+		prompt = append(prompt, p...)
+	}
+	prompt = prompt[:min(len(prompt), backend.BlockSize+20)] // the prefix cache has a block of it
+	require.Greater(t, len(prompt), backend.BlockSize)
 	want := make([]string, 10)
 	for i := range want {
 		e, _ := adapted(t, nil)
