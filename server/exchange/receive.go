@@ -74,9 +74,10 @@ func (x *Exchange) Receive(rc *fasthttp.RequestCtx, in *Intake, patience time.Du
 	if length > in.most {
 		return "", in.tooLarge()
 	}
-	body, fault := "", (*wire.Fault)(nil)
+	body := ""
 	switch {
 	case !x.complete:
+		var fault *wire.Fault
 		if body, fault = x.read(rc.RequestBodyStream(), length, patience); fault != nil {
 			return "", fault
 		}
@@ -93,7 +94,7 @@ func (x *Exchange) Receive(rc *fasthttp.RequestCtx, in *Intake, patience time.Du
 	if making > in.made/64 {
 		most = in.made * 7 / 8 // the rest is reserved for small requests
 	}
-	fault = x.pay(cost{making: making}, most)
+	fault := x.pay(cost{making: making}, most)
 	x.making = time.Now()
 	return body, fault
 }
