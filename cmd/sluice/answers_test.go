@@ -73,7 +73,7 @@ func (s *streamed) read(url, key string, came func()) error {
 	in, event, id := bufio.NewReader(answer.Body), "", ""
 	for {
 		line, err := in.ReadString('\n')
-		if err == io.EOF && line == "" { //nolint:errorlint // the reader's own
+		if err == io.EOF && line == "" {
 			s.whole = true
 			return nil
 		}

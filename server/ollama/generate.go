@@ -78,8 +78,8 @@ func (f fields) images(m *answer.Model) []chat.Part {
 		return nil
 	}
 	all := images("images", v)
-	if fault := (*chat.Fault)(nil); len(all) > 0 && !m.Habits.Sees {
-		if fault = chat.Reads(all[0]); fault != nil {
+	if len(all) > 0 && !m.Habits.Sees {
+		if fault := chat.Reads(all[0]); fault != nil {
 			f.Refuse(fault)
 		}
 	}
