@@ -1,0 +1,126 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/testref"
+)
+
+// seeing is the reference of Qwen 3 VL with a vocabulary in which token 61 is <61>: texts say which ids they are.
+func seeing(t *testing.T) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	require.NoError(t, os.CopyFS(folder, os.DirFS(filepath.Join(testref.Dir(t), "multimodal", "qwen3vl"))))
+	type token struct {
+		ID      int    `json:"id"`
+		Content string `json:"content"`
+		Special bool   `json:"special"`
+	}
+	special := map[int]string{248: "<|vision_start|>", 249: "<|vision_end|>", 250: "<|image_pad|>", 255: "<|im_end|>"}
+	vocab, added := map[string]int{"a": 252, "b": 253, "ab": 254}, []token(nil) // of which there must be some
+	for id := range 256 {
+		if id >= 252 && id <= 254 {
+			continue
+		}
+		text := fmt.Sprintf("<%d>", id)
+		if s := special[id]; s != "" {
+			text = s
+		}
+		vocab[text] = id
+		added = append(added, token{id, text, special[id] != ""})
+	}
+	write := func(name string, value any) {
+		text, err := json.Marshal(value)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
+	}
+	write("tokenizer.json", map[string]any{"added_tokens": added, "pre_tokenizer": map[string]any{"type": "ByteLevel"},
+		"model": map[string]any{"type": "BPE", "vocab": vocab, "merges": []string{"a b"}}})
+	write("tokenizer_config.json", map[string]any{"eos_token": "<|im_end|>", "chat_template": `{%- for m in messages -%}
+		{%- if m.content is string -%}{{ m.content }}{%- else -%}{%- for p in m.content -%}
+		{%- if p.type == "image" -%}<|vision_start|><|image_pad|><|vision_end|>{%- else -%}{{ p.text }}{%- endif -%}
+		{%- endfor -%}{%- endif -%}{%- endfor -%}`})
+	return folder
+}
+
+// TestPicturesOverHTTP: every dialect that puts pictures where they stand among texts answers as transformers does,
+// each with the ids of the same prompt. Ollama's puts them before the text, which is the same as the others' there.
+// Another picture makes another answer.
+func TestPicturesOverHTTP(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "picture.png")
+	writePNG(t, path, reference(t, "qwen3vl", "processor.safetensors")["image_0_u8"], [2]int{48, 80})
+	picture, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var greedy struct{ Prompt, Tokens []int }
+	numbers, err := os.ReadFile(filepath.Join(testref.Dir(t), "multimodal", "qwen3vl", "greedy.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(numbers, &greedy))
+	said := func(ids []int) (text string) {
+		for _, id := range ids {
+			text += fmt.Sprintf("<%d>", id)
+		}
+		return text
+	}
+	before, after := said(greedy.Prompt[:6]), said(greedy.Prompt[len(greedy.Prompt)-8:])
+	want, text := said(greedy.Tokens), `{"type":"text","text":`
+
+	s := launch(t, "-m", "seeing="+seeing(t), "--device", "cpu", "--kv", "f32")
+	ask := func(path, body string, picture []byte) (answer any) {
+		fill := strings.NewReplacer("BEFORE", before, "AFTER", after, "DATA", base64.StdEncoding.EncodeToString(picture))
+		require.NoError(t, json.Unmarshal([]byte(s.good(t, "POST", path, fill.Replace(body))), &answer))
+		return answer
+	}
+	for _, c := range []struct{ path, body, answer, prompt string }{
+		{"/v1/chat/completions", `{"temperature":0,"max_tokens":12,"messages":[{"role":"user","content":[` + text + `"BEFORE"},
+			{"type":"image_url","image_url":{"url":"data:image/png;base64,DATA"}},` + text + `"AFTER"}]}]}`,
+			"choices.0.message.content", "usage.prompt_tokens"},
+		{"/v1/responses", `{"temperature":0,"max_output_tokens":12,"input":[{"role":"user","content":[{"type":"input_text","text":"BEFORE"},
+			{"type":"input_image","image_url":"data:image/png;base64,DATA"},{"type":"input_text","text":"AFTER"}]}]}`,
+			"output.0.content.0.text", "usage.input_tokens"},
+		{"/v1/messages", `{"temperature":0,"max_tokens":12,"messages":[{"role":"user","content":[` + text + `"BEFORE"},
+			{"type":"image","source":{"type":"base64","media_type":"image/png","data":"DATA"}},` + text + `"AFTER"}]}]}`,
+			"content.0.text", "usage.input_tokens"},
+	} {
+		answer := ask(c.path, c.body, picture)
+		require.Equal(t, want, at(t, answer, c.answer), "%s: %v", c.path, answer)
+		require.EqualValues(t, len(greedy.Prompt), at(t, answer, c.prompt), c.path)
+	}
+	first := `{"temperature":0,"max_tokens":12,"messages":[{"role":"user","content":[{"type":"image_url",` +
+		`"image_url":{"url":"data:image/png;base64,DATA"}},` + text + `"BEFOREAFTER"}]}]}`
+	ollamas := `{"model":"seeing","stream":false,"options":{"temperature":0,"num_predict":12},"messages":[{"role":"user","content":"BEFOREAFTER","images":["DATA"]}]}`
+	shown := at(t, ask("/v1/chat/completions", first, picture), "choices.0.message.content")
+	require.Equal(t, shown, at(t, ask("/api/chat", ollamas, picture), "message.content"))
+	writePNG(t, path, make([]byte, 48*80*3), [2]int{48, 80})
+	dark, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NotEqual(t, shown, at(t, ask("/v1/chat/completions", first, dark), "choices.0.message.content"))
+}
+
+// at is a value of decoded JSON, by names and numbers.
+func at(t *testing.T, v any, path string) any {
+	t.Helper()
+	for _, name := range strings.Split(path, ".") {
+		switch of := v.(type) {
+		case map[string]any:
+			v = of[name]
+		case []any:
+			var i int
+			_, err := fmt.Sscan(name, &i)
+			require.NoError(t, err)
+			require.Greater(t, len(of), i, "%v", v)
+			v = of[i]
+		default:
+			require.Fail(t, "no such value", "%s: %v", path, v)
+		}
+	}
+	return v
+}
