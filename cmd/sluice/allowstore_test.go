@@ -357,24 +357,34 @@ func TestOfficialStore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts node")
 	}
+	node := node(t)
+	h := miniHub(t)
+	s := serveStore(t, filepath.Join(t.TempDir(), "store"), h.URL)
+	node("store.mjs", "BASE_URL="+s.url)
+}
+
+// node returns a function that runs a script of testdata, with more in its environment. Official clients of APIs are
+// there for it.
+func node(t *testing.T) func(name string, more ...string) {
+	t.Helper()
 	clients := os.Getenv("SLUICE_CLIENTS")
 	if clients == "" {
 		testref.Missing(t, "clients", "SLUICE_CLIENTS is not set: see CONTRIBUTING.md")
 	}
-	text, err := os.ReadFile("testdata/store.mjs")
-	require.NoError(t, err)
-	folder, err := os.MkdirTemp(clients, "store-") // its imports are found above it
-	require.NoError(t, err)
-	defer os.RemoveAll(folder)
-	script := filepath.Join(folder, "store.mjs")
-	require.NoError(t, os.WriteFile(script, text, 0o600))
-	h := miniHub(t)
-	s := serveStore(t, filepath.Join(t.TempDir(), "store"), h.URL)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	node := exec.CommandContext(ctx, "node", script)
-	node.Env = append(os.Environ(), "BASE_URL="+s.url)
-	out, err := node.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	require.Equal(t, "all good\n", string(out))
+	return func(name string, more ...string) {
+		text, err := os.ReadFile(filepath.Join("testdata", name))
+		require.NoError(t, err)
+		folder, err := os.MkdirTemp(clients, "script-") // its imports are found above it
+		require.NoError(t, err)
+		defer os.RemoveAll(folder)
+		script := filepath.Join(folder, name)
+		require.NoError(t, os.WriteFile(script, text, 0o600))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		command := exec.CommandContext(ctx, "node", script)
+		command.Env = append(os.Environ(), more...)
+		out, err := command.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Equal(t, "all good\n", string(out))
+	}
 }

@@ -51,15 +51,17 @@ func seeing(t *testing.T) (folder string) {
 	return folder
 }
 
-// TestPicturesOverHTTP: every dialect that puts pictures where they stand among texts answers as transformers does,
-// each with the ids of the same prompt. Ollama's puts them before the text, which is the same as the others' there.
-// Another picture makes another answer.
-func TestPicturesOverHTTP(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "picture.png")
-	writePNG(t, path, reference(t, "qwen3vl", "processor.safetensors")["image_0_u8"], [2]int{48, 80})
-	picture, err := os.ReadFile(path)
-	require.NoError(t, err)
+// seenReference is a greedy answer of transformers about a picture, as texts of the vocabulary of seeing.
+type seenReference struct {
+	picture             string // file
+	before, after, want string
+	prompt              int // tokens
+}
+
+func sightOfReference(t *testing.T) (r seenReference) {
+	t.Helper()
+	r.picture = filepath.Join(t.TempDir(), "picture.png")
+	writePNG(t, r.picture, reference(t, "qwen3vl", "processor.safetensors")["image_0_u8"], [2]int{48, 80})
 	var greedy struct{ Prompt, Tokens []int }
 	numbers, err := os.ReadFile(filepath.Join(testref.Dir(t), "multimodal", "qwen3vl", "greedy.json"))
 	require.NoError(t, err)
@@ -70,12 +72,32 @@ func TestPicturesOverHTTP(t *testing.T) {
 		}
 		return text
 	}
-	before, after := said(greedy.Prompt[:6]), said(greedy.Prompt[len(greedy.Prompt)-8:])
-	want, text := said(greedy.Tokens), `{"type":"text","text":`
+	r.prompt, r.want = len(greedy.Prompt), said(greedy.Tokens)
+	r.before, r.after = said(greedy.Prompt[:6]), said(greedy.Prompt[r.prompt-8:])
+	return r
+}
 
+// TestOfficialPictures: official clients show pictures, and read answers as they come.
+func TestOfficialPictures(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts node")
+	}
+	node, r := node(t), sightOfReference(t)
+	s := launch(t, "-m", "seeing="+seeing(t), "--device", "cpu", "--kv", "f32")
+	node("pictures.mjs", "BASE_URL="+s.url, "BEFORE="+r.before, "AFTER="+r.after, "WANT="+r.want, "PICTURE="+r.picture)
+}
+
+// TestPicturesOverHTTP: every dialect that puts pictures where they stand among texts answers as transformers does,
+// each with the ids of the same prompt. Ollama's puts them before the text, which is the same as the others' there.
+// Another picture makes another answer.
+func TestPicturesOverHTTP(t *testing.T) {
+	r, path := sightOfReference(t), filepath.Join(t.TempDir(), "picture.png")
+	picture, err := os.ReadFile(r.picture)
+	require.NoError(t, err)
+	text := `{"type":"text","text":`
 	s := launch(t, "-m", "seeing="+seeing(t), "--device", "cpu", "--kv", "f32")
 	ask := func(path, body string, picture []byte) (answer any) {
-		fill := strings.NewReplacer("BEFORE", before, "AFTER", after, "DATA", base64.StdEncoding.EncodeToString(picture))
+		fill := strings.NewReplacer("BEFORE", r.before, "AFTER", r.after, "DATA", base64.StdEncoding.EncodeToString(picture))
 		require.NoError(t, json.Unmarshal([]byte(s.good(t, "POST", path, fill.Replace(body))), &answer))
 		return answer
 	}
@@ -91,8 +113,8 @@ func TestPicturesOverHTTP(t *testing.T) {
 			"content.0.text", "usage.input_tokens"},
 	} {
 		answer := ask(c.path, c.body, picture)
-		require.Equal(t, want, at(t, answer, c.answer), "%s: %v", c.path, answer)
-		require.EqualValues(t, len(greedy.Prompt), at(t, answer, c.prompt), c.path)
+		require.Equal(t, r.want, at(t, answer, c.answer), "%s: %v", c.path, answer)
+		require.EqualValues(t, r.prompt, at(t, answer, c.prompt), c.path)
 	}
 	first := `{"temperature":0,"max_tokens":12,"messages":[{"role":"user","content":[{"type":"image_url",` +
 		`"image_url":{"url":"data:image/png;base64,DATA"}},` + text + `"BEFOREAFTER"}]}]}`
