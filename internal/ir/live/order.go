@@ -90,7 +90,8 @@ type Phase struct {
 // Order divides every segment into phases: chains as long as possible, then all products that are ready (Q, K and V;
 // gate and up), so that matrices with the same input share its preparation and one barrier.
 func Order(p *ir.Program, rules Rules) [][]Phase {
-	o := orderer{rules: rules, written: make([]bool, len(p.Widths)), prepared: map[Prepared]bool{}}
+	o := orderer{rules: rules, written: make([]bool, len(p.Widths)), come: make([]bool, len(p.Widths)),
+		prepared: map[Prepared]bool{}}
 	for _, taken := range p.Taken() {
 		o.written[taken] = true
 	}
@@ -108,7 +109,8 @@ func Order(p *ir.Program, rules Rules) [][]Phase {
 
 type orderer struct {
 	rules    Rules
-	written  []bool            // by value: by the nodes so far
+	written  []bool            // by value: by the nodes so far, or by another device
+	come     []bool            // by value: a segment so far has written or read it
 	prepared map[Prepared]bool // by the items so far
 	wanted   bool              // rows of the segment are the wanted ones
 	pending  []*ir.Node        // of it, in program order
@@ -117,7 +119,11 @@ type orderer struct {
 
 func (o *orderer) segment(seg *ir.Segment) {
 	for i := range seg.Nodes {
-		o.pending = append(o.pending, &seg.Nodes[i])
+		n := &seg.Nodes[i]
+		o.pending, o.come[n.Out] = append(o.pending, n), true
+		for _, v := range n.In {
+			o.come[v] = true
+		}
 	}
 	for len(o.pending) > 0 {
 		before := len(o.pending)
@@ -236,9 +242,10 @@ func (o *orderer) one(pick func(*ir.Node) bool) (found *ir.Node) {
 }
 
 // ahead prepares the inputs of the experts after a route in the route's last chain: a chain of their own would cost a
-// barrier. The experts have no nodes if another device computes them.
+// barrier. The experts have no nodes if another device computes them, and an input that another device has written may
+// come after the route.
 func (o *orderer) ahead(experts *ir.Segment) {
-	if len(experts.Nodes) > 0 {
+	if len(experts.Nodes) > 0 && o.come[experts.Nodes[0].In[0]] {
 		o.prepareExperts(&experts.Nodes[0])
 	}
 }
