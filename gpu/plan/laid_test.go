@@ -131,7 +131,7 @@ func (l *laid) layPieces() error {
 // layExperts has gate and up be a pair, if they are alike or one.
 func (l *laid) layExperts(e *ir.ExpertsArgs) error {
 	all := [][]ir.Ref{{e.Gate, e.Up}, {e.Down}}
-	if e.Joined() {
+	if e.Joined() || e.Ungated() {
 		all[0] = all[0][:1]
 	} else if l.p.Types[e.Gate] != l.p.Types[e.Up] {
 		all = [][]ir.Ref{{e.Gate}, {e.Up}, {e.Down}}
