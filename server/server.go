@@ -26,6 +26,7 @@ import (
 )
 
 // Options configure a server. A field's zero value stands for its default.
+// Wide: so much of a server can be chosen.
 type Options struct {
 	APIKeys     []string       // one of them must come with a request; none: anybody may ask
 	HostNames   []string       // names of the server in Host headers, besides localhost and addresses

@@ -146,7 +146,11 @@ type run struct {
 
 	e     Encoder
 	lines bool // an event is a line
+	events
+}
 
+// events numbers what is sent of an answer.
+type events struct {
 	mu   sync.Mutex // held while an event is made and sent: their order is that of the tokens in the file
 	next []int      // how many events were made, by slot: one for all, or one for each choice, and one for the end
 	buf  []byte     // events, as they are encoded

@@ -7,6 +7,7 @@ import (
 )
 
 // configured is what of a folder's configuration says how pictures are processed. All of it may be missing.
+// Wide: it is a file's form.
 type configured struct {
 	Type      string          `json:"image_processor_type"`
 	Size      json.RawMessage `json:"size"`

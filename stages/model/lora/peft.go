@@ -24,6 +24,7 @@ type Named struct {
 }
 
 // config is what adapter_config.json says, as far as it decides what is computed.
+// Wide: it is a file's form.
 type config struct {
 	Kind       string   `json:"peft_type"`
 	Rank       int      `json:"r"`

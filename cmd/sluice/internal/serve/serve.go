@@ -107,8 +107,6 @@ func (c *Serve) Run(e *env.Env) (err error) {
 		return err
 	}
 	defer ln.Close()
-	c.Log = cmp.Or(c.Log, "warn")
-	options.Log = c.Logger(e)
 	answers, closed, err := c.Answers(e, options.Log)
 	if err != nil {
 		return err
@@ -150,7 +148,8 @@ func (c *Serve) serverOptions(e *env.Env, keys []string) (server.Options, error)
 	if err != nil {
 		return o, err
 	}
-	o.Version = env.Version()
+	c.Log = cmp.Or(c.Log, "warn")
+	o.Log, o.Version = c.Logger(e), env.Version()
 	for _, other := range c.MetricsCompat {
 		o.MetricsCompat = append(o.MetricsCompat, server.Compat(other))
 	}
