@@ -70,8 +70,10 @@ type Model struct {
 	// may take; default: AdapterMemory.
 	Adapted  bool
 	Adapters int64
-	// Tower is the file of how the model sees (mmproj). The house closes it. Default: it does not see.
-	Tower *gguf.File
+	// Tower is the file of how the model sees (mmproj). The house closes it. Default: it does not see. TowerIfFits has
+	// the model run without a tower that cannot be used: Info.Blind says why.
+	Tower       *gguf.File
+	TowerIfFits bool
 }
 
 // Close closes the files of a model that does not enter a house.

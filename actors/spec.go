@@ -69,6 +69,7 @@ type Info struct {
 	Program      *ir.Bound     // what is computed; not to be changed
 	TemplateNote string        // where the chat template comes from, if not from the file; for the user
 	Sampling     sample.Params // the model's own defaults, or the usual ones
+	Blind        string        // why the model runs without the tower that came with it; empty: nothing was wrong
 }
 
 // KVInfo says how the KV cache stores K and V of full blocks.
@@ -110,7 +111,11 @@ func specOf(m *Model) (*spec, error) {
 	s.axes = slices.ContainsFunc(s.bound.Segments, func(g ir.Segment) bool {
 		return slices.ContainsFunc(g.Nodes, func(n ir.Node) bool { return n.Op == ir.RoPE && n.RoPE.Axes != nil })
 	})
-	if s.eye, err = newEye(m, s.bound.Program, s.vocab); err == nil && s.eye != nil {
+	s.eye, err = newEye(m, s.bound.Program, s.vocab)
+	switch {
+	case err != nil && m.TowerIfFits:
+		s.info.Blind, err, m.Tower = err.Error(), m.Tower.Close(), nil
+	case err == nil && s.eye != nil:
 		s.writer.Eyes = s.eye.prompts
 	}
 	return s, err

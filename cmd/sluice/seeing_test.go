@@ -146,3 +146,46 @@ func at(t *testing.T, v any, path string) any {
 	}
 	return v
 }
+
+// TestTowerFile: a tower beside a model's file is used, in halves, too; what is no tower is not, which is said.
+func TestTowerFile(t *testing.T) {
+	from, r := seeing(t), sightOfReference(t)
+	ask := func(folder string) (text, said string) {
+		s := launch(t, "-m", "seeing="+filepath.Join(folder, "model.gguf"), "--device", "cpu", "--kv", "f32")
+		picture, err := os.ReadFile(r.picture)
+		require.NoError(t, err)
+		status, answer := s.ask(t, "POST", "/v1/chat/completions", `{"temperature":0,"max_tokens":12,"messages":[{"role":"user","content":[
+			{"type":"text","text":"`+r.before+`"},{"type":"image_url","image_url":{"url":"data:image/png;base64,`+
+			base64.StdEncoding.EncodeToString(picture)+`"}},{"type":"text","text":"`+r.after+`"}]}]}`)
+		if status != 200 {
+			return answer, s.stderr.String()
+		}
+		var decoded any
+		require.NoError(t, json.Unmarshal([]byte(answer), &decoded))
+		return at(t, decoded, "choices.0.message.content").(string), s.stderr.String()
+	}
+	convert := func(args ...string) { require.Zero(t, sluice("", append([]string{"convert"}, args...)...).code) }
+	folder := t.TempDir()
+	convert(from, "-o", filepath.Join(folder, "model.gguf"))
+	convert(from, "--mmproj", "-o", filepath.Join(folder, "mmproj-F32.gguf"))
+	got, _ := ask(folder)
+	require.Equal(t, r.want, got)
+	convert(from, "--mmproj", "--type", "F16", "-o", filepath.Join(folder, "mmproj-F16.gguf"))
+	got, _ = ask(folder)
+	require.Equal(t, r.want, got)
+
+	require.NoError(t, os.Link(filepath.Join(folder, "model.gguf"), filepath.Join(folder, "other.gguf")))
+	got, _ = ask(folder)
+	require.Contains(t, got, "this model reads text only", "the tower may be the other model's")
+	require.NoError(t, os.Remove(filepath.Join(folder, "other.gguf")))
+
+	convert("--force", from, "-o", filepath.Join(folder, "mmproj-F16.gguf"))
+	got, said := ask(folder)
+	require.Contains(t, got, "this model reads text only")
+	require.Contains(t, said, "mmproj-F16.gguf: general.architecture is not clip")
+	out := filepath.Join(folder, "x")
+	o := sluice("", "convert", from, "--mmproj", "--type", "Q8_0", "-o", out)
+	require.Contains(t, o.stderr, "a tower is kept in F32, F16 or BF16, not in Q8_0")
+	o = sluice("", "convert", filepath.Join(testref.Dir(t), "multimodal", "lora_llama", "base"), "--mmproj", "-o", out)
+	require.Contains(t, o.stderr, "there is no tower that is known in it")
+}

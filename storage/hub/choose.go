@@ -112,6 +112,30 @@ func choose(files []published, n store.Name) (tag string, chosen []published, er
 	return v.tag, chosen, err
 }
 
+// projectors are types of numbers of projectors, those that are taken first before others: halves are small, and lose
+// nothing that counts.
+var projectors = []string{"F16", "BF16", "Q8_0", "F32"}
+
+// Projector returns the file among paths by which a model sees, the best if there are several; "": there is none.
+func Projector(paths []string) (best string) {
+	least := len(projectors) + 1
+	for _, p := range paths {
+		name := strings.ToLower(base(p))
+		stem, ok := strings.CutSuffix(name, ".gguf")
+		if !ok || !strings.HasPrefix(name, "mmproj") {
+			continue
+		}
+		rank := len(projectors)
+		if m := quantisation.FindStringSubmatch(stem); m != nil && slices.Contains(projectors, strings.ToUpper(m[1])) {
+			rank = slices.Index(projectors, strings.ToUpper(m[1]))
+		}
+		if rank < least {
+			best, least = p, rank
+		}
+	}
+	return best
+}
+
 // Variant is one of the models among the files of a folder: a GGUF file, or all parts of a split one.
 type Variant struct {
 	Stem  string // the file's name without its folder, part number and .gguf

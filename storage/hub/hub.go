@@ -59,8 +59,6 @@ type Pulled struct {
 	Manifest store.Manifest
 	Fresh    bool  // the store had it already, in the hub's version
 	Received int64 // bytes that this pull has fetched
-
-	Projector bool // the hub has a part for pictures beside the model, which was left out
 }
 
 // offer is a model that a hub has under a name.
@@ -68,8 +66,6 @@ type offer struct {
 	manifest store.Manifest
 	places   []*url.URL // URLs of the manifest's files, in their order
 	token    string     // for requests to the hub; empty: none
-
-	projector bool // there is a part for pictures besides
 
 	git   []string                // by file: its hash in git, which checks files that have no digest yet
 	small map[store.Digest][]byte // contents of files that were fetched with the offer
@@ -100,13 +96,13 @@ func (c *Client) Pull(ctx context.Context, s *store.Store, n store.Name) (*Pulle
 		return nil, fmt.Errorf("%s: what the hub says: %w", n, err)
 	}
 	if fresh(s, name, &o.manifest) {
-		return &Pulled{Manifest: o.manifest, Fresh: true, Projector: o.projector}, nil
+		return &Pulled{Manifest: o.manifest, Fresh: true}, nil
 	}
 	received, err := hub.bring(ctx, s, name, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return &Pulled{Manifest: o.manifest, Received: received, Projector: o.projector}, nil
+	return &Pulled{Manifest: o.manifest, Received: received}, nil
 }
 
 // tokenFor returns the token for Hugging Face's API at a URL.

@@ -42,11 +42,13 @@ func fixture(t testing.TB) (*hubtest.Hub, *store.Store, *Client) {
 		"README.md":                         content("read me", 100),
 		"small-Q8_0.gguf":                   content("q8", 3_000_000),
 		"small-Q4_K_M.gguf":                 content("q4", 2_000_000),
-		"mmproj-small-F16.gguf":             content("projector", 1000),
 		"F16/small-F16-00001-of-00003.gguf": content("f16-1", 700_000),
 		"F16/small-F16-00002-of-00003.gguf": content("f16-2", 700_001),
 		"F16/small-F16-00003-of-00003.gguf": content("f16-3", 5),
 	}
+	h.Repositories["Ann/Seeing-GGUF"] = map[string][]byte{"see-Q8_0.gguf": content("see", 5000),
+		"mmproj-see-BF16.gguf": content("bf16", 900), "mmproj-see-F16.gguf": content("f16", 1000),
+		"mmproj-see-F32.gguf": content("f32", 2000)}
 	h.Repositories["Ann/Private"] = map[string][]byte{"private.gguf": content("private", 1000)}
 	h.Private["Ann/Private"] = true
 	h.Repositories["Ann/Tensors"] = map[string][]byte{"model.safetensors": content("x", 10)}
@@ -101,7 +103,6 @@ func TestPull(t *testing.T) {
 	require.Equal(t, hubtest.Commit, got.Manifest.Revision)
 	require.Equal(t, h.URL+"/Ann/Small-GGUF", got.Manifest.Source)
 	require.EqualValues(t, 2_000_000, got.Received)
-	require.True(t, got.Projector)
 	require.EqualValues(t, 2_000_000, h.Sent.Load(), "each byte once")
 	require.Equal(t, Progress{Name: named(t, "Ann/Small-GGUF:Q4_K_M"), Digest: got.Manifest.Files[0].Digest,
 		Done: 2_000_000, Total: 2_000_000}, last)
@@ -164,16 +165,48 @@ func TestPullFolder(t *testing.T) {
 	require.Equal(t, before, files(t, s))
 }
 
+// TestPullProjector: a model that sees comes with its tower in halves, beside its file.
+func TestPullProjector(t *testing.T) {
+	h, s, c := fixture(t)
+	got, err := c.Pull(context.Background(), s, named(t, "Ann/Seeing-GGUF"))
+	require.NoError(t, err)
+	require.Len(t, got.Manifest.Files, 2)
+	require.Equal(t, "hf.co/Ann/Seeing-GGUF:Q8_0", got.Manifest.Name)
+	require.Equal(t, store.Projector, got.Manifest.Files[1].Role)
+	path, err := s.Resolve("Ann/Seeing-GGUF")
+	require.NoError(t, err)
+	require.Equal(t, "see-Q8_0.gguf", filepath.Base(path))
+	tower, err := os.ReadFile(filepath.Join(filepath.Dir(path), "mmproj-see-F16.gguf"))
+	require.NoError(t, err)
+	require.Equal(t, h.Repositories["Ann/Seeing-GGUF"]["mmproj-see-F16.gguf"], tower)
+	again, err := c.Pull(context.Background(), s, named(t, "Ann/Seeing-GGUF"))
+	require.NoError(t, err)
+	require.True(t, again.Fresh)
+}
+
+func TestProjector(t *testing.T) {
+	for want, paths := range map[string][]string{
+		"":                    {"a.gguf", "mmproj.txt", "x-mmproj-F16.gguf"},
+		"mmproj.gguf":         {"mmproj.gguf"},
+		"mmproj-BF16.gguf":    {"mmproj.gguf", "mmproj-Q8_0.gguf", "mmproj-BF16.gguf"},
+		"d/mmproj-x-f16.gguf": {"mmproj-F32.gguf", "mmproj-BF16.gguf", "d/mmproj-x-f16.gguf"},
+	} {
+		require.Equal(t, want, Projector(paths))
+	}
+}
+
 func TestPullFromOllama(t *testing.T) {
 	h, s, c := fixture(t)
 	c.Token = hubtest.Token
 	got, err := c.Pull(context.Background(), s, named(t, "small:1b"))
 	require.NoError(t, err)
 	require.Equal(t, "ollama.com/library/small:1b", got.Manifest.Name)
-	require.Equal(t, []store.Role{store.Weights, store.Template, store.License}, []store.Role{
-		got.Manifest.Files[0].Role, got.Manifest.Files[1].Role, got.Manifest.Files[2].Role})
-	require.Equal(t, "small-1b.gguf", got.Manifest.Files[0].Name)
-	require.True(t, got.Projector)
+	names := map[store.Role]string{}
+	for _, f := range got.Manifest.Files {
+		names[f.Role] = f.Name
+	}
+	require.Equal(t, map[store.Role]string{store.Weights: "small-1b.gguf", store.Projector: "mmproj-small-1b.gguf",
+		store.Template: "template", store.License: "license"}, names)
 	same(t, s, "small:1b", h.Layers["library/small/1b"]["model"])
 	got, err = c.Pull(context.Background(), s, named(t, "small:1b"))
 	require.NoError(t, err)

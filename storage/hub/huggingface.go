@@ -118,15 +118,21 @@ func (h *session) offerOf(repo *repository, n store.Name) (*offer, error) {
 	source := h.base.JoinPath(n.Owner, n.Model)
 	o := &offer{token: h.token, manifest: store.Manifest{Name: n.Host + "/" + n.Owner + "/" + n.Model + ":" + tag,
 		Source: source.String(), Revision: repo.commit, Pulled: h.clock().UTC().Truncate(time.Second)}}
-	o.projector = tag != folderTag && slices.ContainsFunc(repo.files, func(f published) bool {
-		return strings.HasPrefix(strings.ToLower(base(f.path)), "mmproj")
-	})
-	for _, f := range files {
+	projector := -1
+	if tag != folderTag {
+		if projector = repo.projector(); projector >= 0 {
+			files = append(slices.Clip(files), repo.files[projector])
+		}
+	}
+	for i, f := range files {
 		role := store.Weights
-		if tag == folderTag && path.Ext(f.path) != tensors {
+		switch {
+		case projector >= 0 && i == len(files)-1:
+			role = store.Projector
+		case tag == folderTag && path.Ext(f.path) != tensors:
 			role = store.Config
 		}
-		if f.digest == "" && (role == store.Weights || f.size > mostSmall || !commitText.MatchString(f.git)) {
+		if f.digest == "" && (role != store.Config || f.size > mostSmall || !commitText.MatchString(f.git)) {
 			return nil, fmt.Errorf("%s: the hub gives no checksum of it: it cannot be pulled, only downloaded by hand", f.path)
 		}
 		o.manifest.Files = append(o.manifest.Files, store.File{Role: role, Name: base(f.path), Size: f.size,
@@ -135,6 +141,15 @@ func (h *session) offerOf(repo *repository, n store.Name) (*offer, error) {
 		o.places = append(o.places, source.JoinPath("resolve", repo.commit, escaped(f.path)))
 	}
 	return o, nil
+}
+
+// projector is the index of the file by which a repository's models see; −1: there is none.
+func (r *repository) projector() int {
+	paths := make([]string, len(r.files))
+	for i, f := range r.files {
+		paths[i] = f.path
+	}
+	return slices.Index(paths, Projector(paths))
 }
 
 // mostSmall bounds the size of a file that is kept in git itself, in bytes.

@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -21,11 +20,10 @@ const (
 	layerType    = "application/vnd.ollama.image."
 )
 
-// layerRoles maps the kinds of layers to the roles of files. Layers of other kinds, such as image projectors, are not
-// fetched.
+// layerRoles maps the kinds of layers to the roles of files. Layers of other kinds are not fetched.
 var layerRoles = map[string]store.Role{
 	"model": store.Weights, "template": store.Template, "system": store.System, "params": store.Params,
-	"license": store.License, "messages": store.Messages,
+	"license": store.License, "messages": store.Messages, "projector": store.Projector,
 }
 
 // ParseLayers decodes a manifest of the registry, or of a folder that Ollama keeps, into the files of a model.
@@ -70,14 +68,17 @@ func ParseLayers(data []byte, n store.Name) ([]store.File, error) {
 
 // layerName makes a name for a file, since the registry has none.
 func layerName(role store.Role, n store.Name, nth int) string {
-	name := string(role)
-	if role == store.Weights {
+	name, ext := string(role), ""
+	switch role {
+	case store.Weights:
 		return n.Model + "-" + n.Tag + ".gguf"
+	case store.Projector:
+		name, ext = "mmproj-"+n.Model+"-"+n.Tag, ".gguf"
 	}
 	if nth > 1 {
 		name += "-" + strconv.Itoa(nth)
 	}
-	return name
+	return name + ext
 }
 
 func (h *session) findOllama(ctx context.Context, n store.Name) (*offer, error) {
@@ -101,7 +102,7 @@ func (h *session) offerOfLayers(data []byte, n store.Name) (*offer, error) {
 	registry := h.base.JoinPath("v2", n.Owner, n.Model)
 	o := &offer{manifest: store.Manifest{Name: n.Host + "/" + n.Owner + "/" + n.Model + ":" + n.Tag,
 		Source: registry.String(), Revision: string(store.DigestOf(data)), Files: files,
-		Pulled: h.clock().UTC().Truncate(time.Second)}, projector: bytes.Contains(data, []byte(layerType+"projector"))}
+		Pulled: h.clock().UTC().Truncate(time.Second)}}
 	for _, f := range files {
 		o.places = append(o.places, registry.JoinPath("blobs", string(f.Digest)))
 	}

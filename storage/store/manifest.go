@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -47,17 +48,18 @@ func (d Digest) In(blobs string) string { return filepath.Join(blobs, d.file()) 
 type Role string
 
 const (
-	Weights  Role = "weights" // a GGUF file, or one of its parts, in their order; or safetensors
-	Config   Role = "config"  // the files beside safetensors: hyper-parameters, vocabulary, template
-	Template Role = "template"
-	System   Role = "system"
-	Params   Role = "params"
-	License  Role = "license"
-	Messages Role = "messages"
+	Weights   Role = "weights"   // a GGUF file, or one of its parts, in their order; or safetensors
+	Config    Role = "config"    // the files beside safetensors: hyper-parameters, vocabulary, template
+	Projector Role = "projector" // how the model sees (mmproj, GGUF)
+	Template  Role = "template"
+	System    Role = "system"
+	Params    Role = "params"
+	License   Role = "license"
+	Messages  Role = "messages"
 )
 
-var roles = map[Role]bool{Weights: true, Config: true, Template: true, System: true, Params: true, License: true,
-	Messages: true}
+var roles = map[Role]bool{Weights: true, Config: true, Projector: true, Template: true, System: true, Params: true,
+	License: true, Messages: true}
 
 // File is one file of a model.
 type File struct {
@@ -105,7 +107,9 @@ func (m *Manifest) Size() (n int64) {
 func (m *Manifest) Weights() []File { return m.of(Weights) }
 
 // named returns the files that are opened by their original names, and so are links in the view.
-func (m *Manifest) named() []File { return append(m.of(Weights), m.of(Config)...) }
+func (m *Manifest) named() []File {
+	return slices.Concat(m.of(Weights), m.of(Config), m.of(Projector))
+}
 
 func (m *Manifest) of(role Role) (all []File) {
 	for _, f := range m.Files {

@@ -44,7 +44,7 @@ type Flags struct {
 	Device      string   `placeholder:"NAME" help:"Where models are computed: cpu, cuda, cuda:N, vulkan, vulkan:N (sluice doctor lists them), cuda:N,M or vulkan:N,M, several cards of which each computes some layers, or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else a GPU with memory of its own, of which the plan chooses the layers, else cpu."`
 	GPULayers   layers   `name:"gpu-layers" placeholder:"N" default:"all" help:"Layers that a GPU computes, the last ones, with the head; this machine's processor computes the others, from its own memory. 0: the GPU computes none. all (the default): what does not fit is copied there for each token. auto: either, or as with --cpu-experts, whichever is predicted to be sooner."`
 	CPUExperts  int      `name:"cpu-experts" placeholder:"N" help:"Layers whose experts this machine's processor computes, from its own memory, while a GPU computes all else: the first ones that have any. Default: 0, what does not fit is copied there for each token."`
-	MMProj      string   `name:"mmproj" placeholder:"FILE" help:"How the model sees: the mmproj file (GGUF) that belongs to it. Default: what is in the model's folder, if it is one."`
+	MMProj      string   `name:"mmproj" placeholder:"FILE" help:"How the model sees: the mmproj file (GGUF) that belongs to it. Default: what is in the model's folder, or such a file beside the only model of a folder."`
 	Speculate   string   `name:"speculate" enum:"auto,ngram,draft,off" default:"auto" help:"Guess tokens of an answer, as many as make it faster; the answer is the same. ngram: from what it and its prompt say, or the client expects. draft: by --draft alone. auto: by all means that there are, but not where speed is measured (bench) without --draft. Default: auto."`
 	Draft       string   `name:"draft" placeholder:"MODEL" help:"A smaller model with the same vocabulary, named as -m is: it guesses tokens of answers. It takes part of --ram and --vram. Where several models are served it guesses for those that it fits. Default: none."`
 	FastPrefill bool     `help:"On a GPU, read prompts in half precision, as those of F16 files are anyway: faster, but a little less exact, and earlier answers in a prompt are read anew."`
@@ -258,8 +258,11 @@ func (f *Flags) summarize(e *env.Env, log zerolog.Logger, d backend.Device, engi
 		Dur("ms", took).Msg("ready")
 }
 
-// warn prints a warning if the context is longer than the trained one.
+// warn prints a warning if the context is longer than the trained one, or the model's tower is not used.
 func (f *Flags) warn(e *env.Env, engine *actors.Engine) {
+	if why := engine.Info.Blind; why != "" {
+		runsBlind(e, why)
+	}
 	if f.Ctx > engine.Info.Trained {
 		fmt.Fprintf(e.Stderr, "sluice: --ctx is %d, but %s was trained for %d tokens: expect worse answers beyond\n",
 			f.Ctx, env.Printable(engine.Info.Name), engine.Info.Trained)

@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// addTower opens how a model sees: the file that the flags name, or what is in the model's own folder. A folder whose
-// tower cannot be used runs without.
+// addTower opens how a model sees: the file that the flags name, what is in the model's own folder, or the mmproj file
+// beside its file. A model whose own tower cannot be used runs without.
 func (f *Flags) addTower(e *env.Env, m *actors.Model) (err error) {
 	if f.MMProj != "" {
 		if m.Tower, err = gguf.Open(f.MMProj); err != nil {
@@ -21,13 +21,21 @@ func (f *Flags) addTower(e *env.Env, m *actors.Model) (err error) {
 		}
 		return nil
 	}
-	if !checkpoint.Has(m.File.Name) {
-		return nil
+	m.TowerIfFits = true
+	if checkpoint.Has(m.File.Name) {
+		m.Tower, err = models.OpenTower(m.File.Name)
+	} else if path := models.Projector(m.File.Name); path != "" {
+		m.Tower, err = gguf.Open(path)
 	}
-	if m.Tower, err = models.OpenTower(m.File.Name); err != nil {
-		fmt.Fprintf(e.Stderr, "sluice: it runs without seeing pictures: %v\n", err)
+	if err != nil {
+		runsBlind(e, err.Error())
 	}
 	return nil
+}
+
+// runsBlind says that a model runs without its tower.
+func runsBlind(e *env.Env, why string) {
+	fmt.Fprintln(e.Stderr, "sluice: it runs without seeing pictures: "+env.Visible(why))
 }
 
 // mostPicture is the most bytes of a picture's file.

@@ -52,7 +52,7 @@ func (b *Builder) FromName(n store.Name) (*Material, error) {
 	}
 	from := &Material{manner: manner, source: m.Source}
 	for _, f := range m.Files {
-		if f.Role == store.Weights || f.Role == store.Config {
+		if f.Role == store.Weights || f.Role == store.Config || f.Role == store.Projector {
 			b.Tell("using existing layer " + string(f.Digest))
 			from.layers = append(from.layers, store.Layer{File: f})
 		}

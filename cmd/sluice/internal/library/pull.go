@@ -60,9 +60,6 @@ func (c *Pull) Run(e *env.Env) error {
 	if c.Quiet {
 		return nil
 	}
-	if got.Projector {
-		fmt.Fprintln(e.Stderr, "sluice: the part for pictures (projector) was left out: models read text only here")
-	}
 	state := "is in the store"
 	if got.Fresh {
 		state = "is up to date"

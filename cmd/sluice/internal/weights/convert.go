@@ -17,6 +17,7 @@ type Convert struct {
 	Type   string `placeholder:"TYPE" help:"File type, such as BF16, F16, F32 or Q8_0. Default: what the folder has."`
 	Name   string `placeholder:"NAME" help:"What the model is called. Default: as its folder."`
 	Pre    string `placeholder:"NAME" help:"How its tokenizer cuts text, by llama.cpp's names. Default: found in tokenizer.json."`
+	MMProj bool   `name:"mmproj" help:"Write how the model sees, its tower, which is a file of its own (mmproj)."`
 	Base   string `placeholder:"MODEL" help:"The model that an adapter is for, named as -m is."`
 	env.ForceFlag
 }
@@ -47,7 +48,11 @@ func (c *Convert) Run(e *env.Env) error {
 		return err
 	}
 	defer folder.Close()
-	m, err := models.PlanFolder(folder, recipe, convert.Options{Name: c.Name, Pre: c.Pre})
+	plan := models.PlanFolder
+	if c.MMProj {
+		plan = models.PlanTower
+	}
+	m, err := plan(folder, recipe, convert.Options{Name: c.Name, Pre: c.Pre})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.In, err)
 	}
