@@ -2,17 +2,15 @@ package ask
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/stages/chat"
-	"github.com/sluice-ai/sluice/stages/picture"
 )
 
 // ImageFlag names pictures.
@@ -32,25 +30,11 @@ func (f *ImageFlag) parts() (all []chat.Part, err error) {
 	return all, nil
 }
 
-// mostPicture is the most bytes of a picture's file.
-const mostPicture = 64 << 20
-
-// pictureOf reads a picture's file. What its header says is checked at once.
+// pictureOf reads a picture's file.
 func pictureOf(path string) (chat.Part, error) {
-	f, err := os.Open(path)
+	data, err := compute.ReadPicture(path)
 	if err != nil {
-		return chat.Part{}, env.OnFile(path, err)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, mostPicture+1))
-	_ = f.Close() // nothing was written
-	if err == nil && len(data) > mostPicture {
-		err = fmt.Errorf("has more than %s", env.BinarySize(mostPicture))
-	}
-	if err == nil {
-		_, err = picture.Inspect(data)
-	}
-	if err != nil {
-		return chat.Part{}, env.OnFile(path, err)
+		return chat.Part{}, err
 	}
 	return chat.Part{Kind: chat.Image, At: filepath.Base(path), Picture: &chat.Picture{Data: data}}, nil
 }

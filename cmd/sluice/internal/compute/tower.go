@@ -8,6 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/stages/picture"
 	"github.com/sluice-ai/sluice/storage/checkpoint"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -41,22 +42,22 @@ func runsBlind(e *env.Env, why string) {
 // mostPicture is the most bytes of a picture's file.
 const mostPicture = 64 << 20
 
-// ReadPictures reads the files of a prompt's pictures.
-func ReadPictures(paths []string) (all []actors.Picture, err error) {
-	for _, path := range paths {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, env.OnFile(path, err)
-		}
-		data, err := io.ReadAll(io.LimitReader(f, mostPicture+1))
-		_ = f.Close() // nothing was written
-		if err == nil && len(data) > mostPicture {
-			err = fmt.Errorf("has more than %s", env.BinarySize(mostPicture))
-		}
-		if err != nil {
-			return nil, env.OnFile(path, err)
-		}
-		all = append(all, actors.Picture{Encoded: data})
+// ReadPicture reads a picture's file. What its header says is checked at once.
+func ReadPicture(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, env.OnFile(path, err)
 	}
-	return all, nil
+	data, err := io.ReadAll(io.LimitReader(f, mostPicture+1))
+	_ = f.Close() // nothing was written
+	if err == nil && len(data) > mostPicture {
+		err = fmt.Errorf("has more than %s", env.BinarySize(mostPicture))
+	}
+	if err == nil {
+		_, err = picture.Inspect(data)
+	}
+	if err != nil {
+		return nil, env.OnFile(path, err)
+	}
+	return data, nil
 }

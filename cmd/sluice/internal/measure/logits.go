@@ -49,9 +49,13 @@ func (c *Logits) write(e *env.Env, out io.Writer) error {
 	if err != nil {
 		return env.Usagef("--tokens: %v", err)
 	}
-	pictures, err := compute.ReadPictures(c.Image)
-	if err != nil {
-		return err
+	var pictures []actors.Picture
+	for _, path := range c.Image {
+		data, err := compute.ReadPicture(path)
+		if err != nil {
+			return err
+		}
+		pictures = append(pictures, actors.Picture{Encoded: data})
 	}
 	w := bufio.NewWriterSize(out, 1<<20)
 	err = eachRowWith(ctx, engine, ids, pictures, func(_ int, row []float32) error {
