@@ -3,9 +3,33 @@ package answer
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/wire"
 )
+
+// Shelf has adapters that clients may have the server load.
+type Shelf interface {
+	// Adapter returns the adapter that lies there under path, with another name, for the model of an engine.
+	Adapter(name, path string, base *actors.Engine) (actors.Adapter, error)
+}
+
+// ChangesAdapters is the fault of a request that changes adapters where clients may not.
+func (s *Service) ChangesAdapters() *wire.Fault {
+	if s.Shelf != nil {
+		return nil
+	}
+	return wire.Refused(fasthttp.StatusForbidden, "forbidden",
+		"clients may not change adapters here: start the server with --loras FOLDER and --allow-store")
+}
+
+// IsAdapterName says whether an adapter may have a name: it stands behind a plus sign, and in no path.
+func IsAdapterName(name string) bool {
+	return name != "" && len(name) <= 200 && utf8.ValidString(name) && !strings.ContainsAny(name, `/\+`)
+}
 
 // between is what stands between the name of a model and that of an adapter: BASE+NAME.
 const between = "+"

@@ -30,6 +30,8 @@ type Service struct {
 
 	// Fetch gets pictures by the addresses that requests name; nil: none are fetched.
 	Fetch func(ctx context.Context, url string) ([]byte, error)
+	// Shelf has the adapters that clients may load; nil: they may not change which there are.
+	Shelf Shelf
 }
 
 // New makes a service for models, which the caller still owns.

@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/jsontext"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
@@ -23,6 +24,9 @@ type adapterObject struct {
 
 // adapters serves GET /lora-adapters. Paths are those of names: a client learns nothing of the machine's folders.
 func (a *api) adapters(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	if rc.IsPost() {
+		return a.scaleAdapters(rc, x)
+	}
 	m, fault := a.AskedTo(x, answer.Tell, string(rc.QueryArgs().Peek("model")))
 	if fault != nil {
 		return fault
@@ -35,9 +39,46 @@ func (a *api) adapters(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Faul
 	return nil
 }
 
-// adapters decodes lora, [{"id": 0, "scale": 0.5}]: which adapters change the answer. An empty list says nothing.
+// scaleAdapters serves POST /lora-adapters, [{"id": 0, "scale": 0.5}]: what adapters are multiplied by in requests that
+// name none. Those that are left out have 0.
+func (a *api) scaleAdapters(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	if fault := a.ChangesAdapters(); fault != nil {
+		return fault
+	}
+	body, fault := a.Body(rc, x)
+	if fault != nil {
+		return fault
+	}
+	m, fault := a.AskedTo(x, answer.Tell, string(rc.QueryArgs().Peek("model")))
+	if fault != nil {
+		return fault
+	}
+	scales := map[int]float32{}
+	err := readScales(jsontext.New(body.Text, scaleDepth, body.Budget), func(id, scale float64) error {
+		if id != math.Trunc(id) || math.Abs(id) > math.MaxInt32 {
+			return fmt.Errorf("there is no adapter of id %g", id)
+		}
+		scales[int(id)] = float32(scale)
+		return nil
+	})
+	if err == nil {
+		err = m.Engine.ScaleAdapters(scales)
+	}
+	if err != nil {
+		return wire.Invalid("", "invalid_value", "%s: want %s", err, wantScales)
+	}
+	wire.WriteJSON(rc, map[string]bool{"success": true})
+	return nil
+}
+
+const (
+	wantScales = `a list such as [{"id": 0, "scale": 0.5}]`
+	scaleDepth = 3 // of lists and objects
+)
+
+// adapters decodes lora, a list as of scaleAdapters: which adapters change the answer. An empty list says nothing.
 func (f fields) adapters(m *answer.Model, r *actors.Request) {
-	const name, want = "lora", `a list such as [{"id": 0, "scale": 0.5}]`
+	const name = "lora"
 	raw, ok := f.Get(name)
 	if !ok {
 		return
@@ -46,8 +87,24 @@ func (f fields) adapters(m *answer.Model, r *actors.Request) {
 	if m.Engine != nil {
 		known = m.Engine.Adapters()
 	}
-	list := f.Reader(raw)
-	err := list.Array(func() error {
+	err := readScales(f.Reader(raw), func(id, scale float64) error {
+		for _, a := range known {
+			if float64(a.ID) == id {
+				r.Adapters = append(r.Adapters, actors.Adapting{Name: a.Name, Scale: float32(scale)})
+				return nil
+			}
+		}
+		f.Fault = wire.Invalid(name, "invalid_value", "%s: there is no adapter of id %g: GET /lora-adapters lists them", name, id)
+		return errExtra
+	})
+	if err != nil && f.Fault == nil {
+		f.Broken(name, raw, err, wantScales)
+	}
+}
+
+// readScales reads a list of ids and scales; a scale that is left out is 1.
+func readScales(list *jsontext.Reader, each func(id, scale float64) error) error {
+	return list.Array(func() error {
 		id, scale := -1.0, 1.0
 		err := list.Object(func(key string) error {
 			raw, err := list.Raw()
@@ -66,16 +123,6 @@ func (f fields) adapters(m *answer.Model, r *actors.Request) {
 		if err != nil {
 			return err
 		}
-		for _, a := range known {
-			if float64(a.ID) == id {
-				r.Adapters = append(r.Adapters, actors.Adapting{Name: a.Name, Scale: float32(scale)})
-				return nil
-			}
-		}
-		f.Fault = wire.Invalid(name, "invalid_value", "%s: there is no adapter of id %g: GET /lora-adapters lists them", name, id)
-		return errExtra
+		return each(id, scale)
 	})
-	if err != nil && f.Fault == nil {
-		f.Broken(name, raw, err, want)
-	}
 }

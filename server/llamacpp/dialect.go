@@ -31,7 +31,7 @@ func Dialect(s *answer.Service) answer.Dialect {
 			{Method: post, Path: "/embeddings", Name: "/embedding", Handle: a.embed},
 			{Method: post, Path: "/models/load", Private: true, Help: "a model is loaded", Handle: a.load},
 			{Method: post, Path: "/models/unload", Private: true, Help: "a model is unloaded", Handle: a.unload},
-			{Method: get, Path: "/lora-adapters", Help: "the adapters of the model", Handle: a.adapters},
+			{Method: get, Also: post, Path: "/lora-adapters", Private: true, Help: "the adapters of the model", Handle: a.adapters},
 			{Method: get, Path: "/props", Help: "what the server is set to", Handle: a.props},
 			{Method: get, Path: "/slots", Private: true, Help: "which answers are computed", Handle: a.slots},
 		},

@@ -31,6 +31,8 @@ func Dialect(s *answer.Service) answer.Dialect {
 			{Method: post, Path: "/v1/completions", Help: "the continuation of a text", Handle: a.complete},
 			{Method: post, Path: "/v1/embeddings", Help: "the vectors of texts", Handle: a.vectors(answer.Embed, decodeEmbeddings)},
 			{Method: post, Path: "/v1/rerank", Help: "how well documents answer a query", Handle: a.vectors(answer.Rank, decodeRerank)},
+			{Method: post, Path: "/v1/load_lora_adapter", Private: true, Handle: a.loadAdapter},
+			{Method: post, Path: "/v1/unload_lora_adapter", Private: true, Handle: a.unloadAdapter},
 			{Method: get, Path: answer.ModelsPath, Help: "the model", Handle: a.list},
 			{Method: get, Path: answer.ModelsPath + "/", Name: "/v1/models/{name}", Handle: answer.Described(s, a.object)},
 			// As llama-server has them too: base URLs often lack /v1.

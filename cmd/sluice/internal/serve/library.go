@@ -33,6 +33,7 @@ type loader struct {
 	progress func(done, total int64) // of the first loads; nil: not reported
 	edit     func(m *actors.Model)   // further settings of a model
 	lora     compute.AdapterFlags    // adapters of each model that they fit
+	shelved  []string                // paths of adapters that each model may be asked for
 	lone     bool                    // there is one model: they have to fit it
 	spans    io.Writer               // of the first house's trace; nil: there is none
 
@@ -203,14 +204,18 @@ func (l *loader) Enter(ctx context.Context, h *actors.House, name string, edit f
 // adapt makes the adapters of the command line known to a model. Where there are several models, it runs without those
 // that do not fit.
 func (l *loader) adapt(ctx context.Context, e *actors.Engine) error {
-	err := l.lora.AddTo(e, false)
-	if err == nil || l.lone {
-		if err != nil {
-			err = errors.Join(err, e.Leave(ctx))
-		}
-		return err
-	}
 	log := l.Logger(l.e)
-	log.Warn().Err(err).Str("model", e.Info.Name).Msg("it runs without this adapter, and those after it")
+	err := l.lora.AddTo(e, false)
+	if err != nil && l.lone {
+		return errors.Join(err, e.Leave(ctx))
+	}
+	if err != nil {
+		log.Warn().Err(err).Str("model", e.Info.Name).Msg("it runs without this adapter, and those after it")
+	}
+	for _, path := range l.shelved {
+		if err := e.AddAdapter(compute.AdapterOf(compute.AdapterName(path), path, 1, e.Metadata()), false); err != nil {
+			log.Warn().Err(err).Str("model", e.Info.Name).Str("path", path).Msg("an adapter is not there for clients")
+		}
+	}
 	return nil
 }

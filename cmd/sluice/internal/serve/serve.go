@@ -30,6 +30,7 @@ type Serve struct {
 	Allow     bool          `name:"allow-store" help:"Let clients pull, create, copy and delete models of the store, through Ollama's API, and serve them (--stored). They may fill the disk: give it to those with a key."`
 	KeepAlive time.Duration `name:"keep-alive" placeholder:"TIME" help:"Unload models that nobody asked for in so long, such as 10m or 1h30m. Default: only when others need their memory."`
 	Lora      []string      `name:"lora" sep:"none" placeholder:"[NAME=]PATH[:SCALE]" help:"Adapter (LoRA) of the model, a GGUF file or a folder of PEFT, which requests ask for: model is its name, or MODEL+NAME. May be repeated. The processor computes them."`
+	Loras     string        `name:"loras" placeholder:"FOLDER" help:"Folder of adapters that requests ask for by the names of their files or folders. With --allow-store clients load and unload them."`
 	compute.Flags
 	Addr   string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on. The default reaches this machine only; :8080 is all of its addresses; port 0 takes a free one. Default: 127.0.0.1:8080."`
 	APIKey []string `name:"api-key" sep:"none" placeholder:"KEY" help:"Key that clients must send. May be repeated. Other users of this machine can read it: better use a file. Without a key, anybody who reaches the address may ask."`
@@ -160,6 +161,9 @@ func (c *Serve) serverOptions(e *env.Env, keys []string) (server.Options, error)
 		}
 		c.manager = &manager{e: e, store: s}
 		o.Store = c.manager
+		if c.Loras != "" {
+			o.Adapters = shelf(c.Loras)
+		}
 	}
 	o.TLS, err = c.tlsFlags.config(e)
 	return o, err
@@ -187,7 +191,8 @@ func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, 
 		}
 		models = append(models, kept)
 	}
-	if len(c.Lora) > 0 {
+	adapted := len(c.Lora) > 0 || c.Loras != ""
+	if adapted {
 		c.OnProcessor() // cards compute no adapters yet
 	}
 	if l, err = openLoader(e, &c.Flags, models, c.KeepAlive, spans); err != nil {
@@ -206,8 +211,11 @@ func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, 
 	}
 	var again atomic.Bool
 	l.progress, l.lora, l.lone = progress, compute.AdapterFlags{Lora: c.Lora}, len(models.list()) == 1
+	if l.shelved, err = shelf(c.Loras).paths(); err != nil {
+		return nil, fmt.Errorf("--loras: %w", err)
+	}
 	l.edit = func(m *actors.Model) {
-		m.Adapted = len(c.Lora) > 0
+		m.Adapted = adapted
 		if m.Sequences = c.Parallel; !again.Swap(true) && len(files) == 1 {
 			recorded(m)
 		}

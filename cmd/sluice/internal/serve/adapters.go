@@ -1,0 +1,56 @@
+package serve
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
+	faults "github.com/sluice-ai/sluice/internal/refusal"
+	"github.com/sluice-ai/sluice/storage/store"
+)
+
+// shelf is a folder of adapters: GGUF files, and folders of PEFT. What is named lies in it, and nowhere else.
+type shelf string
+
+// Adapter implements answer.Shelf.
+func (s shelf) Adapter(name, path string, base *actors.Engine) (actors.Adapter, error) {
+	if store.CheckFileName(path) != nil {
+		return actors.Adapter{}, faults.Of("lora_path: %.80q is no name of a file or folder: want one of those in the "+
+			"server's folder of adapters, as it is", path)
+	}
+	for _, at := range []string{path, path + ".gguf"} {
+		if full := filepath.Join(string(s), at); isAdapter(full) {
+			return compute.AdapterOf(name, full, 1, base.Metadata()), nil
+		}
+	}
+	return actors.Adapter{}, faults.Of("lora_path: there is no adapter %.80q in the server's folder of adapters", path)
+}
+
+// isAdapter says whether a path looks like an adapter's.
+func isAdapter(path string) bool {
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		info, err = os.Stat(filepath.Join(path, "adapter_config.json"))
+		return err == nil && info.Mode().IsRegular()
+	}
+	return err == nil && info.Mode().IsRegular() && strings.HasSuffix(path, ".gguf")
+}
+
+// paths are those of all adapters in the folder; none: there is no folder.
+func (s shelf) paths() (all []string, err error) {
+	if s == "" {
+		return nil, nil
+	}
+	entries, err := os.ReadDir(string(s))
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if path := filepath.Join(string(s), e.Name()); store.CheckFileName(e.Name()) == nil && isAdapter(path) {
+			all = append(all, path)
+		}
+	}
+	return all, nil
+}
