@@ -52,7 +52,8 @@ func (e *Engine) DropAdapter(name string) bool {
 	return e.spec.adapters != nil && e.spec.adapters.drop(name)
 }
 
-// ScaleAdapters sets what the adapters are multiplied by in requests that name none; those that are left out have 0.
+// ScaleAdapters sets the default scale of each adapter, for requests that name none. Adapters that scales leaves out
+// get scale 0.
 func (e *Engine) ScaleAdapters(scales map[int]float32) error {
 	if e.spec.adapters == nil {
 		return errNoAdapters

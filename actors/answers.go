@@ -59,7 +59,7 @@ const (
 
 var errUnwritten = errors.New("the disk is too slow: what waits to be written is too much")
 
-// KeepAnswers begins to write answers to a folder.
+// KeepAnswers starts the writer of answers to a folder; Close stops it.
 func KeepAnswers(folder *answerfiles.Folder, log zerolog.Logger) *Answers {
 	a := &Answers{folder: folder, log: log.With().Str("folder", folder.Path()).Logger(), every: writeEvery,
 		mail: make(chan *Answer, mostAnswers), stop: make(chan struct{}), done: make(chan struct{})}
@@ -289,7 +289,8 @@ func (x *Answer) Told(t *AnswerTold) { x.add(func(l *answerfiles.Log) { l.Told(t
 // Closed adds that the answer is whole, or why it never will be.
 func (x *Answer) Closed(failed string) { x.add(func(l *answerfiles.Log) { l.Closed(failed) }) }
 
-// End writes what waits, and says how far the answer is: nobody computes it any more.
+// End writes what waits, and closes the file in a state. It is called when nobody computes the answer any more; later
+// records are dropped.
 func (x *Answer) End(s AnswerState) {
 	if x == nil {
 		return

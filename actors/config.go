@@ -62,16 +62,16 @@ type Model struct {
 	// verify as many as are worth their rows. Answers are the same.
 	Speculate bool
 	// Draft is the file of a smaller model with the same vocabulary, which guesses tokens as well, if Speculate is set.
-	// It runs beside this one, in memory of the same budget, and enters and leaves the house with it. The house closes
-	// its file, too. DraftOnly has it guess all, and nothing is guessed from the text.
+	// The draft model shares this model's memory budget, and enters and leaves the house with it. The house closes its
+	// file. With DraftOnly all guesses are the draft model's, and none come from the text.
 	Draft     *gguf.File
 	DraftOnly bool
 	// Adapted has the model take adapters (LoRA): see Engine.AddAdapter. Adapters is how many bytes of host memory they
 	// may take; default: AdapterMemory.
 	Adapted  bool
 	Adapters int64
-	// Tower is the file of how the model sees (mmproj). The house closes it. Default: it does not see. TowerIfFits has
-	// the model run without a tower that cannot be used: Info.Blind says why.
+	// Tower is the mmproj file, by which the model sees pictures. The house closes it. Default: the model does not see.
+	// With TowerIfFits the model runs without a tower that cannot be used; Info.Blind then says why.
 	Tower       *gguf.File
 	TowerIfFits bool
 }

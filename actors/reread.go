@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/reply"
+	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
 // Reread makes events of tokens that were drawn before. One goroutine uses it.
@@ -39,16 +40,39 @@ func (x *Reread) Token(id int32, e *Event) {
 		Token: id, Finish: finishOf(end, stopped), Stop: x.read.Stops.Found()}
 }
 
-// Content tells the model's weights from others, in few bytes: by the sizes and times of its files.
-func (e *Engine) Content() string {
-	file, b := e.spec.file, strings.Builder{}
+// Content tells what a prepared request is computed with from other things, in few bytes: the files of weights and
+// tower by sizes and times, pictures and adapters by their digests. Adapters are loaded for it.
+func (e *Engine) Content(r *Request) (string, error) {
+	var b strings.Builder
+	describe(&b, e.spec.file)
+	if e.spec.eye != nil {
+		describe(&b, e.spec.eye.file)
+	}
+	if r.prompt != nil {
+		for i := range r.prompt.shown {
+			fmt.Fprintf(&b, " picture %x", r.prompt.shown[i].Hash[:8])
+		}
+	}
+	steps, salt, done, err := e.spec.adapters.adapt(r.Adapters, 0)
+	if err != nil {
+		return "", err
+	}
+	done()
+	if len(steps) > 0 {
+		fmt.Fprintf(&b, " adapters %x", salt)
+	}
+	return b.String(), nil
+}
+
+// describe writes the sizes and times of a file's parts.
+func describe(b *strings.Builder, file *gguf.File) {
 	for i := range file.Parts() {
 		part := file.Part(i)
-		fmt.Fprintf(&b, "%d", part.Size)
+		fmt.Fprintf(b, "%d", part.Size)
 		if part.Info != nil {
-			fmt.Fprintf(&b, "@%x", part.Info.ModTime().UnixNano())
+			fmt.Fprintf(b, "@%x", part.Info.ModTime().UnixNano())
 		}
 		b.WriteByte(' ')
 	}
-	return fmt.Sprintf("%s%d tensors", b.String(), len(file.Tensors))
+	fmt.Fprintf(b, "%d tensors", len(file.Tensors))
 }

@@ -34,8 +34,8 @@ func (e *Engine) Read(r Request, query []int32, stop func() bool) ([]int32, erro
 	return tokens, err
 }
 
-// Embed opens a client's request for the output vectors of every position of tokens, as Score does for logits. They
-// come in the order of positions; Vector pools them.
+// Embed opens a request of a client for the output vectors of all positions of tokens, as Score does for logits. The
+// vectors come in the order of the positions; Vector pools them.
 func (e *Engine) Embed(client string, tokens []int32) (*Stream, error) {
 	if !e.Embeds() {
 		return nil, refusal.Of("%s generates text and has no embeddings: use a file of an embedding model", e.Info.Name)

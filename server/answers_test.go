@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,16 +19,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/actors/devicetest"
+	"github.com/sluice-ai/sluice/internal/backendtest"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/model/lora"
 	"github.com/sluice-ai/sluice/storage/answerfiles"
 )
 
 // startKeeping starts a server that keeps answers in a folder.
 func startKeeping(t *testing.T, path string, log io.Writer) *running {
+	return start(t, keepingOptions(t, path, log), nil)
+}
+
+func keepingOptions(t *testing.T, path string, log io.Writer) Options {
 	folder, err := answerfiles.OpenFolder(path, 1<<24, time.Now())
 	require.NoError(t, err)
 	answers := actors.KeepAnswers(folder, zerolog.New(log))
 	t.Cleanup(func() { answers.Close(); folder.Close() })
-	return start(t, Options{Answers: answers, APIKeys: []string{"k", "other"}}, nil)
+	return Options{Answers: answers, APIKeys: []string{"k", "other"}}
 }
 
 // stream asks for a stream, and reads as many events of it as are wanted; -1: all. last is the header that says what is
@@ -80,6 +89,33 @@ func TestStreamsGoOn(t *testing.T) {
 	}
 	_, _, status = r.stream(t, "k", "nobody.3", kept+`}`, -1)
 	require.Equal(t, http.StatusNotFound, status)
+}
+
+// An adapter that was replaced under its name would make other tokens: the answer does not go on.
+func TestStreamsOfOtherAdapters(t *testing.T) {
+	devicetest.OnProcessor(t, "adapters")
+	engine := startEngine(t, func(c *actors.Config) { c.Adapted = true })
+	fine := func(seed uint64) actors.Adapter {
+		return actors.Adapter{Name: "fine", Open: func(p *ir.Program) (*lora.Loaded, error) {
+			a := backendtest.RandomAdapter(rand.New(rand.NewPCG(seed, 2)), p, 4, 1)
+			return &lora.Loaded{Adapter: *a, Bytes: 1, Digest: [32]byte{byte(seed)}}, nil
+		}}
+	}
+	require.NoError(t, engine.AddAdapter(fine(1), true))
+	o := keepingOptions(t, filepath.Join(t.TempDir(), "answers"), io.Discard)
+	r := startServer(t, engine, o, func(o Options) *Server { return New(Engines(engine), o) })
+	long := `{"model":"fine",` + strings.Replace(kept, "60", "700", 1)[1:] + `}`
+	id, begin, _ := r.stream(t, "k", "", long, 3)
+	require.Len(t, begin, 3)
+	require.Eventually(t, func() bool { return engine.Snapshot().Open == 0 }, patient, time.Millisecond)
+	_, more, status := r.stream(t, "k", id+".3", "{}", 2)
+	require.Equal(t, http.StatusOK, status)
+	require.Len(t, more, 2)
+	require.Eventually(t, func() bool { return engine.Snapshot().Open == 0 }, patient, time.Millisecond)
+	require.True(t, engine.DropAdapter("fine"))
+	require.NoError(t, engine.AddAdapter(fine(3), true))
+	_, _, status = r.stream(t, "k", id+".5", "{}", 2)
+	require.Equal(t, http.StatusBadRequest, status)
 }
 
 // Several choices are each counted for itself.

@@ -40,8 +40,8 @@ type Options struct {
 
 	Answers *actors.Answers // streamed answers are kept there while they are computed, and for a while; nil: they are not
 
-	Store    ollama.Store // that clients may change; nil: they may not
-	Adapters answer.Shelf // of which clients may have some loaded; nil: they may not
+	Store    ollama.Store         // that clients may change; nil: they may not
+	Adapters answer.AdapterFolder // of which clients may have some loaded; nil: they may not
 
 	Version       string   // of the program, for metrics
 	MetricsCompat []Compat // other servers, whose metric names are exported as well
@@ -120,7 +120,7 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	s.models = &s.later
 	s.intake = exchange.NewIntake(intake, maxBody, intakeQueue)
 	service := answer.New(s.models, s.intake, o.Reading)
-	service.Shelf = o.Adapters
+	service.Folder = o.Adapters
 	if s.service = service; o.Answers != nil {
 		service.Last(o.Answers, s.goOn)
 	}

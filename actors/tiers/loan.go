@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 )
 
-// Loan is the lease of the groups that the device reads for one part of a segment. Nothing comes to their slots until
-// it is settled.
+// Loan is the lease of the groups that the device reads for one part of a segment. Until the loan is settled, nothing
+// is uploaded to their slots.
 type Loan struct {
 	Groups []int
 	meet   atomic.Uint32 // where the device's actor and whoever calls done find out which of them comes second
@@ -32,6 +32,6 @@ func (l *Loan) Part(segment int, last bool) backend.Work {
 	return backend.Work{Segment: segment, Groups: l.Groups, Last: last, Done: l.done}
 }
 
-// Returned says whether the device is done with the loan already. It is asked once, after the device was given its
-// work.
+// Returned marks one side as done, and reports whether the other side was done before it. The device's actor asks once,
+// after it has given the device the work; done, by which the device reports the end, asks as the other side.
 func (l *Loan) Returned() bool { return l.meet.Swap(1) == 1 }

@@ -10,10 +10,11 @@ import (
 // Codes says how packed codes of few bits are decoded: code c is the level Levels[c] − Offset, or c − Offset without
 // Levels. Products are of these levels and small integers, so their sums are exact in any order.
 //
-// Codes are packed in parts of 8 steps. A part has Bits words for each of 16 lanes: the first word of all lanes, then
-// the second, and so on; a step has a code in each byte of a lane. In K a lane is a position, and the bytes of step j
-// are features 4j to 4j+3 of 32. In V a lane is a feature, and the bytes of step j are the positions 4j, 4j+2, 4j+1 and
-// 4j+3 of 32: so even bytes are neighbours, and odd ones, as products of 16-bit words need them.
+// Codes are packed in parts of 8 steps; a step has one code in each byte of each of 16 lanes. A part has Bits words for
+// each lane: the first word of all lanes, then the second word of all lanes, and so on. In K a lane is a position, and
+// the bytes of step j are features 4j to 4j+3 of the 32. In V a lane is a feature, and the bytes of step j are the
+// positions 4j, 4j+2, 4j+1 and 4j+3 of the 32: the even bytes are neighbours, and so are the odd bytes, which products
+// of 16-bit words need.
 type Codes struct {
 	Bits   int       // 2 to 5; without Levels 4 or 5
 	Levels *[16]byte // at most 128

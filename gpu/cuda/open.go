@@ -29,7 +29,7 @@ func physical(o *Options) ([]*cu.Physical, error) {
 	return lib.Devices()
 }
 
-// Open opens a card by its number in the driver's order, from 0 on. If it is lost, exec opens it again.
+// Open opens the card with a number in the driver's order, from 0 on. A card that is lost is opened again by gpu/exec.
 func Open(number int, o Options) (backend.Device, error) {
 	d, err := exec.New(func() (driver.Device, error) { return openDevice(number, &o) })
 	if err != nil {

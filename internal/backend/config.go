@@ -63,8 +63,8 @@ type Uploaded struct {
 	// Tables holds by Ref, in the file's layout and type, the weights that have no slot of their own and are read row
 	// by row: embeddings, also those whose pieces are placed to be multiplied.
 	Tables [][]byte
-	// Slabs is the memory that most of the uploaded data lies in; nil: none. It stays until the model is closed, so the
-	// hardware of a device of OwnMemory may read it directly, where the program would otherwise copy it first.
+	// Slabs is the staging memory that most of the uploaded data lies in; nil: none. The slabs stay until the model is
+	// closed, so the hardware of a device of OwnMemory may read them directly, and the program copies no data first.
 	Slabs []byte
 }
 

@@ -16,7 +16,7 @@ type ExpertsArgs struct {
 // Joined says whether Gate and Up are one weight.
 func (e *ExpertsArgs) Joined() bool { return e.Gate == e.Up }
 
-// Ungated says whether an expert activates all that it multiplies.
+// Ungated reports whether experts have no gate: Gate then holds their only input matrix, and Up is NoRef.
 func (e *ExpertsArgs) Ungated() bool { return e.Up == NoRef }
 
 // Takes lists the weights that multiply what goes into experts.

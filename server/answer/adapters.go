@@ -11,15 +11,15 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// Shelf has adapters that clients may have the server load.
-type Shelf interface {
+// AdapterFolder has adapters that clients may have the server load.
+type AdapterFolder interface {
 	// Adapter returns the adapter that lies there under path, with another name, for the model of an engine.
 	Adapter(name, path string, base *actors.Engine) (actors.Adapter, error)
 }
 
 // ChangesAdapters is the fault of a request that changes adapters where clients may not.
 func (s *Service) ChangesAdapters() *wire.Fault {
-	if s.Shelf != nil {
+	if s.Folder != nil {
 		return nil
 	}
 	return wire.Refused(fasthttp.StatusForbidden, "forbidden",

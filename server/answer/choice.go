@@ -141,7 +141,7 @@ func (c *Choice) read(ctx context.Context) error {
 }
 
 // all waits for the whole answer, and charges k for its memory.
-func all(ctx context.Context, c *Choice, k *kept) error {
+func all(ctx context.Context, c *Choice, k *unstreamed) error {
 	for c.Finish == actors.Running {
 		if err := c.next(ctx); err != nil {
 			return err

@@ -48,10 +48,10 @@ func (s *Service) Last(answers *actors.Answers, again func(owner, id string)) {
 // Lasts says whether answers outlive the process.
 func (s *Service) Lasts() bool { return s.lasting != nil }
 
-// Again has the exchange go on with an answer of its client that was begun before. The client has as many of its events
-// as seen says: of an answer with one choice the number of all, else those of each choice, and of the end; nil: none.
-// If the answer is being computed for another connection, that one ends. It returns the path of the
-// answer's request, to be served in place of the exchange's; "" if there is no such answer.
+// Again has the exchange go on with an answer of its client that was begun before. seen is how many events the client
+// has: one number if the answer has one choice, else a number for each choice and one for the end; nil: none. If the
+// answer is being computed for another connection, that connection ends. Again returns the path of the answer's
+// request, to be served in place of the exchange's; "" if there is no such answer.
 func (s *Service) Again(x *exchange.Exchange, id string, seen []int) (path string) {
 	l := s.lasting
 	if l == nil {
@@ -164,13 +164,18 @@ func (l *lasting) begin(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order,
 	}
 	r := &run{in: l, x: x, key: answerKey{x.Client, x.ID}, past: l.pastOf(x), background: o.Background, store: o.Store,
 		done: make(chan struct{}), e: e, lines: e.Media() != "text/event-stream"}
-	r.begun = actors.AnswerBegun{Model: o.Model.Engine.Content(), Nonce: rand.Uint64()}
+	r.begun = actors.AnswerBegun{Nonce: rand.Uint64()}
 	r.next = make([]int, 1)
 	if choices := o.N * len(o.Prompts); choices > 1 {
 		r.next = make([]int, choices+1)
 	}
 	for i := range o.Prompts {
-		r.begun.Prompts = append(r.begun.Prompts, digestOf(o.Prompts[i].PromptIDs()))
+		with, err := o.Model.Engine.Content(&o.Prompts[i])
+		if err != nil {
+			return nil, explain(x, o, err)
+		}
+		r.begun.Model = with
+		r.begun.Prompts = append(r.begun.Prompts, digestOf(o.Prompts[i].PromptIDs(), with))
 		r.begun.Seeds = append(r.begun.Seeds, o.Prompts[i].Sampling.Seed)
 	}
 	if r.past != nil {
@@ -212,9 +217,10 @@ func (r *run) resume() *wire.Fault {
 	return nil
 }
 
-// digestOf tells the tokens of a prompt from others.
-func digestOf(ids []int32) string {
+// digestOf tells the tokens of a prompt, and with what they are computed, from others.
+func digestOf(ids []int32, with string) string {
 	h := sha256.New()
+	h.Write([]byte(with))
 	var b [4]byte
 	for _, id := range ids {
 		binary.LittleEndian.PutUint32(b[:], uint32(id))

@@ -13,7 +13,7 @@ import (
 
 // follow sends one choice, whose first new event was read already, and keeps its tokens. If k is not nil, it pays for
 // the memory that the encoder keeps.
-func (r *run) follow(ctx context.Context, w *exchange.Writer, c *Choice, k *kept) error {
+func (r *run) follow(ctx context.Context, w *exchange.Writer, c *Choice, k *unstreamed) error {
 	for {
 		if k != nil {
 			if err := k.add(ctx, weight(&c.event, c.Probs)); err != nil {

@@ -30,8 +30,8 @@ type Service struct {
 
 	// Fetch gets pictures by the addresses that requests name; nil: none are fetched.
 	Fetch func(ctx context.Context, url string) ([]byte, error)
-	// Shelf has the adapters that clients may load; nil: they may not change which there are.
-	Shelf Shelf
+	// Folder has the adapters that clients may load; nil: they may not change which there are.
+	Folder AdapterFolder
 }
 
 // New makes a service for models, which the caller still owns.
@@ -155,7 +155,7 @@ func (s *Service) choicesOf(o *Order, kept *run) []*Choice {
 func (s *Service) stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder, choices []*Choice, r *run,
 ) *wire.Fault {
 	var w *exchange.Writer
-	var k *kept
+	var k *unstreamed
 	if o.Repeats {
 		k = keep(s.kept, x)
 	}
@@ -230,7 +230,8 @@ func (s *Service) finish(w *exchange.Writer, x *exchange.Exchange, o *Order, e E
 }
 
 // goOn streams an answer that was begun before.
-func (s *Service) goOn(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, choices []*Choice, r *run, k *kept) {
+func (s *Service) goOn(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, choices []*Choice, r *run,
+	k *unstreamed) {
 	x.Stream(rc, r.e.Media(), r.e.Fault(nil, wire.Internal(x.ID)), func(w *exchange.Writer) {
 		err := r.replay(w, o.Model, choices)
 		if err == nil {
@@ -248,7 +249,7 @@ func (s *Service) goOn(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, 
 
 // follow sends one choice of a stream, whose first event was read already. If k is not nil, it pays for the memory
 // that the encoder keeps.
-func follow(ctx context.Context, w *exchange.Writer, e Encoder, c *Choice, k *kept) error {
+func follow(ctx context.Context, w *exchange.Writer, e Encoder, c *Choice, k *unstreamed) error {
 	if c.Finish == actors.Running {
 		c.Usage = c.stream.Usage()
 	}

@@ -154,7 +154,7 @@ func (r *Reading) encode(t Text, query []int32, gone func() bool) ([]int32, erro
 }
 
 // compute fills the rows of v. The first error stops it.
-func (v *Vectors) compute(x *exchange.Exchange, m *Model, query []int32, tokens [][]int32, k *kept) error {
+func (v *Vectors) compute(x *exchange.Exchange, m *Model, query []int32, tokens [][]int32, k *unstreamed) error {
 	ctx, cancel := context.WithCancelCause(x.Context)
 	defer cancel(nil)
 	var next atomic.Int64

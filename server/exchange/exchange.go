@@ -92,8 +92,8 @@ func (x *Exchange) Hold(arrived, ended func()) {
 	}
 }
 
-// Again has an earlier request served, which came at a time, in place of the one that comes, whose body is read and
-// forgotten.
+// Again replaces the exchange's id, body and time by those of an earlier request, which is served instead. The body
+// that came is read, and then dropped.
 func (x *Exchange) Again(id, body string, at time.Time) { x.ID, x.given, x.At = id, &body, at }
 
 // Keep has give called when the answer is complete and its resources are no longer needed.

@@ -16,7 +16,7 @@ func (a *api) loadAdapter(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.F
 		if f.Text("lora_path", &path); f.Fault != nil {
 			return f.Fault
 		}
-		one, err := a.Shelf.Adapter(name, path, m.Engine)
+		one, err := a.Folder.Adapter(name, path, m.Engine)
 		if err == nil {
 			err = m.Engine.AddAdapter(one, true)
 		}

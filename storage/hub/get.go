@@ -26,7 +26,7 @@ const (
 // sent along.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// Refused is the error of an HTTP answer with another status than 200 or 206.
+// Refused is the error of an HTTP answer whose status is neither 200 nor 206.
 type Refused struct {
 	Place  string // URL without its query, which may be a secret
 	Status int

@@ -43,8 +43,8 @@ const (
 	forgotten = 10 * time.Minute
 )
 
-// Open opens a folder that may take so many bytes, and makes it if there is none. What is too much is removed, what was
-// not used for longest first.
+// Open opens a folder that may take so many bytes, and makes it if there is none. Files over the limit are
+// removed, least recently used first.
 func Open(path string, most int64, now time.Time) (*Folder, error) {
 	if err := os.MkdirAll(path, private); err != nil {
 		return nil, err

@@ -11,7 +11,8 @@ var preferred = []string{
 	"IQ1_M", "IQ1_S", "TQ2_0", "TQ1_0", "BF16", "F16", "F32",
 }
 
-// Prefer returns the index of the preferred tag, else 0. There must be at least one tag.
+// Prefer returns the index of the tag to take if a name has none: the first of preferred that is there, else 0. There
+// must be at least one tag.
 func Prefer(tags []string) int {
 	for _, want := range preferred {
 		for i, tag := range tags {

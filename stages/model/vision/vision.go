@@ -116,8 +116,8 @@ func Is(m *meta.Map) bool {
 	return name == "clip"
 }
 
-// Record makes the programs of the tower that m describes. All faults of the metadata are reported at once; whether
-// the tensors fit is for ir.Bind to say.
+// Record makes the programs of the tower that the metadata m describe. All faults of the metadata are reported at once.
+// The shapes of the tensors are checked later, by Tower.Bind.
 func Record(m *meta.Map, tensors []Tensor) (*Tower, error) {
 	if !Is(m) {
 		return nil, errors.New("general.architecture is not clip: want an mmproj file, which belongs to a model that sees")

@@ -11,17 +11,17 @@ import (
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
-// shelf is a folder of adapters: GGUF files, and folders of PEFT. What is named lies in it, and nowhere else.
-type shelf string
+// adapterFolder is a folder of adapters: GGUF files, and folders of PEFT. What is named lies in it, and nowhere else.
+type adapterFolder string
 
-// Adapter implements answer.Shelf.
-func (s shelf) Adapter(name, path string, base *actors.Engine) (actors.Adapter, error) {
+// Adapter implements answer.AdapterFolder.
+func (f adapterFolder) Adapter(name, path string, base *actors.Engine) (actors.Adapter, error) {
 	if store.CheckFileName(path) != nil {
 		return actors.Adapter{}, faults.Of("lora_path: %.80q is no name of a file or folder: want one of those in the "+
 			"server's folder of adapters, as it is", path)
 	}
 	for _, at := range []string{path, path + ".gguf"} {
-		if full := filepath.Join(string(s), at); isAdapter(full) {
+		if full := filepath.Join(string(f), at); isAdapter(full) {
 			return compute.AdapterOf(name, full, 1, base.Metadata()), nil
 		}
 	}
@@ -39,16 +39,16 @@ func isAdapter(path string) bool {
 }
 
 // paths are those of all adapters in the folder; none: there is no folder.
-func (s shelf) paths() (all []string, err error) {
-	if s == "" {
+func (f adapterFolder) paths() (all []string, err error) {
+	if f == "" {
 		return nil, nil
 	}
-	entries, err := os.ReadDir(string(s))
+	entries, err := os.ReadDir(string(f))
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range entries {
-		if path := filepath.Join(string(s), e.Name()); store.CheckFileName(e.Name()) == nil && isAdapter(path) {
+		if path := filepath.Join(string(f), e.Name()); store.CheckFileName(e.Name()) == nil && isAdapter(path) {
 			all = append(all, path)
 		}
 	}

@@ -33,7 +33,7 @@ type loader struct {
 	progress func(done, total int64) // of the first loads; nil: not reported
 	edit     func(m *actors.Model)   // further settings of a model
 	lora     compute.AdapterFlags    // adapters of each model that they fit
-	shelved  []string                // paths of adapters that each model may be asked for
+	adapters []string                // paths of adapters that each model may be asked for
 	lone     bool                    // there is one model: they have to fit it
 	spans    io.Writer               // of the first house's trace; nil: there is none
 
@@ -212,7 +212,7 @@ func (l *loader) adapt(ctx context.Context, e *actors.Engine) error {
 	if err != nil {
 		log.Warn().Err(err).Str("model", e.Info.Name).Msg("it runs without this adapter, and those after it")
 	}
-	for _, path := range l.shelved {
+	for _, path := range l.adapters {
 		if err := e.AddAdapter(compute.AdapterOf(compute.AdapterName(path), path, 1, e.Metadata()), false); err != nil {
 			log.Warn().Err(err).Str("model", e.Info.Name).Str("path", path).Msg("an adapter is not there for clients")
 		}

@@ -162,7 +162,7 @@ func (c *Serve) serverOptions(e *env.Env, keys []string) (server.Options, error)
 		c.manager = &manager{e: e, store: s}
 		o.Store = c.manager
 		if c.Loras != "" {
-			o.Adapters = shelf(c.Loras)
+			o.Adapters = adapterFolder(c.Loras)
 		}
 	}
 	o.TLS, err = c.tlsFlags.config(e)
@@ -211,7 +211,7 @@ func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, 
 	}
 	var again atomic.Bool
 	l.progress, l.lora, l.lone = progress, compute.AdapterFlags{Lora: c.Lora}, len(models.list()) == 1
-	if l.shelved, err = shelf(c.Loras).paths(); err != nil {
+	if l.adapters, err = adapterFolder(c.Loras).paths(); err != nil {
 		return nil, fmt.Errorf("--loras: %w", err)
 	}
 	l.edit = func(m *actors.Model) {

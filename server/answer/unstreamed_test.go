@@ -17,7 +17,7 @@ import (
 )
 
 // account opens one in a stock, for a client; end is the end of its exchange.
-func account(t *testing.T, s *stock, client string) (k *kept, end context.CancelFunc) {
+func account(t *testing.T, s *stock, client string) (k *unstreamed, end context.CancelFunc) {
 	base, end := context.WithCancel(t.Context())
 	x := exchange.Begin(base, &fasthttp.RequestCtx{}, "id", time.Minute, zerolog.Nop(), func(*exchange.Exchange, int) {})
 	x.Client = client

@@ -19,8 +19,8 @@ const (
 	keptQueue = 4096 // requests that may wait for memory; there are fewer connections
 )
 
-// kept is a request's share of the memory for answers that are not streamed.
-type kept struct {
+// unstreamed is a request's share of the memory for answers that are not streamed.
+type unstreamed struct {
 	stock *stock
 	x     *exchange.Exchange
 
@@ -30,8 +30,8 @@ type kept struct {
 }
 
 // keep begins the account of a request, which gives its memory back when the exchange ends.
-func keep(s *stock, x *exchange.Exchange) *kept {
-	k := &kept{stock: s, x: x}
+func keep(s *stock, x *exchange.Exchange) *unstreamed {
+	k := &unstreamed{stock: s, x: x}
 	context.AfterFunc(x.Context, k.end)
 	return k
 }
@@ -43,7 +43,7 @@ var (
 )
 
 // add takes memory for more bytes of the answer; it waits for a share, and fails if the answer is too large for any.
-func (k *kept) add(ctx context.Context, bytes int64) error {
+func (k *unstreamed) add(ctx context.Context, bytes int64) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.ended {
@@ -61,7 +61,7 @@ func (k *kept) add(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-func (k *kept) pay(ctx context.Context) error {
+func (k *unstreamed) pay(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, keptWait, errKept)
 	defer cancel()
 	if err := k.stock.take(ctx, k.x, keptSlab); err != nil {
@@ -72,7 +72,7 @@ func (k *kept) pay(ctx context.Context) error {
 }
 
 // end gives the request's memory back.
-func (k *kept) end() {
+func (k *unstreamed) end() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ended = true
