@@ -107,8 +107,8 @@ var thirdParty = []dependency{
 	{"github.com/goccy/go-yaml", []string{"cmd/sluice"}, "configuration files; faults are shown with their line"},
 	{"github.com/iceber/iouring-go/syscall", []string{"storage/uring"}, // the module's root does not link
 		"the kernel's numbers and structures of io_uring, which x/sys lacks"},
-	{"github.com/klauspost/compress", []string{"gpu/cuda/kernels", "internal/testref"},
-		"CUDA's kernels, and the reference data of tests, are stored as zstd"},
+	{"github.com/klauspost/compress", []string{"gpu/cuda/kernels", "gpu/vulkan/shaders", "internal/testref"},
+		"GPUs' kernels, and the reference data of tests, are stored as zstd"},
 	{"github.com/klauspost/cpuid/v2", []string{"cpu", "cmd/sluice"},
 		"instruction sets that x/sys/cpu does not tell apart, names of processors and sizes of caches"},
 	{"github.com/openai/openai-go/v3", nil, "a client that we did not write judges the dialect"},

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-//go:embed *.spv.gz
+//go:embed *.spv.zst
 var code embed.FS
 
 // Module is a compiled shader.
