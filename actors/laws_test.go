@@ -89,8 +89,12 @@ func alone(t *testing.T, e *Engine, all [][]int32, most int) []string {
 func score(t require.TestingT, e *Engine, tokens []int32) []float32 {
 	s, err := e.Score(tokens)
 	require.NoError(t, err)
+	return allLogits(t, s)
+}
+
+// allLogits reads the logits of all positions, and closes the stream.
+func allLogits(t require.TestingT, s *Stream) (all []float32) {
 	defer s.Close()
-	var all []float32
 	var ev Event
 	for {
 		err := s.Next(context.Background(), &ev)

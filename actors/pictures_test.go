@@ -1,11 +1,7 @@
 package actors
 
 import (
-	"context"
-	"encoding/binary"
 	"encoding/json"
-	"errors"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -23,7 +19,6 @@ import (
 	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
 	"github.com/sluice-ai/sluice/stages/model/vision"
 	"github.com/sluice-ai/sluice/storage/gguf"
-	"github.com/sluice-ai/sluice/storage/safetensors"
 )
 
 // pictured is a reference of a model that sees.
@@ -38,36 +33,12 @@ type picturedReference struct {
 // pictureReferences are the folders of all of them.
 var pictureReferences = []string{"llava", "gemma3_vision", "qwen25vl", "qwen25vl_2img", "qwen3vl", "qwen3vl_2img"}
 
-func readTensors(t *testing.T, path string) map[string][]byte {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	require.NoError(t, err)
-	list, err := safetensors.Parse(strings.NewReader(string(data)), int64(len(data)))
-	require.NoError(t, err)
-	all := map[string][]byte{}
-	for _, x := range list {
-		all[x.Name] = data[x.Offset:][:x.Size]
-	}
-	return all
-}
-
-func floatsOf(data []byte) (all []float32) {
-	for ; len(data) > 0; data = data[4:] {
-		all = append(all, math.Float32frombits(binary.LittleEndian.Uint32(data)))
-	}
-	return all
-}
-
-func longsOf(data []byte) (all []int32) {
-	for ; len(data) > 0; data = data[8:] {
-		all = append(all, int32(binary.LittleEndian.Uint64(data)))
-	}
-	return all
-}
-
 // readPictured reads a reference, with the pixels that the processor of its library has made.
 func readPictured(t *testing.T, name string) *picturedReference {
 	t.Helper()
+	tensors := func(file string) map[string]converttest.Tensor {
+		return converttest.Tensors(t, "multimodal", name, file)
+	}
 	root := filepath.Join(testref.Dir(t), "multimodal")
 	dir := filepath.Join(root, strings.TrimSuffix(name, "_2img"))
 	r := &picturedReference{
@@ -78,19 +49,19 @@ func readPictured(t *testing.T, name string) *picturedReference {
 			return convert.PlanVision(f, convert.Options{})
 		}),
 	}
-	ref := readTensors(t, filepath.Join(root, name, "reference.safetensors"))
-	r.ids, r.logits = longsOf(ref["ids"]), floatsOf(ref["logits"])
+	ref := tensors("reference.safetensors")
+	r.ids, r.logits = ref["ids"].IDs(), ref["logits"].Floats()
 	var greedy struct{ Tokens []int32 }
 	text, err := os.ReadFile(filepath.Join(root, name, "greedy.json"))
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, &greedy))
 	r.answer = greedy.Tokens
 	if strings.HasPrefix(name, "qwen") {
-		p := readTensors(t, filepath.Join(root, name, "processor.safetensors"))
+		p := tensors("processor.safetensors")
 		const patch, merge, frames = 8, 2, 2
-		values := floatsOf(p["pixel_values"])
-		for grid := longsOf(p["image_grid_thw"]); len(grid) > 0; grid = grid[3:] {
-			at := ir.Grid{Height: int(grid[1]), Width: int(grid[2])}
+		values := p["pixel_values"].Floats()
+		for grid := p["image_grid_thw"].Longs(); len(grid) > 0; grid = grid[3:] {
+			at := ir.Grid{Height: grid[1], Width: grid[2]}
 			n := at.Height * at.Width * 3 * frames * patch * patch
 			pixels, err := vision.Unfold(values[:n], at, patch, merge, frames)
 			require.NoError(t, err)
@@ -98,7 +69,7 @@ func readPictured(t *testing.T, name string) *picturedReference {
 		}
 		return r
 	}
-	values := floatsOf(readTensors(t, filepath.Join(root, name, "processor_exact.safetensors"))["pixel_values"])
+	values := tensors("processor_exact.safetensors")["pixel_values"].Floats()
 	side := int(math.Sqrt(float64(len(values) / 3)))
 	r.pictures = []Picture{{Pixels: &vision.Picture{Height: side, Width: side, Values: values}}}
 	return r
@@ -115,20 +86,11 @@ func startPictured(t *testing.T, r *picturedReference, edit func(*Config)) *Engi
 }
 
 // scored are the logits of all positions.
-func scored(t *testing.T, e *Engine, r *picturedReference) (all []float32) {
+func scored(t *testing.T, e *Engine, r *picturedReference) []float32 {
 	t.Helper()
 	s, err := e.ScoreOf(Request{Tokens: r.ids, Pictures: r.pictures})
 	require.NoError(t, err)
-	defer s.Close()
-	var ev Event
-	for {
-		err := s.Next(context.Background(), &ev)
-		if errors.Is(err, io.EOF) {
-			return all
-		}
-		require.NoError(t, err)
-		all = append(all, ev.Logits...)
-	}
+	return allLogits(t, s)
 }
 
 func (r *picturedReference) request(most int) Request {

@@ -1,9 +1,7 @@
 package sight
 
 import (
-	"encoding/binary"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,51 +18,18 @@ import (
 	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
 	"github.com/sluice-ai/sluice/stages/model/vision"
 	"github.com/sluice-ai/sluice/storage/gguf"
-	"github.com/sluice-ai/sluice/storage/safetensors"
 )
-
-// stored are the tensors of a file.
-type stored map[string][]byte
-
-func read(t *testing.T, path ...string) stored {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(append([]string{testref.Dir(t), "multimodal"}, path...)...))
-	require.NoError(t, err)
-	list, err := safetensors.Parse(strings.NewReader(string(data)), int64(len(data)))
-	require.NoError(t, err)
-	all := stored{}
-	for _, x := range list {
-		all[x.Name] = data[x.Offset:][:x.Size]
-	}
-	return all
-}
-
-func (s stored) floats(name string) []float32 {
-	all := make([]float32, len(s[name])/4)
-	for i := range all {
-		all[i] = math.Float32frombits(binary.LittleEndian.Uint32(s[name][4*i:]))
-	}
-	return all
-}
-
-func (s stored) longs(name string) []int {
-	all := make([]int, len(s[name])/8)
-	for i := range all {
-		all[i] = int(binary.LittleEndian.Uint64(s[name][8*i:]))
-	}
-	return all
-}
 
 // pictures are those of a reference, as the processor of its library has made them.
 func pictures(t *testing.T, folder, file string, tower *vision.Tower) (all []*vision.Picture) {
 	t.Helper()
-	s := read(t, folder, file)
-	values := s.floats("pixel_values")
+	s := converttest.Tensors(t, "multimodal", folder, file)
+	values := s["pixel_values"].Floats()
 	if tower.Image > 0 {
 		return []*vision.Picture{{Height: tower.Image, Width: tower.Image, Values: values}}
 	}
 	const frames = 2
-	grids := s.longs("image_grid_thw")
+	grids := s["image_grid_thw"].Longs()
 	for ; len(grids) > 0; grids = grids[3:] {
 		n := grids[1] * grids[2] * 3 * frames * tower.Patch * tower.Patch
 		p, err := vision.Unfold(values[:n], ir.Grid{Height: grids[1], Width: grids[2]}, tower.Patch, tower.Merge, frames)
@@ -106,7 +71,7 @@ func TestTowersAreTheLibrarys(t *testing.T) {
 		{"qwen3vl_2img", "processor", "model.visual.pooler_output",
 			[]string{"model.visual.deepstack_features.0", "model.visual.deepstack_features.1"}},
 	} {
-		want := read(t, c.folder, "reference.safetensors")
+		want := converttest.Tensors(t, "multimodal", c.folder, "reference.safetensors")
 		for _, d := range []backend.Device{ref.New(), processor} {
 			t.Run(c.folder+" "+d.Name(), func(t *testing.T) {
 				eye, err := Open(d, tower(t, c.folder))
@@ -123,9 +88,9 @@ func TestTowersAreTheLibrarys(t *testing.T) {
 						deep[i] = append(deep[i], seen.Deep[i]...)
 					}
 				}
-				near(t, want.floats(c.rows), rows)
+				near(t, want[c.rows].Floats(), rows)
 				for i, name := range c.deep {
-					near(t, want.floats(name), deep[i])
+					near(t, want[name].Floats(), deep[i])
 				}
 			})
 		}

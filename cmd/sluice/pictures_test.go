@@ -2,12 +2,10 @@ package main
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"image"
 	"image/color"
 	"image/png"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,21 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/testref"
-	"github.com/sluice-ai/sluice/storage/safetensors"
+	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
 )
-
-func reference(t *testing.T, path ...string) map[string][]byte {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(append([]string{testref.Dir(t), "multimodal"}, path...)...))
-	require.NoError(t, err)
-	list, err := safetensors.Parse(bytes.NewReader(data), int64(len(data)))
-	require.NoError(t, err)
-	all := map[string][]byte{}
-	for _, x := range list {
-		all[x.Name] = data[x.Offset:][:x.Size]
-	}
-	return all
-}
 
 // TestLogitsOfPictures: logits --image makes of files, and of ids with places for rows, the logits of transformers.
 func TestLogitsOfPictures(t *testing.T) {
@@ -44,26 +29,23 @@ func TestLogitsOfPictures(t *testing.T) {
 		t.Run(c.folder, func(t *testing.T) {
 			model := filepath.Join(testref.Dir(t), "multimodal", strings.TrimSuffix(c.folder, "_2img"))
 			args := []string{"logits", "-m", model, "--device", "cpu", "--kv", "f32"}
-			pictures := reference(t, c.folder, c.processor+".safetensors")
+			pictures := converttest.Tensors(t, "multimodal", c.folder, c.processor+".safetensors")
 			for i, size := range c.sizes {
 				path := filepath.Join(t.TempDir(), "picture.png")
-				writePNG(t, path, pictures[fmt.Sprintf("image_%d_u8", i)], size)
+				writePNG(t, path, pictures[fmt.Sprintf("image_%d_u8", i)].Data, size)
 				args = append(args, "--image", path)
 			}
-			want, ids := reference(t, c.folder, "reference.safetensors"), []string(nil)
-			for at := want["ids"]; len(at) > 0; at = at[8:] {
-				ids = append(ids, fmt.Sprint(binary.LittleEndian.Uint64(at)))
+			want, ids := converttest.Tensors(t, "multimodal", c.folder, "reference.safetensors"), []string(nil)
+			for _, id := range want["ids"].IDs() {
+				ids = append(ids, fmt.Sprint(id))
 			}
 			out := filepath.Join(t.TempDir(), "logits.f32")
 			o := sluice("", append(args, "--tokens", strings.Join(ids, ","), "-o", out)...)
 			require.Zero(t, o.code, o.stderr)
 			got, err := os.ReadFile(out)
 			require.NoError(t, err)
-			require.Len(t, got, len(want["logits"]))
-			for i := 0; i < len(got); i += 4 {
-				a := math.Float32frombits(binary.LittleEndian.Uint32(got[i:]))
-				require.InDelta(t, math.Float32frombits(binary.LittleEndian.Uint32(want["logits"][i:])), a, 5e-4)
-			}
+			require.Len(t, got, len(want["logits"].Data))
+			require.InDeltaSlice(t, want["logits"].Floats(), converttest.Tensor{Data: got}.Floats(), 5e-4)
 		})
 	}
 	o := sluice("", "logits", "--image", "none.png", "--tokens", "1", "-o", filepath.Join(t.TempDir(), "x"))

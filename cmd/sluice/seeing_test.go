@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
 )
 
 // seeing is the reference of Qwen 3 VL with a vocabulary in which token 61 is <61>: texts say which ids they are.
@@ -61,7 +62,7 @@ type seenReference struct {
 func sightOfReference(t *testing.T) (r seenReference) {
 	t.Helper()
 	r.picture = filepath.Join(t.TempDir(), "picture.png")
-	writePNG(t, r.picture, reference(t, "qwen3vl", "processor.safetensors")["image_0_u8"], [2]int{48, 80})
+	writePNG(t, r.picture, converttest.Tensors(t, "multimodal", "qwen3vl", "processor.safetensors")["image_0_u8"].Data, [2]int{48, 80})
 	var greedy struct{ Prompt, Tokens []int }
 	numbers, err := os.ReadFile(filepath.Join(testref.Dir(t), "multimodal", "qwen3vl", "greedy.json"))
 	require.NoError(t, err)

@@ -61,7 +61,8 @@ var layers = []struct {
 	{"actors/tiers", []string{"actors/run", "stages/place", "storage", "internal"}}, // it knows no steps
 	{"actors", []string{"stages", "storage", "cpu", "gpu", "internal"}},
 	{"stages/model/arch/archtest", []string{"storage/gguf", "stages/model/arch", "internal"}},
-	{"stages/model/convert/converttest", []string{"stages/model/convert", "storage/checkpoint", "storage/gguf", "internal"}},
+	{"stages/model/convert/converttest",
+		[]string{"stages/model/convert", "storage/checkpoint", "storage/gguf", "storage/safetensors", "internal"}},
 	{"stages/constrain", []string{"stages/grammar", "stages/token", "stages/tools", "internal"}},
 	{"stages/prompt", []string{"stages/chat", "stages/constrain", "stages/picture", "stages/token", "stages/tools",
 		"internal"}},

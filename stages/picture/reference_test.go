@@ -1,7 +1,6 @@
 package picture
 
 import (
-	"encoding/binary"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,41 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/testref"
-	"github.com/sluice-ai/sluice/storage/safetensors"
+	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
 )
-
-// referenceTensor is a tensor of a reference file.
-type referenceTensor struct {
-	shape []int
-	data  []byte
-}
-
-func referenceTensors(t *testing.T, path string) map[string]referenceTensor {
-	t.Helper()
-	f, err := os.Open(path)
-	require.NoError(t, err)
-	defer f.Close()
-	info, err := f.Stat()
-	require.NoError(t, err)
-	stored, err := safetensors.Parse(f, info.Size())
-	require.NoError(t, err)
-	all := map[string]referenceTensor{}
-	for _, s := range stored {
-		data := make([]byte, s.Size)
-		_, err := f.ReadAt(data, s.Offset)
-		require.NoError(t, err)
-		all[s.Name] = referenceTensor{s.Shape, data}
-	}
-	return all
-}
-
-func (r referenceTensor) floats() []float32 {
-	out := make([]float32, len(r.data)/4)
-	for i := range out {
-		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(r.data[4*i:]))
-	}
-	return out
-}
 
 // TestProcessorsAreTheLibrarys: all pictures of all references, exact where nothing was resized, else to one step of a
 // byte.
@@ -70,7 +36,7 @@ func TestProcessorsAreTheLibrarys(t *testing.T) {
 			require.NoError(t, err)
 			require.NotEmpty(t, files)
 			for _, file := range files {
-				tokens := sameAsReference(t, s, referenceTensors(t, file), filepath.Base(file))
+				tokens := sameAsReference(t, s, converttest.Tensors(t, "multimodal", c.folder, filepath.Base(file)), filepath.Base(file))
 				if name := filepath.Base(file); name == "processor.safetensors" || name == "processor_exact.safetensors" {
 					require.Equal(t, c.tokens, tokens)
 				}
@@ -79,8 +45,8 @@ func TestProcessorsAreTheLibrarys(t *testing.T) {
 	}
 }
 
-func sameAsReference(t *testing.T, s *Settings, all map[string]referenceTensor, name string) (tokens []int) {
-	want := all["pixel_values"].floats()
+func sameAsReference(t *testing.T, s *Settings, all map[string]converttest.Tensor, name string) (tokens []int) {
+	want := all["pixel_values"].Floats()
 	var got []float32
 	exact := true
 	for i, image := range []string{"image_0_u8", "image_1_u8"} {
@@ -88,7 +54,7 @@ func sameAsReference(t *testing.T, s *Settings, all map[string]referenceTensor, 
 		if !ok {
 			break
 		}
-		b := &Bitmap{u8.shape[1], u8.shape[0], u8.data}
+		b := &Bitmap{u8.Shape[1], u8.Shape[0], u8.Data}
 		p, err := s.process(b)
 		require.NoError(t, err)
 		exact = exact && p.Width == b.Width && p.Height == b.Height
@@ -96,7 +62,7 @@ func sameAsReference(t *testing.T, s *Settings, all map[string]referenceTensor, 
 		tokens = append(tokens, p.Tokens)
 		if grid, ok := all["image_grid_thw"]; ok {
 			for j := range p.Grid {
-				require.EqualValues(t, binary.LittleEndian.Uint64(grid.data[(3*i+j)*8:]), p.Grid[j], "%s: grid", name)
+				require.Equal(t, grid.Longs()[3*i+j], p.Grid[j], "%s: grid", name)
 			}
 		}
 	}

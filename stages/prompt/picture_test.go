@@ -15,9 +15,9 @@ import (
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/chat"
+	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
 	"github.com/sluice-ai/sluice/stages/picture"
 	"github.com/sluice-ai/sluice/stages/token"
-	"github.com/sluice-ai/sluice/storage/safetensors"
 )
 
 // vocabOf has tokens <0> to <255>, but for those with names of their own, and all bytes behind them.
@@ -110,7 +110,7 @@ func TestPromptsAreTheReferences(t *testing.T) {
 		{"qwen3vl_2img", "qwen3vl_merger", qwenTokens, [][2]int{{80, 48}, {48, 32}}, 1},
 	} {
 		t.Run(c.folder, func(t *testing.T) {
-			want := referenceIDs(t, filepath.Join(root, c.folder, "reference.safetensors"))
+			want := converttest.Tensors(t, "multimodal", c.folder, "reference.safetensors")["ids"].IDs()
 			v := vocabOf(t, c.named)
 			e, err := EyesOf(c.projector, settingsOf(t, filepath.Join(root, strings.TrimSuffix(c.folder, "_2img"))), v)
 			require.NoError(t, err)
@@ -154,22 +154,6 @@ func spelled(ids []int32) string {
 		fmt.Fprintf(&text, "<%d>", id)
 	}
 	return text.String()
-}
-
-func referenceIDs(t *testing.T, path string) (ids []int32) {
-	data, err := os.ReadFile(path)
-	require.NoError(t, err)
-	stored, err := safetensors.Parse(strings.NewReader(string(data)), int64(len(data)))
-	require.NoError(t, err)
-	for _, s := range stored {
-		if s.Name == "ids" {
-			for i := s.Offset; i < s.Offset+s.Size; i += 8 {
-				ids = append(ids, int32(binary.LittleEndian.Uint64(data[i:])))
-			}
-		}
-	}
-	require.NotEmpty(t, ids)
-	return ids
 }
 
 func settingsOf(t *testing.T, folder string) *picture.Settings {
