@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
+	"github.com/sluice-ai/sluice/storage/store"
 )
 
 // seeing is the reference of Qwen 3 VL with a vocabulary in which token 61 is <61>: texts say which ids they are.
@@ -189,4 +192,41 @@ func TestTowerFile(t *testing.T) {
 	require.Contains(t, o.stderr, "a tower is kept in F32, F16 or BF16, not in Q8_0")
 	o = sluice("", "convert", filepath.Join(testref.Dir(t), "multimodal", "lora_llama", "base"), "--mmproj", "-o", out)
 	require.Contains(t, o.stderr, "there is no tower that is known in it")
+}
+
+// TestCreateKeepsProjector: a model of uploaded files that sees has its mmproj file, and so have those made of it, in
+// fewer bits, too.
+func TestCreateKeepsProjector(t *testing.T) {
+	dir, from := t.TempDir(), seeing(t)
+	converted := func(flags ...string) []byte {
+		out := filepath.Join(t.TempDir(), "x.gguf")
+		require.Zero(t, sluice("", append([]string{"convert", from, "-o", out}, flags...)...).code)
+		data, err := os.ReadFile(out)
+		require.NoError(t, err)
+		return data
+	}
+	tower := converted("--mmproj")
+	s := serveStore(t, dir, "")
+	upload := func(data []byte) string {
+		digest := string(store.DigestOf(data))
+		r, err := http.Post(s.url+"/api/blobs/"+digest, "", bytes.NewReader(data))
+		require.NoError(t, err)
+		r.Body.Close()
+		require.Equal(t, http.StatusCreated, r.StatusCode)
+		return digest
+	}
+	s.good(t, "POST", "/api/create", `{"model":"sees","stream":false,"files":{"m.gguf":"`+upload(converted())+`","mmproj-F16.gguf":"`+
+		upload(tower)+`"}}`)
+	s.good(t, "POST", "/api/create", `{"model":"same","from":"sees","stream":false}`)
+	s.good(t, "POST", "/api/create", `{"model":"less","from":"sees","quantize":"q8_0","stream":false}`)
+	kept, err := store.Open(dir)
+	require.NoError(t, err)
+	for _, name := range []string{"sees", "same", "less"} {
+		path, err := kept.Resolve(name)
+		require.NoError(t, err)
+		got, err := os.ReadFile(filepath.Join(filepath.Dir(path), "mmproj-F16.gguf"))
+		require.NoError(t, err, name)
+		require.Equal(t, tower, got, name)
+		require.NotContains(t, filepath.Base(path), "mmproj")
+	}
 }

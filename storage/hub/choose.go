@@ -24,8 +24,8 @@ var (
 	partName = regexp.MustCompile(`^(.+)-(\d{5})-of-(\d{5})$`)
 	// quantisation matches the end of a file's name, such as -Q4_K_M, .IQ2_XXS, -UD-Q4_K_XL or _bf16.
 	quantisation = regexp.MustCompile(`(?i)(?:^|[-._])((?:UD-)?(?:I?Q\d_[0-9A-Z_]+|TQ\d_\d|MXFP4(?:_MOE)?|NVFP4|BF16|F16|F32))$`)
-	// beside matches files that are no models by themselves: image projectors (mmproj) and importance matrices.
-	beside = regexp.MustCompile(`(?i)^mmproj|imatrix`)
+	// importance matches importance matrices, which are GGUF files beside models.
+	importance = regexp.MustCompile(`(?i)imatrix`)
 	// adapter matches files that by their names change another model (LoRA), such as lora-f16 or ggml-adapter-model.
 	adapter = regexp.MustCompile(`(?i)(^|[-._])(lora|adapter)([-._]|$)`)
 )
@@ -39,7 +39,7 @@ func variants(files []published) []*variant {
 	byPlace := map[string]*variant{}
 	for _, f := range files {
 		stem, isModel := strings.CutSuffix(base(f.path), ".gguf")
-		if !isModel || beside.MatchString(stem) {
+		if !isModel || IsProjector(f.path) || importance.MatchString(stem) {
 			continue
 		}
 		number, count := 1, 1
@@ -116,21 +116,23 @@ func choose(files []published, n store.Name) (tag string, chosen []published, er
 // nothing that counts.
 var projectors = []string{"F16", "BF16", "Q8_0", "F32"}
 
-// Projector returns the file among paths by which a model sees, the best if there are several; "": there is none.
-func Projector(paths []string) (best string) {
-	least := len(projectors) + 1
-	for _, p := range paths {
-		name := strings.ToLower(base(p))
-		stem, ok := strings.CutSuffix(name, ".gguf")
-		if !ok || !strings.HasPrefix(name, "mmproj") {
+// IsProjector says whether a file's name is that of an mmproj file, by which a model sees.
+func IsProjector(path string) bool { return strings.HasPrefix(strings.ToLower(base(path)), "mmproj") }
+
+// Projector is the index of the mmproj file that is taken among the paths of files; −1: there is none.
+func Projector(paths []string) int {
+	best, least := -1, len(projectors)+1
+	for i, p := range paths {
+		stem, ok := strings.CutSuffix(strings.ToUpper(base(p)), ".GGUF")
+		if !ok || !IsProjector(p) {
 			continue
 		}
 		rank := len(projectors)
-		if m := quantisation.FindStringSubmatch(stem); m != nil && slices.Contains(projectors, strings.ToUpper(m[1])) {
-			rank = slices.Index(projectors, strings.ToUpper(m[1]))
+		if m := quantisation.FindStringSubmatch(stem); m != nil && slices.Contains(projectors, m[1]) {
+			rank = slices.Index(projectors, m[1])
 		}
 		if rank < least {
-			best, least = p, rank
+			best, least = i, rank
 		}
 	}
 	return best

@@ -176,3 +176,17 @@ func FuzzLayers(f *testing.F) {
 		require.Equal(t, 1, len(o.manifest.Weights()))
 	})
 }
+
+func TestProjector(t *testing.T) {
+	for _, c := range []struct {
+		want  int
+		paths []string
+	}{
+		{-1, []string{"a.gguf", "mmproj.txt", "x-mmproj-F16.gguf"}},
+		{0, []string{"mmproj.gguf"}},
+		{2, []string{"mmproj.gguf", "mmproj-Q8_0.gguf", "mmproj-BF16.gguf"}},
+		{2, []string{"mmproj-F32.gguf", "mmproj-BF16.gguf", "d/MMProj-x-f16.gguf"}},
+	} {
+		require.Equal(t, c.want, Projector(c.paths), c.paths)
+	}
+}

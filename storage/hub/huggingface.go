@@ -118,16 +118,13 @@ func (h *session) offerOf(repo *repository, n store.Name) (*offer, error) {
 	source := h.base.JoinPath(n.Owner, n.Model)
 	o := &offer{token: h.token, manifest: store.Manifest{Name: n.Host + "/" + n.Owner + "/" + n.Model + ":" + tag,
 		Source: source.String(), Revision: repo.commit, Pulled: h.clock().UTC().Truncate(time.Second)}}
-	projector := -1
 	if tag != folderTag {
-		if projector = repo.projector(); projector >= 0 {
-			files = append(slices.Clip(files), repo.files[projector])
-		}
+		files = append(slices.Clip(files), repo.projector()...)
 	}
-	for i, f := range files {
+	for _, f := range files {
 		role := store.Weights
 		switch {
-		case projector >= 0 && i == len(files)-1:
+		case IsProjector(f.path):
 			role = store.Projector
 		case tag == folderTag && path.Ext(f.path) != tensors:
 			role = store.Config
@@ -143,13 +140,16 @@ func (h *session) offerOf(repo *repository, n store.Name) (*offer, error) {
 	return o, nil
 }
 
-// projector is the index of the file by which a repository's models see; −1: there is none.
-func (r *repository) projector() int {
+// projector is the file by which a repository's models see, if there is one.
+func (r *repository) projector() []published {
 	paths := make([]string, len(r.files))
 	for i, f := range r.files {
 		paths[i] = f.path
 	}
-	return slices.Index(paths, Projector(paths))
+	if i := Projector(paths); i >= 0 {
+		return r.files[i : i+1]
+	}
+	return nil
 }
 
 // mostSmall bounds the size of a file that is kept in git itself, in bytes.

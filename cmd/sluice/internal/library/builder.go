@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/model/ftype"
 	"github.com/sluice-ai/sluice/stages/model/modelfile"
 	"github.com/sluice-ai/sluice/storage/gguf"
+	"github.com/sluice-ai/sluice/storage/hub"
 	"github.com/sluice-ai/sluice/storage/requant"
 	"github.com/sluice-ai/sluice/storage/store"
 )
@@ -60,7 +61,8 @@ func (b *Builder) FromName(n store.Name) (*Material, error) {
 	return from, nil
 }
 
-// FromDigests takes uploaded files by their digests: a GGUF file, all parts of one, or the files of a folder.
+// FromDigests takes uploaded files by their digests: a GGUF file, all parts of one, its mmproj file beside
+// them, or the files of a folder.
 func (b *Builder) FromDigests(files map[string]string) (*Material, error) {
 	names := slices.Sorted(maps.Keys(files))
 	from := &Material{manner: &modelfile.Manner{}, source: "files"}
@@ -74,11 +76,13 @@ func (b *Builder) FromDigests(files map[string]string) (*Material, error) {
 			return nil, unfitf("%s: %w", name, err)
 		}
 		role := store.Config
-		switch strings.ToLower(filepath.Ext(name)) {
-		case ".gguf":
+		switch ext := strings.ToLower(filepath.Ext(name)); {
+		case ext == ".gguf":
 			ggufs++
-			role = store.Weights
-		case ".safetensors", ".bin", ".pt", ".pth":
+			if role = store.Weights; hub.IsProjector(name) {
+				role = store.Projector
+			}
+		case slices.Contains([]string{".safetensors", ".bin", ".pt", ".pth"}, ext):
 			role = store.Weights
 		}
 		from.layers = append(from.layers, store.Layer{File: store.File{Role: role, Name: name, Digest: d}})
@@ -161,7 +165,7 @@ func (b *Builder) inspect(ctx context.Context, from *Material, quantize string) 
 		if err := os.Symlink(at, filepath.Join(dir, l.Name)); err != nil {
 			return err
 		}
-		if i == 0 && l.Role == store.Weights && !isFolder(from.layers) {
+		if path == dir && l.Role == store.Weights && !isFolder(from.layers) {
 			path = filepath.Join(dir, l.Name)
 		}
 	}
@@ -212,6 +216,8 @@ func (b *Builder) quantize(ctx context.Context, from *Material, file *gguf.File,
 	if err != nil {
 		return err
 	}
-	from.layers = []store.Layer{{File: store.File{Role: store.Weights, Name: "model-" + recipe.Name + ".gguf", Digest: d}}}
+	made := store.File{Role: store.Weights, Name: "model-" + recipe.Name + ".gguf", Digest: d}
+	others := slices.DeleteFunc(from.layers, func(l store.Layer) bool { return l.Role != store.Projector })
+	from.layers = append([]store.Layer{{File: made}}, others...)
 	return nil
 }

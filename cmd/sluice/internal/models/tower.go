@@ -97,8 +97,8 @@ func Projector(model string) string {
 		names[i] = e.Name()
 	}
 	found := hub.Projector(names)
-	if found == "" || len(hub.Variants(names)) != 1 {
+	if found < 0 || len(hub.Variants(names)) != 1 {
 		return ""
 	}
-	return filepath.Join(dir, found)
+	return filepath.Join(dir, names[found])
 }

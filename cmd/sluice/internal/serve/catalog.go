@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/storage/hub"
 )
 
 // catalog lists the models that clients can ask for by name. Names come from the command line or from files in a
@@ -199,7 +200,7 @@ func filesIn(dir string) map[string]string {
 // modelName is the name of a model by that of its file, or of the first of its files.
 func modelName(file string) (name string, ok bool) {
 	name, ok = strings.CutSuffix(file, ".gguf")
-	if !ok || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "mmproj") {
+	if !ok || strings.HasPrefix(name, ".") || hub.IsProjector(name) {
 		return "", false
 	}
 	if part := partOf.FindStringSubmatch(name); part != nil {
