@@ -8,7 +8,9 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/refusal"
@@ -69,8 +71,19 @@ func (s *adapters) find(name string) *adapter {
 	return s.known[i]
 }
 
+// CheckAdapterName refuses a name that cannot stand behind a model's and a plus sign, or that would be a path.
+func CheckAdapterName(name string) error {
+	if name == "" || len(name) > 200 || !utf8.ValidString(name) || strings.ContainsAny(name, `/\+`) {
+		return refusal.Of("%.80q is no name of an adapter: want one without / and +", name)
+	}
+	return nil
+}
+
 // add makes an adapter known. It is loaded when it is first asked for.
 func (s *adapters) add(a Adapter) error {
+	if err := CheckAdapterName(a.Name); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

@@ -3,7 +3,6 @@ package answer
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/valyala/fasthttp"
 
@@ -24,11 +23,6 @@ func (s *Service) ChangesAdapters() *wire.Fault {
 	}
 	return wire.Refused(fasthttp.StatusForbidden, "forbidden",
 		"clients may not change adapters here: start the server with --loras FOLDER and --allow-store")
-}
-
-// IsAdapterName says whether an adapter may have a name: it stands behind a plus sign, and in no path.
-func IsAdapterName(name string) bool {
-	return name != "" && len(name) <= 200 && utf8.ValidString(name) && !strings.ContainsAny(name, `/\+`)
 }
 
 // between is what stands between the name of a model and that of an adapter: BASE+NAME.

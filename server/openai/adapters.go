@@ -3,6 +3,7 @@ package openai
 import (
 	"github.com/valyala/fasthttp"
 
+	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
@@ -53,8 +54,8 @@ func (a *api) changeAdapter(rc *fasthttp.RequestCtx, x *exchange.Exchange,
 	if f.Text("lora_name", &name); f.Fault != nil {
 		return f.Fault
 	}
-	if !answer.IsAdapterName(name) {
-		return wire.Invalid("lora_name", "invalid_value", "lora_name: %.80q is no name of an adapter: want one without / and +", name)
+	if err := actors.CheckAdapterName(name); err != nil {
+		return wire.Invalid("lora_name", "invalid_value", "lora_name: %s", err)
 	}
 	m, fault := a.AskedTo(x, answer.Tell, base)
 	if fault == nil {

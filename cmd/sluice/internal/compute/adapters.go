@@ -45,7 +45,7 @@ func parseAdapter(text string) (a adapterFlag, err error) {
 	if a.name == "" {
 		a.name = AdapterName(a.path)
 	}
-	if a.path == "" || a.name == "" || strings.ContainsAny(a.name, `/\+`) {
+	if a.path == "" || actors.CheckAdapterName(a.name) != nil {
 		return a, env.Usagef("--lora is %q: want [NAME=]PATH[:SCALE], with a name without / and +", text)
 	}
 	return a, nil

@@ -50,9 +50,15 @@ func OpenAdapter(path string, base *meta.Map) (*lora.Adapter, io.Closer, error) 
 	return a, f, nil
 }
 
+// IsPEFT says whether a folder is an adapter's.
+func IsPEFT(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, lora.ConfigFile))
+	return err == nil && info.Mode().IsRegular()
+}
+
 // openPEFT opens a folder of PEFT.
 func openPEFT(path string, base *meta.Map) (*lora.Adapter, io.Closer, error) {
-	if _, err := os.Stat(filepath.Join(path, lora.ConfigFile)); err != nil {
+	if !IsPEFT(path) {
 		return nil, nil, fmt.Errorf("%s: is a folder without %s: want an adapter, a GGUF file or a folder of PEFT", path,
 			lora.ConfigFile)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	faults "github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/storage/store"
 )
@@ -32,8 +33,7 @@ func (f adapterFolder) Adapter(name, path string, base *actors.Engine) (actors.A
 func isAdapter(path string) bool {
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {
-		info, err = os.Stat(filepath.Join(path, "adapter_config.json"))
-		return err == nil && info.Mode().IsRegular()
+		return models.IsPEFT(path)
 	}
 	return err == nil && info.Mode().IsRegular() && strings.HasSuffix(path, ".gguf")
 }

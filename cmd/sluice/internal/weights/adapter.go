@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
@@ -20,10 +18,7 @@ import (
 )
 
 // isAdapter says whether a folder is an adapter of PEFT, and not a model.
-func isAdapter(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, lora.ConfigFile))
-	return err == nil && !checkpoint.Has(dir)
-}
+func isAdapter(dir string) bool { return models.IsPEFT(dir) && !checkpoint.Has(dir) }
 
 // adapter writes the GGUF file of an adapter.
 func (c *Convert) adapter(e *env.Env) error {
