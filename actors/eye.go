@@ -39,7 +39,6 @@ type eye struct {
 	tower    *vision.Tower
 	prompts  *prompt.Eyes
 	holder   int32 // the token that holds the place of a picture's row in a prompt
-	both     bool  // rows of a picture see each other in the text, too
 
 	mu     sync.Mutex
 	device backend.Device // nil: no picture was looked at yet
@@ -89,7 +88,6 @@ func (e *eye) fit(text *ir.Program, vocab *token.Vocab) (err error) {
 	if e.tower.Width != text.Width {
 		return fmt.Errorf("its rows have %d values, those of the model %d: it belongs to another one", e.tower.Width, text.Width)
 	}
-	e.both = e.tower.Kind == "gemma3"
 	if e.prompts, err = prompt.EyesOf(e.tower.Kind, e.settings, vocab); err != nil {
 		return err
 	}
@@ -148,7 +146,7 @@ func (e *eye) readOne(p *Picture) (x shown, err error) {
 	if err != nil {
 		return x, err
 	}
-	x.Grid, x.Both = l.Text, e.both
+	x.Grid, x.Both = l.Text, e.tower.Both
 	return x, nil
 }
 

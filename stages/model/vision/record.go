@@ -200,6 +200,7 @@ func (r *outline) outputs(name string) int {
 // transformers, modeling_gemma3.py.
 func gemma3(r *outline) {
 	x := r.clip()
+	r.Both = true
 	r.patches.Output(Patches, r.patches.LayerNorm(x, "v.post_ln", r.eps))
 	r.Merge = r.countOr("projector.scale_factor", mostSide, 4)
 	if side := r.Image / r.Patch; side%r.Merge != 0 {

@@ -42,6 +42,7 @@ type Tower struct {
 	Image  int       // the side of all pictures, in pixels; 0: any multiple of Patch·Merge
 	Width  int       // of the rows of text
 	Deeps  int       // so many more rows of text are added after as many layers
+	Both   bool      // in the text, rows of a picture see each other
 
 	Patches, Rows *ir.Program
 	Windowed      []bool // by segment of Patches: a row sees its window alone
