@@ -56,6 +56,16 @@ func opened(t *testing.T, c HouseConfig) *House {
 	return h
 }
 
+// TestLittleMemory: where hardly any memory is free, that is said, since no budget helps.
+func TestLittleMemory(t *testing.T) {
+	h := opened(t, HouseConfig{Device: newDevice(t), Memory: 1 << 10})
+	f, err := gguf.Open(fixturePath(t, tenants[0]))
+	require.NoError(t, err)
+	_, err = h.Enter(t.Context(), Model{File: f, KV: backend.KVF32})
+	require.ErrorContains(t, err, "too few")
+	require.ErrorContains(t, err, "only 0.0 MiB of this machine's memory are free for models")
+}
+
 // Law RowAlone, for models: two that share a device answer as each does alone, whatever dies of either.
 func TestSurviveTwoModels(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })

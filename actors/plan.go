@@ -143,6 +143,9 @@ func machineOf(devices []backend.Traits, memory int64, flight int) place.Machine
 	return m
 }
 
+// littleMemory is how many free bytes are so few that they are said beside why a plan is refused: no budget helps.
+const littleMemory = 256 << 20
+
 // planAll reads what the models' files say and plans the models together, for a machine with so many bytes of memory.
 // targets says whose draft models they are. edit, if it is not nil, changes the plan of each.
 func planAll(models []Model, targets []int, traits backend.Traits, memory int64, edit func(*ir.Bound, *place.Model)) (
@@ -187,6 +190,9 @@ func planAll(models []Model, targets []int, traits backend.Traits, memory int64,
 		plan, err = place.Make(asks, machine)
 	}
 	if err != nil {
+		if memory < littleMemory {
+			err = fmt.Errorf("%w; only %.1f MiB of this machine's memory are free for models", err, float64(memory)/(1<<20))
+		}
 		return nil, nil, err
 	}
 	for i, s := range specs {

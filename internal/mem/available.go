@@ -27,20 +27,24 @@ func available(root fs.FS) int64 {
 
 // controls names the files of a version of control groups.
 type controls struct {
-	mount, limit, used, reclaimable string
+	mount, limit, used string
+	reclaimable        []string // fields of memory.stat: pages of files, which are given back when memory is wanted
 }
 
 // version1 and version2 return the files of control groups (Linux, admin-guide: cgroup-v1/memory and cgroup-v2).
 func version1() controls {
-	return controls{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
+	return controls{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+		[]string{"total_inactive_file ", "total_active_file "}}
 }
 
 func version2() controls {
-	return controls{"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"}
+	return controls{"sys/fs/cgroup", "memory.max", "memory.current",
+		[]string{"inactive_file ", "active_file ", "slab_reclaimable "}}
 }
 
-// groups returns the bytes that the limits of the process's control groups, and of their parents, leave. Inactive
-// files count as used there, but are given back when memory is wanted, so they are added.
+// groups returns the bytes that the limits of the process's control groups, and of their parents, leave. Pages of files
+// count as used there, but are given back when memory is wanted, so they are added: those read twice (active) as well,
+// which fill a group that has read much, so that next to nothing would be left.
 func groups(root fs.FS) int64 {
 	text, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -70,8 +74,11 @@ func (c controls) left(root fs.FS, group string) int64 {
 		limit, limited := number(root, path.Join(folder, c.limit))
 		used, known := number(root, path.Join(folder, c.used))
 		if limited && known {
-			files, _ := field(root, path.Join(folder, "memory.stat"), c.reclaimable+" ")
-			left = min(left, max(limit-used+files, 0))
+			for _, name := range c.reclaimable {
+				files, _ := field(root, path.Join(folder, "memory.stat"), name)
+				used -= files
+			}
+			left = min(left, max(limit-max(used, 0), 0))
 		}
 		if at == "/" {
 			return left
