@@ -57,22 +57,22 @@ func (c *Chat) Run(e *env.Env) error {
 		}
 		begun = &loaded
 	}
-	engine, err := c.load(e)
+	if err := c.Keep(e, &c.Flags, ""); err != nil {
+		return err
+	}
+	engine, err := c.load(context.Background(), e)
 	if err != nil {
 		return err
 	}
-	defer compute.Shut(engine)
 	d, err := c.dialogue(engine)
 	if err != nil {
+		compute.Shut(engine)
 		return err
 	}
+	defer func() { compute.Shut(d.engine) }()
 	d.pictures = shown
-	if engine.Info.TemplateNote != "" {
-		fmt.Fprintln(e.Stderr, "sluice: "+engine.Info.TemplateNote)
-	}
-	if note := c.unchanged(engine); note != "" {
-		fmt.Fprintln(e.Stderr, "sluice: "+note)
-	}
+	c.remarks(e, engine)
+	d.change = func(ctx context.Context, model string) error { return c.change(ctx, e, d, model) }
 	d.watch = func(s prompted) func() { return watchReading(e, s) }
 	if e.IsTerminal(e.Stdin) && e.IsTerminal(e.Stdout) {
 		return c.converse(e, d, begun)
@@ -130,13 +130,20 @@ func (c *Chat) mayReplace(path string) error {
 	return nil
 }
 
-func (c *Chat) load(e *env.Env) (*actors.Engine, error) {
-	ctx, cancel := e.Interruptible(context.Background())
+// remarks are what a person should know of a model beforehand.
+func (c *Chat) remarks(e *env.Env, engine *actors.Engine) {
+	if engine.Info.TemplateNote != "" {
+		fmt.Fprintln(e.Stderr, "sluice: "+engine.Info.TemplateNote)
+	}
+	if note := c.unchanged(engine); note != "" {
+		fmt.Fprintln(e.Stderr, "sluice: "+note)
+	}
+}
+
+func (c *Chat) load(ctx context.Context, e *env.Env) (*actors.Engine, error) {
+	ctx, cancel := e.Interruptible(ctx)
 	defer cancel()
 	if err := c.Fetch(ctx, e, c.Model); err != nil {
-		return nil, err
-	}
-	if err := c.Keep(e, &c.Flags, ""); err != nil {
 		return nil, err
 	}
 	return c.Start(ctx, e, func(cfg *actors.Config) { cfg.Sequences = 1 })

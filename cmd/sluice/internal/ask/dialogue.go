@@ -30,6 +30,8 @@ type dialogue struct {
 	form     *constrain.Form              // that answers must have; nil: any
 	watch    func(prompted) (done func()) // shows how far a prompt is read, until done; nil: nobody looks
 	tally    tally
+
+	change func(ctx context.Context, model string) error // goes on with the model that a word names; nil: with none
 }
 
 // tally counts the answers of a session, including those of conversations that were reset.

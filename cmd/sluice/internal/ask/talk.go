@@ -69,7 +69,7 @@ func (t *talk) run(ctx context.Context) error {
 		case err == nil:
 			err = t.respond(ctx, text)
 		}
-		if err != nil && (!t.patient || ctx.Err() != nil) {
+		if err != nil && (!t.patient || t.ended || ctx.Err() != nil) {
 			return err
 		}
 		if err != nil {

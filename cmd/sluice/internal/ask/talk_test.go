@@ -26,13 +26,13 @@ import (
 // typed is a talk with the embedded model in which a person types lines; read may do something at each.
 func typed(t *testing.T, c *Chat, lines ...string) (*talk, *bytes.Buffer) {
 	t.Helper()
-	engine, err := c.load(envtest.NewEnv(""))
+	engine, err := c.load(t.Context(), envtest.NewEnv(""))
 	require.NoError(t, err)
-	t.Cleanup(func() { compute.Shut(engine) })
 	zero := float32(0)
 	c.Temp = &zero
 	d, err := c.dialogue(engine)
 	require.NoError(t, err)
+	t.Cleanup(func() { compute.Shut(d.engine) })
 	var screen bytes.Buffer
 	return &talk{
 		dialogue: d, patient: true, answers: env.Pane{W: &screen, ANSI: true}, notes: env.Pane{W: &screen, ANSI: true},

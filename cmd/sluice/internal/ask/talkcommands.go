@@ -30,7 +30,7 @@ func talkCommands() []command {
 		{name: "/set", arg: "[NAME VALUE]", help: "show how tokens are chosen, or change it: /set temperature 0.5", do: (*talk).doSet},
 		{name: "/system", arg: "[TEXT]", help: "show the system message, or set it; - removes it", do: (*talk).doSystem},
 		{name: "/save", arg: "FILE", needs: true, help: "write the conversation to a file (JSON)", do: (*talk).doSave},
-		{name: "/load", arg: "FILE", needs: true, help: "go on with a conversation from a file", do: (*talk).doLoad},
+		{name: "/load", arg: "FILE|MODEL", needs: true, help: "go on with a conversation from a file, or with another model", do: (*talk).doLoad},
 		{name: "/show", help: "show what the model is", do: (*talk).doShow},
 		{name: "/stats", help: "show tokens, speed, and how full the context is", do: (*talk).doStats},
 		{name: "/help", help: "show this", do: (*talk).doHelp},
@@ -161,13 +161,32 @@ func (t *talk) doSave(_ context.Context, path string) error {
 	return nil
 }
 
-func (t *talk) doLoad(_ context.Context, path string) error {
-	c, err := loadTalk(path)
+func (t *talk) doLoad(ctx context.Context, what string) error {
+	err := errNoModel
+	if t.change != nil {
+		err = t.change(ctx, what)
+	}
+	if !errors.Is(err, errNoModel) {
+		return t.changed(err)
+	}
+	c, err := loadTalk(what)
 	if err != nil {
 		return err
 	}
-	t.take(c, path)
+	t.take(c, what)
 	return nil
+}
+
+// changed says who answers after a change of the model, or that nobody does.
+func (t *talk) changed(err error) error {
+	t.ended = errors.Is(err, errNobody)
+	if err == nil {
+		t.greet(false)
+		if len(t.Messages) > 0 {
+			t.note("the conversation goes on with it; /reset begins a new one")
+		}
+	}
+	return err
 }
 
 // take goes on with a conversation that was read from a file.
