@@ -92,6 +92,10 @@ func (b *binder) alone(n *ir.Node, wanted bool) runner {
 		return b.attention(n)
 	case ir.Around:
 		return b.around(n)
+	case ir.Conv2D:
+		return b.conv2D(n)
+	case ir.GridNorm:
+		return b.gridNorm(n)
 	}
 	return b.plain(n, wanted)
 }
@@ -125,6 +129,8 @@ func (b *binder) op(it *live.Item, wanted bool) rowOp {
 		return &mulOp{out, in[0], in[1]}
 	case ir.Scale:
 		return &scaleOp{out, in[0], n.Factor}
+	case ir.Leaky:
+		return &leakyOp{out, in[0], n.Factor}
 	case ir.Temper:
 		return &temperOp{out, in[0], n.Factor, n.Every, n.From}
 	case ir.Affine:

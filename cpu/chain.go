@@ -75,6 +75,22 @@ func (o *scaleOp) row(ex *execution, _, r int) error {
 	return nil
 }
 
+type leakyOp struct {
+	out, x place
+	factor float32
+}
+
+func (o *leakyOp) row(ex *execution, _, r int) error {
+	y := ex.at(&o.out, r)
+	for i, v := range ex.at(&o.x, r) {
+		if v < 0 {
+			v *= o.factor
+		}
+		y[i] = v
+	}
+	return nil
+}
+
 type temperOp struct {
 	out, x      place
 	factor      float32

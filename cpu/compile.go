@@ -26,6 +26,9 @@ func (m *model) compile(p *ir.Bound) error {
 	if err := checkPlain(p.Program); err != nil {
 		return err
 	}
+	if err := windowTypes(p); err != nil {
+		return err
+	}
 	if err := m.layWeights(p); err != nil {
 		return err
 	}

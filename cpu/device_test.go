@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-ai/sluice/cpu/ref"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
+	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/stages/model/arch/archtest"
 )
@@ -93,4 +94,21 @@ func TestThreads(t *testing.T) {
 	for _, threads := range []int{1, 2, 3} {
 		require.Equal(t, threads, device(t, threads, "").Traits().Threads)
 	}
+}
+
+// TestConvolutionsWantFloats: a matrix of blocks is refused by name.
+func TestConvolutionsWantFloats(t *testing.T) {
+	b := ir.NewBuilder("test", func(string) bool { return false })
+	x := b.Input("picture", 32, true)
+	b.Block()
+	b.Output("out", b.Conv2D(x, "w", ir.Conv2DArgs{Size: 1, Side: 1, Up: 1, Stride: 1}, 16))
+	p, err := b.Program(0)
+	require.NoError(t, err)
+	bound, err := ir.Bind(p, []ir.Tensor{{Name: "w.weight", Type: quant.Q8_0, Shape: []int{32, 16}}})
+	require.NoError(t, err)
+	d, err := cpu.New(1, "")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	_, err = d.Compile(bound, backend.Config{Limits: backend.Limits{KV: backend.KVF32, MaxRows: 4}})
+	require.ErrorContains(t, err, "w.weight is of type Q8_0: want F32, F16 or BF16 for a convolution")
 }

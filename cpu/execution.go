@@ -70,8 +70,8 @@ type workspace struct {
 	updated []float32 // and what its second factor makes of that, some outputs of it
 	state   []float32 // of a head, or of some channels, during its computation
 
-	gathered     int       // rows that gatherFloats can hold
-	gatherFloats []float32 // prepared activations of an expert's rows
+	gathered     int       // rows of an expert that gatherFloats can hold
+	gatherFloats []float32 // prepared activations of an expert's rows, or windows of a convolution
 	gatherTiles  []byte    // their Acts.Tiles; nil: none
 	acts         kernels.Acts
 	head         kernels.Matrix // part of a matrix that is multiplied

@@ -156,8 +156,8 @@ func (m *model) layStep() (err error) {
 // results.
 func (m *model) layScratch(p *ir.Bound, values int) error {
 	shape, experts, threads := shapeOfQueries(p, m.caches), shapeOfExperts(p), m.device.pool.size()
-	gathered, tiles := align(experts.gathered()*experts.rowBytes)/4, 0
-	if gathered > 0 && m.device.set.Tiled() {
+	gathered, tiles := max(align(experts.gathered()*experts.rowBytes), align(4*windowsOf(p)))/4, 0
+	if experts.gathered() > 0 && m.device.set.Tiled() {
 		tiles = align(kernels.TileBytes(experts.gathered(), experts.rowBytes)) / 4
 	}
 	between, updated := 0, 0

@@ -41,6 +41,19 @@ func tower(b *ir.Builder) {
 	b.Output("seen", b.Add(b.Linear(patches, "skip", width), x)) // an input that two blocks read
 }
 
+// mosaic records convolutions whose pixels are at most four times as many as rows, at least as many, and in between,
+// and a norm over whole pictures.
+func mosaic(b *ir.Builder) {
+	x := b.Input("picture", 4*4*3, true)
+	b.Block()
+	x = b.Conv2D(x, "conv_in", ir.Conv2DArgs{Size: 3, Side: 4, Up: 1, Stride: 1}, 8)
+	x = b.Conv2D(b.Act(ir.SiLU, b.GridNorm(x, "norm", 8, 2, 1e-6)), "down", ir.Conv2DArgs{Size: 3, Side: 4, Up: 1, Stride: 2}, 20)
+	b.Output("features", x)
+	b.Block()
+	x = b.Conv2D(x, "up", ir.Conv2DArgs{Size: 3, Side: 2, Up: 2, Stride: 1}, 6)
+	b.Output("painted", b.Conv2D(b.Leaky(x, 0.2), "conv_out", ir.Conv2DArgs{Size: 1, Side: 4, Up: 1, Stride: 1}, 3))
+}
+
 // picture is one of a step, with a width and a height.
 type picture struct {
 	ir.Grid
@@ -66,6 +79,7 @@ func Pictures(t *testing.T, d, oracle backend.Device) {
 		out    []string
 	}{
 		{"block", block, 4, []string{"features", "painted"}}, {"tower", tower, 24, []string{"seen"}},
+		{"mosaic", mosaic, 48, []string{"features", "painted"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := ir.NewBuilder(c.name, hasNone)

@@ -34,6 +34,14 @@ func LastOf(sees []int32, pos, i int) int {
 // Grid is the size of a picture whose rows lie line by line; zero: the rows are one line.
 type Grid struct{ Height, Width int }
 
+// OrLine is the grid, or one line if the rows of a span, so many, have none.
+func (g Grid) OrLine(rows int) Grid {
+	if g == (Grid{}) {
+		return Grid{1, rows}
+	}
+	return g
+}
+
 // Place is a row's position on several axes, such as time, down and across. RoPE by sections reads it: see
 // RoPEArgs.Axes.
 type Place [3]int32

@@ -31,6 +31,9 @@ const (
 	Experts                  // y[r] = Σₑ x₁[r,e]·(Downₑ·act(Gateₑ·x₀[r], Upₑ·x₀[r])) over the chosen e, in ascending order
 	Adapt                    // y[r] = x₀[r] + Σₐ sₐ·Bₐ(Aₐ·x₁[r]) over r's adapters; without x₁: row token(r) of Aₐ
 	Around                   // y[r] = x of the Size × Size rows around r on its grid, line by line, 0 beyond the edge
+	Conv2D                   // y[p,o] = Σ W[o,t,c]·x[p+t,c] + b[o]: a convolution of a picture's pixels (Conv2DArgs)
+	GridNorm                 // y[p,c] = W[c]·(x−mean)/√(var+ε) + B[c] over a picture's pixels, by groups of channels
+	Leaky                    // y = x where it is positive, else Factor·x
 )
 
 // Node is one operation. Which fields count is said by Op; the others are zero (W and B: NoRef).
@@ -45,9 +48,9 @@ type Node struct {
 	// the weights of the last positions, [channel][position]; Position, TokenType: a row for each position or type;
 	// scans: A, negative, one for each head; Route: the factor of each expert's weight, applied last.
 	W      Ref
-	B      Ref // Linear, Norm, Affine (its first row), CausalConv: the bias; Route, scans: added to scores, to δ
+	B      Ref // Linear, Norm, Affine (its first row), convolutions: the bias; Route, scans: added to scores, to δ
 	Act    Act
-	Factor float32 // Scale, SoftCap, Temper
+	Factor float32 // Scale, SoftCap, Temper, Leaky
 	Every  int     // Temper: positions
 	From   int     // Slice, HeadSlice: first feature; Temper: the number of the first position
 	Sep    int32   // TokenType: the token that ends each part of a text
@@ -62,4 +65,5 @@ type Node struct {
 	Route   *RouteArgs
 	Experts *ExpertsArgs
 	Scan    *ScanArgs
+	Conv2D  *Conv2DArgs
 }

@@ -53,9 +53,7 @@ func (f *Frame) around(n *Node) {
 
 // Around appends the numbers of the size × size rows around row r, in a span of so many rows: −1 beyond an edge.
 func (g Grid) Around(rows, r, size int, to []int) []int {
-	if g == (Grid{}) {
-		g = Grid{1, rows}
-	}
+	g = g.OrLine(rows)
 	for down := -(size / 2); down <= size/2; down++ {
 		for across := -(size / 2); across <= size/2; across++ {
 			line, column := r/g.Width+down, r%g.Width+across
