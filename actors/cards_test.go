@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,4 +58,38 @@ func TestBudgetOfCards(t *testing.T) {
 	require.NoError(t, second.Leave(t.Context()))
 	require.NoError(t, e.Leave(t.Context()))
 	require.Equal(t, before, h.left())
+}
+
+// lacking is a device that has no kernel for any program.
+type lacking struct{ backend.Device }
+
+func (d lacking) Traits() backend.Traits {
+	t := d.Device.Traits()
+	t.Lacks = func(*ir.Program) error { return errors.ErrUnsupported }
+	return t
+}
+
+// TestCardLacksAKernel: what a card cannot compute the processor computes whole, with the answers that it gives alone,
+// and takes nothing of the card.
+func TestCardLacksAKernel(t *testing.T) {
+	prompts := prompts(3)
+	want := alone(t, startFixture(t, fixture, nil), prompts, 12)
+	d := &laid{Device: compose.New(newDevice(t), lacking{devicetest.Played(t)})}
+	h := emptyHouse(t, d)
+	before := h.left()
+	m := modelOf(t, fixture)
+	m.KV = backend.KVF32
+	p, err := PlanFor(&m, d)
+	require.NoError(t, err)
+	require.False(t, p.Apart)
+	e, err := h.Enter(t.Context(), m)
+	require.NoError(t, err)
+	for i, prompt := range prompts {
+		got, err := trySpelled(begin(t, e, ask(prompt, 12)))
+		require.NoError(t, err)
+		require.Equal(t, want[i], got)
+	}
+	require.Equal(t, before[1], h.left()[1])
+	require.Less(t, h.left()[0], before[0])
+	require.NoError(t, e.Leave(t.Context()))
 }

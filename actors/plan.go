@@ -86,7 +86,7 @@ func beyondCache(a *place.Ask, m *place.Model, machine place.Machine) (changed b
 // planOf is the plan of one of the models that were planned together, without slabs.
 func planOf(s *spec, m *place.Model, d backend.Device) (p *Plan, err error) {
 	p = &Plan{Info: s.info, Model: *m, Available: mem.Available()}
-	if p.Traits = d.Traits(); p.Traits.Memory == backend.OwnMemory {
+	if p.Traits = d.Traits(); p.Traits.Memory == backend.OwnMemory && m.Apart() {
 		p.Apart, p.Available = true, 0
 		for _, d := range devicesOf(p.Traits)[1:] {
 			p.Available += d.Free

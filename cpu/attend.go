@@ -28,13 +28,13 @@ type attention struct {
 // end is the position after the last one that a row at pos of a span sees.
 func (a *attention) end(span *backend.Span, pos int) int {
 	if a.args.Both {
-		return span.Pos + span.Rows
+		return a.args.Last(pos, span.Pos+span.Rows-1) + 1
 	}
 	return span.Last(pos-span.Pos) + 1
 }
 
 // first is the first position that a row at pos sees.
-func (a *attention) first(pos int) int { return a.args.Class().First(pos) }
+func (a *attention) first(pos int) int { return a.args.First(pos) }
 
 func (a *attention) run(worker, chunk int) {
 	c, q, isa := &a.split.chunks[chunk], &a.ex.workers[worker].queries, a.ex.device.isa

@@ -121,8 +121,8 @@ func (a *attention) seeing(c *attendChunk, b, pos int) (r0, r1 int) {
 	for span := &a.ex.step.Spans[c.span]; r0 > 0 && a.end(span, pos+min(r0, c.rows)-1) > first; {
 		r0 = min(r0, c.rows) - 1 // it sees some that come after it
 	}
-	if a.args.Window > 0 {
-		r1 = min(r1, a.args.Class().Last(first+backend.BlockSize-1)+1-pos)
+	if a.args.Window > 0 || a.args.Reach > 0 {
+		r1 = min(r1, a.args.LastRow(first+backend.BlockSize-1)+1-pos)
 	}
 	return r0, r1
 }

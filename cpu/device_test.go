@@ -79,6 +79,13 @@ func TestBothWays(t *testing.T) {
 	})
 }
 
+// TestWithinReach: as TestBothWays, of rows that see so many positions on each side.
+func TestWithinReach(t *testing.T) {
+	eachDevice(t, false, func(t *testing.T, d backend.Device) {
+		backendtest.WithinReach(t, d, ref.New(), 3, 65, 150, 530)
+	})
+}
+
 // TestFixtures: fast kernels may be five times as far from the reference as its tolerance.
 func TestFixtures(t *testing.T) {
 	eachDevice(t, true, func(t *testing.T, d backend.Device) { backendtest.Fixtures(t, d, archtest.Open, 5) })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-ai/sluice/gpu/driver"
 	"github.com/sluice-ai/sluice/gpu/kernel"
+	"github.com/sluice-ai/sluice/gpu/plan"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 )
@@ -47,8 +48,8 @@ func (v *Device) Name() string { return strings.ToLower(v.facts.API) + " " + v.f
 // unless more than MaxTopK may be chosen.
 func (v *Device) Traits() backend.Traits {
 	return backend.Traits{Flight: flight, Draws: kernel.MaxTopK, Shares: true, Memory: backend.OwnMemory,
-		Free: max(1, int64(v.facts.Free)), Bytes: v.groupBytes, Apart: v.kernels.Apart, Halves: v.facts.Halves,
-		Clock: v.computing.bits > 0, Meter: v, Driver: v.facts.Driver}
+		Free: max(1, int64(v.facts.Free)), Bytes: v.groupBytes, Apart: v.kernels.Apart, Lacks: plan.Lacks,
+		Halves: v.facts.Halves, Clock: v.computing.bits > 0, Meter: v, Driver: v.facts.Driver}
 }
 
 // Compile plans the program's segments and takes their memory; weights are uploaded after it.

@@ -20,6 +20,9 @@ func (l *planner) node(n *ir.Node) error {
 	case ir.RoPE:
 		l.turn(n)
 	case ir.Attend:
+		if err := lacks(n); err != nil {
+			return err
+		}
 		l.attention(n)
 	case ir.GLU:
 		l.glu(n)
@@ -256,4 +259,24 @@ func (p *prepared) emit(x *stream) {
 	k := p.k
 	k.X, k.Y, k.Rows = x.where(p.in.x), x.blob(p.in.b), x.n
 	x.launch(&k)
+}
+
+// Lacks returns an error that wraps ErrNoKernel if a program has an op that no card has a kernel for.
+func Lacks(p *ir.Program) error {
+	for s := range p.Segments {
+		for i := range p.Segments[s].Nodes {
+			if err := lacks(&p.Segments[s].Nodes[i]); err != nil {
+				return fmt.Errorf("%s: %w", &p.Segments[s], err)
+			}
+		}
+	}
+	return nil
+}
+
+// lacks is Lacks of a node. A row's entry in a step says where it sees to, not from where.
+func lacks(n *ir.Node) error {
+	if n.Op == ir.Attend && n.Attend.Reach > 0 {
+		return fmt.Errorf("%s both ways within %d positions: %w", n.Op, n.Attend.Reach, ErrNoKernel)
+	}
+	return nil
 }

@@ -48,10 +48,24 @@ type Traits struct {
 
 	// Apart says whether a device multiplies rows of prompts in another way than rows of answers, with other bits: a
 	// step of the model then has rows of one kind only, which Step.Prompt names. nil: no model does.
-	Apart  func(p *ir.Bound) bool
+	Apart func(p *ir.Bound) bool
+	// Lacks says what of a program the device has no kernel for: another one computes all of it. nil: it lacks nothing.
+	Lacks  func(p *ir.Program) error
 	Halves bool // attention over caches of halves rounds queries and weights to halves, too
 	// Driver is the name and version of what compiled the device's kernels, on which bits may depend; empty: the program.
 	Driver string
+}
+
+// Missing says what of a program one of several devices has no kernel for; nil: each can compute it.
+func Missing(devices []Traits, p *ir.Program) error {
+	for i := range devices {
+		if lacks := devices[i].Lacks; lacks != nil {
+			if err := lacks(p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Meter measures a device with memory of its own, while nothing else runs on it.

@@ -43,12 +43,13 @@ func RoutedLayer(shared bool) *ir.Builder {
 	return b
 }
 
-// EncoderLayer is attention in which rows also see those after them, with so many KV heads.
-func EncoderLayer(kvHeads int) *ir.Builder {
+// EncoderLayer is attention in which rows also see those after them, so many positions on each side (0: all), with so
+// many KV heads.
+func EncoderLayer(kvHeads, reach int) *ir.Builder {
 	b := ir.NewBuilder("test", nil)
 	x := b.Embed("token_embd", 50, 64)
 	b.Layer(0)
-	a := ir.AttendArgs{Heads: 4, KVHeads: kvHeads, KDim: 16, VDim: 16, Scale: 0.6, Both: true}
+	a := ir.AttendArgs{Heads: 4, KVHeads: kvHeads, KDim: 16, VDim: 16, Scale: 0.6, Both: true, Reach: reach}
 	k := b.Linear(x, "attn_k", 16*kvHeads)
 	x = b.Add(x, b.Attend(b.Linear(x, "attn_q", 64), k, b.Linear(x, "attn_v", 16*kvHeads), a))
 	b.Vectors(b.Pool(x))

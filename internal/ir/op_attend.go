@@ -8,9 +8,10 @@ import (
 
 // AttendArgs configures Attend: q [rows][Heads·KDim], k [rows][KVHeads·KDim], v [rows][KVHeads·VDim] →
 // [rows][Heads·VDim]. Query head h reads KV head h/(Heads/KVHeads). A row at position p sees positions
-// max(0, p−Window+1)…p, or 0…p when Window is 0, or, Chunked, those of its own chunk of Window positions up to p. A
-// Both, a row sees all positions of its text, which is one span from position 0 on, and there is no window. A
-// sink adds e^(W[h]) to the sum that head h's softmax divides by, as a position whose value is 0 would.
+// max(0, p−Window+1)…p, or 0…p when Window is 0, or, Chunked, those of its own chunk of Window positions up to p. If
+// Both, a row sees all positions of its text, which is one span from position 0 on, or, with a Reach, p−Reach…p+Reach;
+// there is no window. A sink adds e^(W[h]) to the sum that head h's softmax divides by, as a position whose value is 0
+// would.
 type AttendArgs struct {
 	KV                         int // index into Program.KV
 	Heads, KVHeads, KDim, VDim int
@@ -19,6 +20,31 @@ type AttendArgs struct {
 	Window                     int
 	Chunked                    bool
 	Both                       bool // ways: an encoder
+	Reach                      int  // positions on each side that a row of an encoder sees; 0: all
+}
+
+// First is the first position that the row at a position sees.
+func (a *AttendArgs) First(position int) int {
+	if a.Reach > 0 {
+		return max(position-a.Reach, 0)
+	}
+	return a.Class().First(position)
+}
+
+// LastRow is the last position whose row may see a position.
+func (a *AttendArgs) LastRow(position int) int {
+	if a.Reach > 0 {
+		return position + a.Reach
+	}
+	return a.Class().Last(position)
+}
+
+// Last is the last position that a row of an encoder sees, of a text that ends with the position end.
+func (a *AttendArgs) Last(position, end int) int {
+	if a.Reach > 0 {
+		return min(position+a.Reach, end)
+	}
+	return end
 }
 
 // Class is the cache class of what a row sees.
@@ -43,6 +69,9 @@ var attendOp = operation{
 		}
 		if a.Both {
 			s += " both"
+		}
+		if a.Reach > 0 {
+			s += fmt.Sprintf(" reach=%d", a.Reach)
 		}
 		return s
 	},
@@ -137,6 +166,9 @@ func fitsAttend(p *Program, n *Node) error {
 	if a.Both && (a.Window != 0 || !p.Whole) {
 		return fmt.Errorf("both ways: window %d, whole texts %t, want none, and whole ones", a.Window, p.Whole)
 	}
+	if a.Reach < 0 || a.Reach > 0 && !a.Both {
+		return fmt.Errorf("reach %d, both ways %t", a.Reach, a.Both)
+	}
 	if a.SoftCap < 0 || !finite(float64(a.SoftCap)) || !finite(float64(a.Scale)) {
 		return fmt.Errorf("soft cap %v, scale %v", a.SoftCap, a.Scale)
 	}
@@ -158,9 +190,9 @@ func (f *Frame) attend(n *Node) {
 	for s, span := range f.Spans {
 		for i := range span.Rows {
 			q, y := f.row(n.In[0], span.Row+i), f.row(n.Out, span.Row+i)
-			from, to := n.Attend.Class().First(span.Pos+i), LastOf(span.Sees, span.Pos, i)
+			from, to := n.Attend.First(span.Pos+i), LastOf(span.Sees, span.Pos, i)
 			if n.Attend.Both {
-				to = span.Pos + span.Rows - 1
+				to = n.Attend.Last(span.Pos+i, span.Pos+span.Rows-1)
 			}
 			for h, sink := range sinks {
 				n.Attend.head(c, h, float64(sink), q, y, s, span.Pos+i, from, to)

@@ -36,6 +36,8 @@ func (x *step) node(p *ir.Bound, n *ir.Node, rows, positions float64) {
 // Each row also computes with those positions of its last block that only rows beside it see.
 func sees(a *ir.AttendArgs, rows, positions float64) float64 {
 	switch all := positions + (rows+backend.BlockSize)/2; {
+	case a.Reach > 0:
+		return min(rows, float64(2*a.Reach+1))
 	case a.Both:
 		return rows
 	case a.Window == 0:

@@ -50,7 +50,7 @@ func (a *Ask) divided() bool {
 func (a *Ask) deal() []int {
 	p := a.Program.Program
 	devices := make([]int, len(p.Segments))
-	if a.count() == 1 {
+	if a.count() == 1 || a.lacks() {
 		return devices
 	}
 	starts := a.starts()
@@ -68,6 +68,11 @@ func (a *Ask) deal() []int {
 		}
 	}
 	return devices
+}
+
+// lacks says whether a device beyond the host cannot compute the program: then the host computes all of it.
+func (a *Ask) lacks() bool {
+	return a.Devices[0].Flight > 0 && backend.Missing(a.Devices[1:], a.Program.Program) != nil
 }
 
 // starts are the first layers of the devices beyond the host. Each device gets a part of the layers in proportion to

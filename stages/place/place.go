@@ -212,7 +212,7 @@ func (a *Ask) plan(free, share room, flight int) (*Model, error) {
 	c := cache{program: a.Program.Program, kv: layout.KV, sequences: min(m.Sequences, spareContexts),
 		devices: len(m.Takes)}
 	c.layers, c.states = a.holders(m.Devices)
-	if slices.Min(m.Devices) < slices.Max(m.Devices) {
+	if slices.Min(m.Devices) < a.count()-1 { // the last one computes what nothing is said of
 		layout.Devices = m.Devices
 	}
 	rows := a.Rows

@@ -187,6 +187,9 @@ func TestMixtureOfFile(t *testing.T) {
 		"glm4moe.expert_group_count: is 4, want a divisor of glm4moe.expert_count, 6")
 }
 
+// onProcessors are the architectures that cards lack a kernel for: the processor beside them computes their models.
+var onProcessors = []string{"gemma-embedding", "modern-bert"}
+
 // TestDocument compares the table of docs/architectures.md with the list. -update rewrites it. That all of it is
 // true is what the tests of cpu and gpu/vulkan say, which run every architecture.
 func TestDocument(t *testing.T) {
@@ -208,7 +211,11 @@ func TestDocument(t *testing.T) {
 		if slices.Contains(folders, name) {
 			folder = "yes"
 		}
-		table += fmt.Sprintf("| %s | yes | yes | %s | %s | %s |\n", name, folder, with, Since(name))
+		card := "yes"
+		if slices.Contains(onProcessors, name) {
+			card = "no"
+		}
+		table += fmt.Sprintf("| %s | yes | %s | %s | %s | %s |\n", name, card, folder, with, Since(name))
 	}
 	want := before + begin + table + end + after
 	if *update {

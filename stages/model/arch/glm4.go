@@ -22,7 +22,10 @@ func glm4(p *params, b *ir.Builder) {
 }
 
 // fusedSwiGLU is swiglu whose gate is the upper half of one matrix, and up the lower.
-func (s *shape) fusedSwiGLU(b *ir.Builder, x ir.Value) ir.Value {
+func (s *shape) fusedSwiGLU(b *ir.Builder, x ir.Value) ir.Value { return s.fusedGated(b, x, ir.SiLU) }
+
+// fusedGated is gated whose gate is the upper half of one matrix, and up the lower.
+func (s *shape) fusedGated(b *ir.Builder, x ir.Value, act ir.Act) ir.Value {
 	both := b.Linear(x, "ffn_up", 2*s.ffn)
-	return b.Linear(b.SwiGLU(b.Slice(both, 0, s.ffn), b.Slice(both, s.ffn, s.ffn)), "ffn_down", s.width)
+	return b.Linear(b.GLU(act, b.Slice(both, 0, s.ffn), b.Slice(both, s.ffn, s.ffn)), "ffn_down", s.width)
 }

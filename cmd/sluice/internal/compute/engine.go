@@ -273,7 +273,11 @@ func (f *Flags) warn(e *env.Env, engine *actors.Engine) {
 func announce(e *env.Env, engine *actors.Engine, file *gguf.File, d backend.Device) {
 	plan := engine.Plan()
 	own, host := plan.Beyond().Weights, plan.Host().Weights
-	if plan.Divided() {
+	missing := backend.Missing(d.Traits().Devices, engine.Info.Program.Program)
+	switch {
+	case missing != nil:
+		fmt.Fprintf(e.Stderr, "sluice: the processor computes %s: %v\n", env.Printable(engine.Info.Name), missing)
+	case plan.Divided():
 		where := "the GPU"
 		if n := len(cards(d)); n > 1 {
 			where = env.Count(n, "GPU")

@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/place"
 )
@@ -233,6 +234,10 @@ func (t *planText) division(w io.Writer) {
 		if n := t.plan.Model.HostExperts(p); n > 0 {
 			fmt.Fprintf(w, "\nThe processor computes the experts of %s, the GPU all else.\n", env.Count(n, "layer"))
 		}
+		return
+	}
+	if missing := backend.Missing(t.plan.Traits.Devices, p); missing != nil {
+		fmt.Fprintf(w, "\nThe processor computes all of it: %v.\n", missing)
 		return
 	}
 	fmt.Fprintf(w, "\nThe processor computes the first %s, the GPU the last %d and the head.\n", env.Count(n, "layer"), all-n)
