@@ -199,7 +199,7 @@ func SpecimenTokens() []int32 {
 }
 
 // LikeOracle compares a device's logits of all specimens with the oracle's, at most factor times each one's tolerance
-// away. record makes a program of metadata and the tensors that there are.
+// away; what a device says that it lacks it refuses. record makes a program of metadata and the tensors that there are.
 func LikeOracle(t *testing.T, d, oracle backend.Device, tokenizer *meta.Map, factor float64,
 	record func(m *meta.Map, has func(string) bool) (*ir.Program, error)) {
 	for i := range Specimens {
@@ -214,6 +214,11 @@ func LikeOracle(t *testing.T, d, oracle backend.Device, tokenizer *meta.Map, fac
 			data := s.Weights(t, p)
 			m, err := NewModel(p, tensors, func(i int, use func([]byte) error) error { return use(data[i]) })
 			require.NoError(t, err)
+			if lacks := d.Traits().Lacks; lacks != nil && lacks(p) != nil {
+				_, err := d.Compile(m.Bound, backend.Config{Limits: backend.Limits{KV: backend.KVF32, MaxRows: 1, MaxWanted: 1}})
+				require.Error(t, err, "it says that it lacks a kernel: %v", lacks(p))
+				return
+			}
 			tokens := SpecimenTokens()
 			worst, at := distance(Logits(t, d, m, tokens), Logits(t, oracle, m, tokens))
 			t.Logf("largest difference %.3g of %.3g", worst, factor*s.Tolerance)
