@@ -40,4 +40,5 @@ func TestDearGrammars(t *testing.T) {
 		require.Regexp(t, `after \d+ tokens of the answer, the grammar needs more than 1000000 steps to find what`, text)
 		require.Equal(t, want, <-answered)
 	}
+	require.NotContains(t, r.log.String(), `"level":"error"`, "it is the client's fault")
 }
