@@ -76,6 +76,7 @@ ci: build lint rest long race gpu-suite ## what takes longer; together with chec
 NIGHTLY = $(GO) test -count=1 -vet=off -timeout 2h
 nightly: ci fuzz ## hours: long floods, long chaos, a GPU that lacks all that it can lack, every fuzz target, all clients
 	SLUICE_SOAK=5m $(NIGHTLY) -run '^Test(Soak|HostileCrowd)$$' ./server
+	SLUICE_SOAK=30m $(NIGHTLY) -v -run '^TestSoakOfServe$$' ./cmd/sluice
 	SLUICE_CHAOS_TIME=5m $(NIGHTLY) -run Chaos ./actors
 	$(NIGHTLY) -run '^($(subst $(space),|,$(sort $(LONG_TESTS))))$$' $(EMULATED) -rapid.checks 100
 	SLUICE_VULKAN_WITHOUT=all $(NIGHTLY) -run '^TestConformance$$' ./gpu/vulkan

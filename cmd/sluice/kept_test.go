@@ -25,11 +25,17 @@ const keptRun = "SLUICE_TEST_KEPT_RUN"
 
 // startKept starts a server of the embedded model, of another process. It is killed at the end.
 func startKept(t *testing.T, flags ...string) (url string, c *exec.Cmd) {
-	c = exec.Command(os.Args[0], "-test.run", "^TestKilledServerFindsPrompts$")
+	url, c, _ = startApart(t, flags...)
+	return url, c
+}
+
+// startApart is startKept; it also returns what the server writes to its standard error.
+func startApart(t *testing.T, flags ...string) (url string, c *exec.Cmd, stderr *waitedBuffer) {
+	c = exec.Command(os.Args[0], "-test.run", "^TestKilledServerFindsPrompts$", "-test.timeout", "0")
 	line := append([]string{"serve", "--addr", "127.0.0.1:0", "--device", "cpu", "--ctx", "4096", "--api-key", "k",
 		"--api-key", "other"}, flags...)
 	c.Env = append(os.Environ(), keptRun+"="+strings.Join(line, "\n"))
-	stderr := &waitedBuffer{}
+	stderr = &waitedBuffer{}
 	c.Stderr = stderr
 	stdout, err := c.StdoutPipe()
 	require.NoError(t, err)
@@ -38,7 +44,7 @@ func startKept(t *testing.T, flags ...string) (url string, c *exec.Cmd) {
 	first, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err, "%s", stderr)
 	url, _, _ = strings.Cut(first, " ")
-	return url, c
+	return url, c, stderr
 }
 
 func kill(c *exec.Cmd, signal syscall.Signal) {
