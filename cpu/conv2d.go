@@ -60,8 +60,11 @@ func windowTypes(p *ir.Bound) error {
 }
 
 func (b *binder) conv2D(n *ir.Node) *conv2D {
-	a, w := n.Conv2D, &b.m.weights[n.W]
-	return &conv2D{ex: &b.m.execution, out: b.layout.place(n.Out), x: b.layout.place(n.In[0]), args: a, w: w,
+	a, w, out := n.Conv2D, &b.m.weights[n.W], b.layout.place(n.Out)
+	if out.stride != out.width {
+		panic("cpu: a convolution writes to a part of rows")
+	}
+	return &conv2D{ex: &b.m.execution, out: out, x: b.layout.place(n.In[0]), args: a, w: w,
 		bias: b.vector(n.B), channels: b.p.Widths[n.In[0]] / (a.Side * a.Side), each: windows(w.cols),
 		what: "the result of " + w.name}
 }
@@ -72,36 +75,17 @@ func (o *conv2D) pixels() int { return o.args.Result() * o.args.Result() }
 func (o *conv2D) chunks() int { return (o.ex.rows(false)*o.pixels() + o.each - 1) / o.each }
 
 func (o *conv2D) run(worker, chunk int) {
-	ex, work := o.ex, &o.ex.workers[worker]
-	outputs, end := o.w.rows, min((chunk+1)*o.each, ex.rows(false)*o.pixels())
-	for from := chunk * o.each; from < end; {
-		n, stride := o.together(from, end)
-		for i := range n {
-			o.window(work.gatherFloats[i*o.w.cols:][:o.w.cols], from+i)
-		}
-		work.acts = kernels.Acts{Form: kernels.Plain, Cols: o.w.cols, Rows: n, Float: work.gatherFloats, Stride: o.w.cols}
-		y := ex.area(&o.out)[o.out.off+from/o.pixels()*o.out.stride+from%o.pixels()*outputs:]
-		m := o.w.parts[0] // only an output matrix has more
-		work.strips.MatMul(ex.device.set, y, stride, m, o.bias, 0, m.Tiles(), &work.acts)
-		for i := range n {
-			if err := ex.finite(y[i*stride:][:outputs], o.what); err != nil {
-				ex.fail(fmt.Errorf("pixel %d: %w", from+i, err))
-				return
-			}
-		}
-		from += n
+	ex, work, outputs, from := o.ex, &o.ex.workers[worker], o.w.rows, chunk*o.each
+	n := min(o.each, ex.rows(false)*o.pixels()-from)
+	for i := range n {
+		o.window(work.gatherFloats[i*o.w.cols:][:o.w.cols], from+i)
 	}
-}
-
-// together is how many pixels from one on, up to an end, lie at a regular distance, and the distance.
-func (o *conv2D) together(from, end int) (n, stride int) {
-	switch in := o.pixels(); {
-	case in == 1:
-		return end - from, o.out.stride
-	case o.out.stride == o.out.width:
-		return end - from, o.w.rows
-	default:
-		return min(end-from, in-from%in), o.w.rows
+	work.acts = kernels.Acts{Form: kernels.Plain, Cols: o.w.cols, Rows: n, Float: work.gatherFloats, Stride: o.w.cols}
+	y := ex.area(&o.out)[o.out.off+from*outputs:][:n*outputs]
+	m := o.w.parts[0] // only an output matrix has more
+	work.strips.MatMul(ex.device.set, y, outputs, m, o.bias, 0, m.Tiles(), &work.acts)
+	if err := ex.finite(y, o.what); err != nil {
+		ex.fail(err)
 	}
 }
 

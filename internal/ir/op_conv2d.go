@@ -28,6 +28,9 @@ func (a *Conv2DArgs) Source(at, t, rows int) int {
 	return at / a.Up
 }
 
+// Reach is how many lines of rows beside its own a row of the result depends on, at most, at either side.
+func (a *Conv2DArgs) Reach() int { return (a.Size/2 + a.Side*a.Up - 1) / (a.Side * a.Up) }
+
 // conv2DOp describes Conv2D.
 var conv2DOp = operation{
 	name: "conv2d", inputs: [2]int{1, 1}, w: required, b: optional, use: Matrix, fits: fitsConv2D, loop: (*Frame).conv2D,

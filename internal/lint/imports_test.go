@@ -30,6 +30,8 @@ var layers = []struct {
 	{commands + "library", []string{commands + "env", commands + "models", "stages", "storage", "internal"}},
 	{commands + "ask", []string{commands + "env", commands + "models", commands + "compute", commands + "library", "actors",
 		"stages", "internal"}},
+	{commands + "paint", []string{commands + "env", commands + "models", commands + "compute", "actors", "stages", "storage",
+		"cpu", "internal"}},
 	{commands + "measure", []string{commands + "env", commands + "models", commands + "compute", "actors", "stages",
 		"storage", "cpu", "gpu", "internal"}},
 	{commands + "watch", []string{commands + "env", "server", "stages", "internal"}},

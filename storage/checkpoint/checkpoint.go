@@ -84,7 +84,7 @@ func Open(dir string) (*Folder, error) {
 // weightFiles lists the names of the files that hold a folder's tensors: those that an index lists, else the only file
 // of weights. Several files without an index are an error.
 func weightFiles(dir string) ([]string, error) {
-	for _, whole := range []string{"model.safetensors", "pytorch_model.bin"} {
+	for _, whole := range []string{"model.safetensors", "diffusion_pytorch_model.safetensors", "pytorch_model.bin"} {
 		index, err := readIndex(filepath.Join(dir, whole+".index.json"))
 		if err == nil {
 			return index, nil

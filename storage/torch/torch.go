@@ -136,13 +136,13 @@ func (a *archive) place(name string, t *tensor, size int64) (element.Stored, err
 }
 
 // tensorsOf returns the tensors of a checkpoint by name: those in its dictionary, or in the one that it holds as
-// state_dict, model or module.
+// state_dict, model, module, params_ema or params: the last two are Real-ESRGAN's.
 func tensorsOf(root any) (map[string]*tensor, error) {
 	d, ok := root.(*dict)
 	if !ok {
 		return nil, errors.New("holds no dictionary of tensors: save the model's state_dict")
 	}
-	for _, inside := range []string{"state_dict", "model", "module"} {
+	for _, inside := range []string{"state_dict", "model", "module", "params_ema", "params"} {
 		if inner, ok := d.at(inside).(*dict); ok {
 			d = inner
 			break

@@ -69,6 +69,15 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestParams: the dictionary that Real-ESRGAN's files hold has another name.
+func TestParams(t *testing.T) {
+	text := pickle(t, "state4")
+	require.Contains(t, string(text), "state_dict")
+	got, err := parse(save(t, bytes.ReplaceAll(text, []byte("state_dict"), []byte("params_ema")), nil))
+	require.NoError(t, err)
+	require.Len(t, got, 5)
+}
+
 // A pickle that calls something else is an error that names it, and nothing of it runs.
 func TestCallsAreRefused(t *testing.T) {
 	for _, name := range []string{"system", "system4"} {

@@ -1,0 +1,37 @@
+// Package paint computes pictures: it loads the programs of stages/model/pixels on a device, and makes larger pictures
+// of small ones (upscale.go).
+//
+// One goroutine at a time uses what it opens, and nothing else computes on the device meanwhile.
+package paint
+
+import (
+	"fmt"
+
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/model/pixels"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// tensors lists a file's tensors.
+func tensors(f *gguf.File) []ir.Tensor {
+	list := make([]ir.Tensor, len(f.Tensors))
+	for i, x := range f.Tensors {
+		list[i] = ir.Tensor{Name: x.Name, Type: x.Type, Shape: x.Shape}
+	}
+	return list
+}
+
+// weights copies a program's weights, in its order.
+func weights(f *gguf.File, p *ir.Bound, list []pixels.Tensor) ([][]byte, error) {
+	all := make([][]byte, len(p.Weights))
+	for r, i := range p.Tensors {
+		err := f.View(&f.Tensors[list[i].From], func(data []byte) (err error) {
+			all[r], err = list[i].Turned(data)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,2 @@
+// Package paint has the commands that make pictures: upscale.
+package paint
