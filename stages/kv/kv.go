@@ -116,6 +116,16 @@ func (c *Cache) Reset() {
 // The first cached positions need no computing. Only sequences of the same salt share. Blocks in other tiers are
 // fetched: see Coming. If the device has no room for these, nothing is done and the error is ErrFull.
 func (c *Cache) Open(id Seq, salt uint64, tokens []int32) (cached int, err error) {
+	if cached, err = c.hold(id, salt, tokens); err != nil {
+		return 0, err
+	}
+	c.hits += uint64(cached)
+	c.misses += uint64(len(tokens) - cached)
+	return cached, nil
+}
+
+// hold is Open, but for the counters.
+func (c *Cache) hold(id Seq, salt uint64, tokens []int32) (cached int, err error) {
 	if c.seqs[id] != nil {
 		return 0, fmt.Errorf("sequence %d is already open: close it first", id)
 	}
@@ -123,9 +133,7 @@ func (c *Cache) Open(id Seq, salt uint64, tokens []int32) (cached int, err error
 	s.path = c.known(salt, tokens)
 	s.path = s.path[:c.complete(s.path)]
 	cached = len(s.path) * backend.BlockSize
-	for i, class := range c.classes {
-		s.tables[i].First = class.first(cached)
-	}
+	c.begin(s, cached)
 	if err := c.fits(id, s); err != nil {
 		return 0, err
 	}
@@ -139,9 +147,14 @@ func (c *Cache) Open(id Seq, salt uint64, tokens []int32) (cached int, err error
 		}
 	}
 	c.seqs[id] = s
-	c.hits += uint64(cached)
-	c.misses += uint64(len(tokens) - cached)
 	return cached, nil
+}
+
+// begin has a sequence's tables begin with the first block that the row at a position sees.
+func (c *Cache) begin(s *sequence, pos int) {
+	for i, class := range c.classes {
+		s.tables[i].First = class.first(pos)
+	}
 }
 
 // known lists the nodes of the longest prefix of tokens that the tree has, whether or not their blocks are there.

@@ -346,6 +346,41 @@ func (x *machine) close(t *rapid.T) {
 	delete(x.m.open, id)
 }
 
+// fill opens a sequence of whole blocks for which its caller has the contents: publish shares them.
+func (x *machine) fill(t *rapid.T) {
+	id := Seq(rapid.SampledFrom([]int{0, 1, 2, 3, 4}).Draw(t, "id"))
+	s := &modelSeq{text: texts.Draw(t, "text"), salt: rapid.SampledFrom([]uint64{0, 0, 0, 1}).Draw(t, "salt")}
+	blocks := len(s.text) / backend.BlockSize
+	s.text = s.text[:blocks*backend.BlockSize]
+	s.done = len(s.text)
+	full := false
+	for c, class := range x.m.classes {
+		s.tables = append(s.tables, map[int]int32{})
+		full = full || blocks-sees(class, s.done) > len(x.m.free(c))+len(x.m.lru(c))
+	}
+	err := x.c.Fill(id, s.salt, blocks)
+	switch {
+	case x.m.open[id] != nil:
+		require.ErrorContains(t, err, "already open")
+		return
+	case full:
+		require.ErrorIs(t, err, ErrFull)
+		return
+	}
+	require.NoError(t, err)
+	for c := range x.m.classes {
+		got := x.c.Tables(id)[c]
+		for len(x.m.free(c)) < len(got.Blocks) {
+			x.evict(t, c)
+		}
+		for i, b := range got.Blocks {
+			require.Contains(t, x.m.free(c), b)
+			s.tables[c][got.First+i] = b
+		}
+	}
+	x.m.open[id] = s
+}
+
 func (x *machine) reset(t *rapid.T) {
 	if rapid.IntRange(0, 9).Draw(t, "rarely") > 0 {
 		return
@@ -460,7 +495,7 @@ func property(t *rapid.T) {
 		classes = append(classes, Class{Blocks: blocks("blocks")})
 	}
 	x := &machine{c: New(classes...), m: newModel(classes)}
-	calls := []func(*rapid.T){x.open, x.open, x.grow, x.grow, x.publish, x.publish, x.pass, x.close, x.reset}
+	calls := []func(*rapid.T){x.open, x.open, x.grow, x.grow, x.publish, x.publish, x.pass, x.close, x.fill, x.reset}
 	for range rapid.IntRange(100, 300).Draw(t, "calls") {
 		calls[rapid.IntRange(0, len(calls)-1).Draw(t, "call")](t)
 		x.check(t)
