@@ -13,13 +13,14 @@
 //	config, eye                 what a model is, and how it sees
 //	spec, drafted               what is known of it, and what guesses for it; read-only
 //	plan                        its plan
-//	request                     what a client asks for
+//	request, slots              what a client asks for, and what of it is remembered
 //	stream                      the answer, as the client reads it
 //	reader                      text, thoughts and calls of an answer's tokens
 //	life                        how far a request has come
 //	delays, step, stats         a step: what delayed it, what it computes, what it took
 //	pictured                    pictures of a step's texts
 //	masks                       masks of grammars that take long to find
+//	transfer                    a text's blocks, on their way to a session's file or from there
 //	mover, keep                 copies of cache blocks from tier to tier, and to which files
 //	kv, sequence, tape, pace    cache blocks, sequences, token traces, rows of a step
 //	guest, stay                 models on the device, which enter and leave
@@ -33,7 +34,7 @@
 //	model, root                 supervision; who enters and leaves
 //	edges, spans, tenant        who may send what; what messages are about; a model of the house
 //	recorder, house, engine     the facades
-//	header, adapting            what the header of a model's file says, loaded or not; its adapters
+//	header, adapting, saved     what the header of a model's file says, loaded or not; its adapters; saved sessions
 //	vectors, reread             requests to embedding models; answers that are read again
 //	tree, enter, start          what actors are given; models enter and leave; a house is opened and closed
 //	swapper                     models are loaded when they are asked for, and unloaded for others

@@ -77,8 +77,9 @@ type facadeEdges struct {
 	enter     run.Edge[enter] // to the house
 	leave     run.Edge[leave] // likewise
 	open      run.Counted[open]
-	settle    run.Edge[settle] // to the KV owner
-	hangUp    run.Edge[hangUp] // to a session
+	settle    run.Edge[settle]   // to the KV owner
+	transfer  run.Edge[transfer] // likewise
+	hangUp    run.Edge[hangUp]   // to a session
 	hangUpAll run.Edge[hangUpAll]
 }
 
@@ -110,6 +111,8 @@ func (w *modelWiring) wireStay(g *run.Graph, h *houseWiring) {
 	w.facade.enter = run.Connect[enter](g, facade, h.house, run.Most(1), "once")
 	w.facade.leave = run.Connect[leave](g, facade, h.house, run.Most(1), "once")
 	w.facade.settle = run.Connect[settle](g, facade, w.kv, run.Most(1), "once, before it leaves")
+	w.facade.transfer = run.Connect[transfer](g, facade, w.kv, run.Most(1).Again(),
+		"the next one waits for its end, and after a restart for no answer")
 	w.root.enter = run.Connect[enter](g, h.house, h.device, run.Each(w.facade.enter), "passed on")
 	w.root.leave = run.Connect[leave](g, h.house, h.device, run.Each(w.facade.leave), "passed on")
 	w.guest.aside = run.Connect[aside](g, h.device, h.device, run.Most(run.ControlCredits), "one at a time, and a restart")

@@ -16,8 +16,9 @@ import (
 // Kept says where cached blocks of a model are kept on disk, so that they outlive the process.
 type Kept struct {
 	Folder *kvfiles.Folder // nil: nowhere
-	// Weights tells the model's weights, and the program's build, from all others.
+	// Weights tells the model's weights from all others; "": they are not known, and no session is saved.
 	Weights string
+	Build   string // tells this program's build from those that may compute otherwise
 }
 
 // bytes is how much the files may take.
@@ -55,10 +56,9 @@ func (k *kept) known() (all []kv.Kept) {
 
 // free gives back the staging memory and the shelf.
 func (k *kept) free() (err error) {
-	if k.shelf == nil {
-		return nil
+	if k.shelf != nil {
+		k.shelf.Close(now())
 	}
-	k.shelf.Close(now())
 	if k.staging != nil {
 		err = mem.Free(k.staging)
 	}

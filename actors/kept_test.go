@@ -29,7 +29,7 @@ func keeping(t *testing.T, c *Config, path string) {
 	pressed(c)
 	folder, err := kvfiles.Open(path, 256<<20, time.Now())
 	require.NoError(t, err)
-	c.KVHost, c.Kept = 0, Kept{folder, "fixture"}
+	c.KVHost, c.Kept = 0, Kept{Folder: folder, Weights: "fixture"}
 }
 
 // ended are prompts of which all that is cached can be found: see movedAlike.
@@ -299,7 +299,7 @@ func TestSurviveChaosOfFiles(t *testing.T) {
 	survive(t, fixture, slices.Concat(ofModel, ofHouse), func(c *Config) {
 		folder, err := kvfiles.Open(path, 64<<20, time.Now())
 		require.NoError(t, err)
-		c.Kept = Kept{folder, "fixture"}
+		c.Kept = Kept{Folder: folder, Weights: "fixture"}
 	})
 }
 

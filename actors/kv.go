@@ -3,6 +3,7 @@ package actors
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -13,8 +14,8 @@ import (
 	"github.com/sluice-ai/sluice/storage/kvfiles"
 )
 
-// The KV owner accepts Flush and kvRequest from the scheduler, *settle from the facade, and *move from the mover as an
-// answer.
+// The KV owner accepts Flush and kvRequest from the scheduler, *settle and *transfer from the facade, and *move from
+// the mover, as an answer.
 //
 // kvRequest asks for blocks, or gives them back. A sequence has one such request under way at most; the same struct
 // returns as the answer. tokens is read-only.
@@ -61,6 +62,16 @@ type kvOwner struct {
 	restored    bool       // what there are files of is known, or there are none
 	owed        *run.Flush // waits for that
 	settling    *settle
+	slots       *slots // what answers had as their text
+	transfers   transfers
+}
+
+// transfers are what the KV owner knows of transfers.
+type transfers struct {
+	open    *atomic.Pointer[transfer] // the one under way, which outlives the actor
+	now     *transfer                 // the same, once it holds blocks; nil: none does
+	due     *transfer                 // the same, if it has to begin
+	refused []*kvRequest              // requests that may have room when it is over
 }
 
 func (k *kvOwner) Receive(c actor.Context) {
@@ -69,10 +80,15 @@ func (k *kvOwner) Receive(c actor.Context) {
 		k.cache = kv.New(k.classes...)
 		k.restored = !slices.ContainsFunc(k.classes, func(c kv.Class) bool { return c.Disk > 0 })
 		if k.incarnation > 0 {
+			k.transfers.open.Load().end(errMoved)
 			k.out.restarted.Send(&restarted{})
 		}
+	case *actor.Stopping:
+		k.transfers.open.Load().end(ErrClosed)
+		k.system.Lifecycle(c)
 	case *run.Flush:
 		k.gen = m.Gen
+		k.interrupt()
 		k.cache.Lose()                // blocks in host memory and in files stay cached in the next generation
 		k.waiting, k.spare = nil, nil // older moves may still be in a mailbox
 		k.out.move.Reset()
@@ -83,6 +99,9 @@ func (k *kvOwner) Receive(c actor.Context) {
 			k.waiting = append(k.waiting, m)
 			k.proceed()
 		}
+	case *transfer:
+		k.transfers.due = m
+		k.proceed()
 	case *move:
 		if m.gen == k.gen {
 			k.moved(m)
@@ -108,6 +127,10 @@ func (k *kvOwner) moved(m *move) {
 		panic(m.err)
 	}
 	k.out.move.Give()
+	if m.of != nil {
+		k.carried(m.of)
+		return
+	}
 	if len(m.all) == 0 {
 		k.cache.Restore(m.known)
 		k.restored = true
@@ -140,6 +163,9 @@ func (k *kvOwner) flushed(m *run.Flush) {
 // cached.
 func (k *kvOwner) failed(m kv.Move, err error) {
 	again := k.cache.Failed(m)
+	if k.transfers.now != nil && slices.Contains(again, transferSeq) {
+		k.transfers.due, k.transfers.now = k.transfers.now, nil
+	}
 	for _, w := range k.waiting {
 		if slices.Contains(again, kv.Seq(w.seq.ID)) {
 			k.serve(w)
@@ -150,8 +176,12 @@ func (k *kvOwner) failed(m kv.Move, err error) {
 	}
 }
 
-// proceed sends as many moves as the mover has credit for, and answers the requests that wait for none.
+// proceed sends as many moves as the mover has credit for, and answers the requests that wait for none. One for which
+// there is no room beside the blocks of a transfer waits for its end: the scheduler would take it for one that has to
+// give way, or that never fits.
 func (k *kvOwner) proceed() {
+	k.begin()
+	k.carry()
 	for k.out.move.Held() < movesAhead {
 		m := &move{}
 		if n := len(k.spare); n > 0 {
@@ -167,7 +197,10 @@ func (k *kvOwner) proceed() {
 	}
 	k.waiting = slices.DeleteFunc(k.waiting, func(m *kvRequest) bool {
 		done := !k.cache.Coming(kv.Seq(m.seq.ID))
-		if done {
+		switch {
+		case done && m.full && k.transfers.now != nil:
+			k.transfers.refused = append(k.transfers.refused, m)
+		case done:
 			k.out.answer.Send(m)
 		}
 		return done
@@ -193,6 +226,7 @@ func (k *kvOwner) serve(m *kvRequest) {
 			_, err = k.cache.Pass(id, m.want.End)
 		}
 	case batch.KVClose:
+		k.slots.remember(m.of, m.tokens)
 		err = k.cache.Close(id)
 	}
 	if err != nil {
@@ -223,4 +257,99 @@ func (k *kvOwner) grow(id kv.Seq, m *kvRequest, soon int) error {
 		return nil
 	}
 	return err
+}
+
+// interrupt ends the transfer that was under way when a generation ended, or has one that had not come far begin anew.
+func (k *kvOwner) interrupt() {
+	t := k.transfers.now
+	if k.transfers.now, k.transfers.refused = nil, nil; t == nil {
+		return
+	}
+	if t.sent || t.copied > 0 {
+		t.end(errMoved)
+		return
+	}
+	k.transfers.due = t
+}
+
+// begin has a transfer that is due hold its blocks, once it is known what there are files of.
+func (k *kvOwner) begin() {
+	t := k.transfers.due
+	if t == nil || !k.restored {
+		return
+	}
+	k.transfers.due = nil
+	select {
+	case <-t.done: // an incarnation ended before it came
+		return
+	default:
+	}
+	if t.do == forget {
+		t.cached = k.cache.Forget(t.salt, t.tokens)
+		t.end(nil)
+		return
+	}
+	cached, err := k.cache.Hold(transferSeq, t.salt, t.tokens)
+	if t.do == copyIn && err == nil && cached < len(t.tokens) {
+		_ = k.cache.Close(transferSeq) // it was opened just now
+		err = k.cache.Fill(transferSeq, t.salt, len(t.tokens)/backend.BlockSize)
+	}
+	switch {
+	case errors.Is(err, kv.ErrFull):
+		t.end(errNoRoom)
+		return
+	case err != nil:
+		panic(err)
+	}
+	t.cached, t.sent, t.copied = cached, false, 0
+	t.tables = append([]backend.Table(nil), k.cache.Tables(transferSeq)...)
+	k.transfers.now = t
+}
+
+// carry has the next blocks of the transfer copied, if it is its turn.
+func (k *kvOwner) carry() {
+	t := k.transfers.now
+	switch {
+	case t == nil || t.sent || k.cache.Coming(transferSeq) || k.out.move.Held() == movesAhead:
+	case t.do == copyIn && t.cached == len(t.tokens), t.do == copyOut && t.cached == 0: // there is nothing to copy
+		k.finish(nil)
+	default:
+		t.sent = true
+		k.out.move.Take()
+		k.out.move.Send(&move{gen: k.gen, of: t})
+	}
+}
+
+// carried takes the answer of the mover for a transfer.
+func (k *kvOwner) carried(t *transfer) {
+	t.sent = false
+	switch {
+	case t != k.transfers.now: // of an older generation
+	case t.failed != nil:
+		k.finish(t.failed)
+	case t.copied == t.blocks():
+		k.finish(nil)
+	}
+}
+
+// finish ends the transfer that holds blocks: those that came in are shared from now on, if all did.
+func (k *kvOwner) finish(err error) {
+	t := k.transfers.now
+	k.transfers.now = nil
+	if t.do == copyIn && err == nil && t.cached < len(t.tokens) {
+		if err := k.cache.Publish(transferSeq, t.tokens); err != nil {
+			panic(err)
+		}
+		t.cached = len(t.tokens)
+	}
+	if err := k.cache.Close(transferSeq); err != nil {
+		panic(err)
+	}
+	t.end(err)
+	again := k.transfers.refused
+	k.transfers.refused = nil
+	for _, m := range again {
+		k.serve(m)
+		k.waiting = append(k.waiting, m)
+	}
 }

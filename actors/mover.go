@@ -13,15 +13,17 @@ import (
 	"github.com/sluice-ai/sluice/stages/kv"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/kvfiles"
+	"github.com/sluice-ai/sluice/storage/sessionfiles"
 )
 
 // The mover accepts Flush, from the scheduler, and move.
 //
-// move, from the KV owner, asks for blocks to be copied to other tiers, or, if it has none, which blocks there are
-// files of. The same struct returns as the answer.
+// move, from the KV owner, asks for blocks to be copied to other tiers, or for the next ones of a transfer, or, if it
+// has neither, which blocks there are files of. The same struct returns as the answer.
 type move struct {
 	gen uint64
 	all []kv.Move
+	of  *transfer // whose next blocks are copied, instead of all
 
 	err   error     // answer
 	files []error   // answer, by move from or to a file: it failed; empty where none was asked for
@@ -64,6 +66,10 @@ func (v *mover) Receive(c actor.Context) {
 		m.Done()
 	case *move:
 		switch {
+		case m.of != nil && m.gen == v.gen:
+			m.err = v.memory.transfer(m.of)
+		case m.of != nil:
+			return
 		case len(m.all) == 0:
 			m.known = v.memory.kept.known()
 		case m.gen != v.gen:
@@ -86,6 +92,7 @@ type cacheMemory struct {
 	rooms  []kv.Class     // by class: how many blocks each tier has
 	carry  []backend.Carriage
 	kept   kept
+	traits []sessionfiles.Trait // all that blocks' bytes depend on
 }
 
 // errNotCompiled is the error of a move for a model that was closed meanwhile: a new generation is about to begin.
@@ -269,4 +276,81 @@ func (x *cacheMemory) fetchAll(all []kv.Move, part []backend.Carriage) error {
 		copy(part[i].Memory, b)
 	}
 	return x.device.Carry(out)
+}
+
+// transfer copies the next blocks of a transfer. The error is one of the device; what else fails is noted.
+func (x *cacheMemory) transfer(t *transfer) error {
+	part, at, err := x.stageOf(t)
+	if err != nil || t.failed != nil {
+		return err
+	}
+	if t.do == copyOut {
+		if err := x.carryAll(part); err != nil {
+			return err
+		}
+	}
+	for i, c := range part {
+		if t.failed = t.carry(c.Class, at[i], c.Memory); t.failed != nil {
+			return nil
+		}
+	}
+	if t.do == copyIn {
+		if err := x.carryAll(part); err != nil {
+			return err
+		}
+	}
+	t.copied += len(part)
+	return nil
+}
+
+// stageOf gives staging memory to the next blocks of a transfer, as many as there is room for, and says which of their
+// tables' blocks they are.
+func (x *cacheMemory) stageOf(t *transfer) (part []backend.Carriage, at []int, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.device == nil {
+		return nil, nil, errNotCompiled
+	}
+	each := make([]int, len(t.tables))
+	for i := range each {
+		each[i] = x.device.BlockBytes(i)
+	}
+	if t.copied == 0 {
+		if t.failed = t.ready(t.tables, each); t.failed != nil {
+			return nil, nil, nil
+		}
+	}
+	rest, n := x.kept.staging, 0
+	for class := range t.tables {
+		for i, b := range t.tables[class].Blocks {
+			if n++; n <= t.copied {
+				continue
+			}
+			if len(part) == movesTogether {
+				return part, at, nil
+			}
+			if len(rest) < each[class] {
+				if len(part) > 0 {
+					return part, at, nil
+				}
+				if rest, err = x.kept.room(max(each[class], place.Staged)); err != nil {
+					t.failed = fmt.Errorf("copying a session's blocks: %w", err)
+					return nil, nil, nil
+				}
+			}
+			c := backend.Carriage{Class: class, Block: b, Out: t.do == copyOut, Memory: rest[:each[class]:each[class]]}
+			part, at, rest = append(part, c), append(at, i), rest[each[class]:]
+		}
+	}
+	return part, at, nil
+}
+
+// carryAll copies blocks from or to the device.
+func (x *cacheMemory) carryAll(part []backend.Carriage) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.device == nil {
+		return errNotCompiled
+	}
+	return x.device.Carry(part)
 }

@@ -56,8 +56,16 @@ type Request struct {
 	Drawn []int32   // tokens of the answer that an earlier process drew: it goes on behind them
 	Drift float64   // state of sampling behind Drawn
 
+	Slot *Slot // remembers the text with its answer, which can be saved then; nil: none does
+
 	prompt *shared       // the prompt, once prepared; choices of one request share it
 	made   *grammar.Form // Bound's form, compiled; nil: not compiled yet
+}
+
+// Slot names the place, among those of its owner, that remembers the text of a request.
+type Slot struct {
+	Owner string // digest of the client's key, or what tells owners apart; "": who has none
+	ID    int    // below Info.Sequences; less than 0: that of the text that it goes on from, or else one is chosen
 }
 
 // asked is the part of a request's body that says what was asked, and what follows from it. Its session completes it

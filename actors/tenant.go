@@ -36,6 +36,10 @@ type tenant struct {
 	sequences   atomic.Uint64        // number of the last sequence
 	sampling    atomic.Pointer[step] // what the sampler works on
 	masking     atomic.Pointer[mask] // what masks works on
+
+	slots     slots
+	carrying  sync.Mutex               // held by who has a transfer
+	transfers atomic.Pointer[transfer] // under way
 }
 
 // stay is the part of a tenant that is about entering and leaving: which requests are open, and how far it has come in

@@ -69,6 +69,7 @@ func (h *House) newTenant(s *spec, tape *tape) *tenant {
 	t := &tenant{spec: s, tape: tape, log: h.log, health: newHealth(), stay: newStay(),
 		wiring: wireModel(h.system, h.turns, h.wiring, path, s.layout.Ring(), s.sharedSlots())}
 	t.stats.spans, t.stay.takes, t.caches.rooms = h.compute, s.takes(), s.classes()
+	t.slots.most = s.info.Sequences
 	t.caches.keep(s, h.device, h.log)
 	for slices.ContainsFunc(h.tenants, func(o *tenant) bool { return o.stay.index == t.stay.index }) {
 		t.stay.index++
@@ -154,6 +155,7 @@ func (h *House) kvChild(t *tenant) run.Child {
 	return run.Child{At: t.wiring.kv, Produce: func(n int) actor.Actor {
 		return &kvOwner{
 			system: h.system, out: t.wiring.kvEdges, classes: t.spec.classes(), stats: &t.stats, incarnation: n,
+			slots: &t.slots, transfers: transfers{open: &t.transfers},
 		}
 	}}
 }

@@ -53,7 +53,8 @@ type Flags struct {
 	Log         string   `name:"log" placeholder:"LEVEL" enum:",debug,info,warn,error" default:"" help:"Log to standard error from this level on: debug, info, warn, error."`
 	LogFormat   string   `name:"log-format" enum:"text,json" default:"text" help:"What lines of the log are: text, or json."`
 
-	kept *kvfiles.Folder // of cached blocks; nil: there is none
+	kept       *kvfiles.Folder // of cached blocks; nil: there is none
+	identified bool            // models know which they are: something of them is saved
 }
 
 // Check refuses flags with impossible values or combinations.

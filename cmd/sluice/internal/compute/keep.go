@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/storage/answerfiles"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/kvfiles"
+	"github.com/sluice-ai/sluice/storage/sessionfiles"
 )
 
 // KeepFlag is --kv-disk, of commands that answer.
@@ -47,7 +48,7 @@ func (k *KeepFlag) Keep(e *env.Env, f *Flags, usual string) (err error) {
 
 // StateFlag is --state.
 type StateFlag struct {
-	State string `name:"state" placeholder:"DIR" help:"Folder for what outlives the server, which only its owner may read: what prompts begin with, in kv below it (--kv-disk says otherwise), and streamed answers, which go on after a crash. Without it nothing is written."`
+	State string `name:"state" placeholder:"DIR" help:"Folder for what outlives the server, which only its owner may read: what prompts begin with, in kv below it (--kv-disk says otherwise), streamed answers, which go on after a crash, and sessions that clients save (POST /slots/ID?action=save). Without it nothing is written."`
 }
 
 // KVFolder is the folder of cached blocks in it; "": there is none.
@@ -75,16 +76,37 @@ func (s *StateFlag) Answers(e *env.Env, log zerolog.Logger) (_ *actors.Answers, 
 	return a, func() { a.Close(); folder.Close() }, nil
 }
 
+// keptSessions is what saved sessions may take in --state.
+const keptSessions = 8 << 30
+
+// Sessions returns where clients' sessions are saved, and has models that are loaded with the flags know which they
+// are; nil without --state.
+func (s *StateFlag) Sessions(f *Flags, log zerolog.Logger) (*actors.Sessions, error) {
+	if s.State == "" {
+		return nil, nil
+	}
+	path := filepath.Join(s.State, "sessions")
+	folder, err := sessionfiles.OpenFolder(path, keptSessions)
+	if err != nil {
+		return nil, fmt.Errorf("--state: %w", env.OnFile(path, err))
+	}
+	f.Identified()
+	return actors.KeepSessions(folder, log), nil
+}
+
+// Identified has models that are loaded with the flags know which they are, so that sessions of them can be saved.
+func (f *Flags) Identified() { f.identified = true }
+
 // hashed is the size of files of which every byte is hashed. It takes a tenth of a second.
 const hashed = 64 << 20
 
-// keep adds to a model where its cached blocks are kept.
+// keep adds to a model which one it is, and where its cached blocks are kept, if anything of them is.
 func (f *Flags) keep(m *actors.Model) error {
-	if f.kept == nil {
+	if f.kept == nil && !f.identified {
 		return nil
 	}
 	weights, err := weightsOf(m.File)
-	m.Kept = actors.Kept{Folder: f.kept, Weights: weights + "\n" + build()}
+	m.Kept = actors.Kept{Folder: f.kept, Weights: weights, Build: build()}
 	return err
 }
 

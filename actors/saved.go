@@ -1,0 +1,191 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/rs/zerolog"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/storage/sessionfiles"
+)
+
+// Sessions keeps texts of slots, with their blocks, in files of a folder. Its methods may be called from any goroutine.
+type Sessions struct {
+	folder *sessionfiles.Folder
+	log    zerolog.Logger
+}
+
+// KeepSessions has sessions saved in a folder.
+func KeepSessions(folder *sessionfiles.Folder, log zerolog.Logger) *Sessions {
+	return &Sessions{folder, log.With().Str("folder", folder.Path()).Logger()}
+}
+
+// Errors of saved sessions. Others are of the engine, or say why a file cannot be read or written.
+var (
+	ErrNoText         = errors.New("the slot remembers no text of 64 tokens or more: ask it something first")
+	ErrNotCached      = errors.New("nothing of the slot's text is in the cache any more: ask it again first")
+	ErrSessionMissing = sessionfiles.ErrMissing
+	ErrSessionsFull   = sessionfiles.ErrFull
+	ErrSessionBroken  = sessionfiles.ErrBroken
+	ErrForeign        = errors.New("read the text anew, and save it again")
+)
+
+// Moved says what of a text was saved, restored or forgotten.
+type Moved struct {
+	Tokens int   // that need not be computed: whole blocks
+	Bytes  int64 // of the file
+}
+
+// Save writes the text of a slot, as far as its blocks are cached, to the session of a name.
+func (s *Sessions) Save(e *Engine, of Slot, name string) (m Moved, err error) {
+	x, found := e.slots.get(of)
+	if !found || len(x.tokens) == 0 {
+		return m, ErrNoText
+	}
+	var draft *sessionfiles.Draft
+	h := sessionfiles.Header{Owner: of.Owner, Name: name, Salt: x.salt}
+	m, err = e.export(h, x.tokens, nil, func(bytes int64) (_ io.Writer, err error) {
+		draft, err = s.folder.Create(of.Owner, name, bytes)
+		return draft, err
+	})
+	if err == nil && draft == nil {
+		err = ErrNotCached
+	}
+	if draft != nil {
+		if err == nil {
+			err = draft.Commit(now())
+		}
+		err = errors.Join(err, draft.Close())
+	}
+	return m, s.told(err, "a session cannot be saved")
+}
+
+// Restore has the blocks of a session in the cache, and its text in a slot.
+func (s *Sessions) Restore(e *Engine, to Slot, name string) (Moved, error) {
+	f, closer, err := s.folder.Open(to.Owner, name)
+	if err != nil {
+		return Moved{}, s.told(err, "a saved session cannot be read")
+	}
+	defer closer.Close()
+	m, err := e.restore(f)
+	if err == nil {
+		e.slots.mu.Lock()
+		e.slots.put(slotText{to, f.Salt, f.Tokens})
+		e.slots.mu.Unlock()
+	}
+	return m, s.told(err, "a saved session cannot be used")
+}
+
+// Erase forgets the text of a slot, and drops those of its blocks that no other text begins with.
+func (s *Sessions) Erase(e *Engine, of Slot) (Moved, error) {
+	x, _ := e.slots.get(of)
+	t := &transfer{do: forget, salt: x.salt, tokens: x.tokens}
+	err := e.transfer(t)
+	if err == nil {
+		e.slots.mu.Lock()
+		e.slots.drop(of)
+		e.slots.mu.Unlock()
+	}
+	return Moved{Tokens: len(x.tokens)}, err
+}
+
+// Remove deletes the session of an owner and a name, and says whether there was one.
+func (s *Sessions) Remove(owner, name string) bool { return s.folder.Remove(owner, name) }
+
+// told logs an error of files.
+func (s *Sessions) told(err error, what string) error {
+	for _, usual := range []error{ErrNoText, ErrNotCached, ErrSessionMissing, ErrSessionsFull, ErrCrowded, ErrClosed} {
+		if errors.Is(err, usual) {
+			return err
+		}
+	}
+	if err != nil {
+		s.log.Warn().Err(err).Msg(what)
+	}
+	return err
+}
+
+// transfer carries out a transfer.
+func (e *Engine) transfer(t *transfer) error {
+	if err := e.Health(); err != nil {
+		return err
+	}
+	if err := e.stay.begin(); err != nil {
+		return err
+	}
+	defer e.stay.end()
+	e.carrying.Lock()
+	defer e.carrying.Unlock()
+	t.done = make(chan struct{})
+	e.transfers.Store(t)
+	defer e.transfers.Store(nil)
+	e.wiring.facade.transfer.Send(t)
+	select {
+	case <-t.done:
+		return t.err
+	case <-e.house.health.ready: // the house has failed, and its actors with it
+		return e.Health()
+	}
+}
+
+// export copies the blocks that are cached of a text to what create returns, to which so many bytes will be written. A
+// header without kind and classes comes with it. If nothing is cached, create is not called.
+func (e *Engine) export(h sessionfiles.Header, tokens []int32, note []byte,
+	create func(bytes int64) (io.Writer, error)) (m Moved, err error) {
+	if h.Kind = e.caches.traits; e.spec.kept.Weights == "" {
+		return m, errUnknown
+	}
+	var w *sessionfiles.Writer
+	t := &transfer{do: copyOut, salt: h.Salt, tokens: tokens}
+	t.ready = func(tables []backend.Table, each []int) error {
+		for i, x := range tables {
+			h.Classes = append(h.Classes, sessionfiles.Class{Bytes: each[i], First: x.First, Blocks: len(x.Blocks)})
+		}
+		if m.Bytes, err = sessionfiles.Size(h, t.cached, len(note)); err != nil {
+			return err
+		}
+		to, err := create(m.Bytes)
+		if err != nil {
+			return err
+		}
+		w, err = sessionfiles.NewWriter(to, h, tokens[:t.cached], note)
+		return err
+	}
+	t.carry = func(_, _ int, memory []byte) error { return w.Block(memory) }
+	if err := e.transfer(t); err != nil {
+		return Moved{}, err
+	}
+	m.Tokens = t.cached
+	return m, nil
+}
+
+var errUnknown = errors.New("the model was loaded without knowing which it is: no session of it can be saved")
+
+// restore has the blocks of a file in the cache, unless it is of another model, arithmetic or layout.
+func (e *Engine) restore(f *sessionfiles.File) (Moved, error) {
+	if e.spec.kept.Weights == "" {
+		return Moved{}, errUnknown
+	}
+	if what := f.Differs(e.caches.traits); what != "" {
+		return Moved{}, fmt.Errorf("the session is of another %s: %w", what, ErrForeign)
+	}
+	t := &transfer{do: copyIn, salt: f.Salt, tokens: f.Tokens, carry: f.Block}
+	t.ready = func(tables []backend.Table, each []int) error {
+		if len(tables) != len(f.Classes) {
+			return fmt.Errorf("the session has %d cache classes, the model %d: %w", len(f.Classes), len(tables), ErrForeign)
+		}
+		for i, x := range tables {
+			want := sessionfiles.Class{Bytes: each[i], First: x.First, Blocks: len(x.Blocks)}
+			if f.Classes[i] != want {
+				return fmt.Errorf("the session has %+v of cache class %d, want %+v: %w", f.Classes[i], i, want, ErrForeign)
+			}
+		}
+		return nil
+	}
+	if err := e.transfer(t); err != nil {
+		return Moved{}, err
+	}
+	return Moved{Tokens: t.cached, Bytes: f.Bytes}, nil
+}

@@ -1,0 +1,237 @@
+package actors
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/backendtest"
+	"github.com/sluice-ai/sluice/storage/sessionfiles"
+)
+
+// saving has sessions of the engines in a folder.
+func saving(t *testing.T, path string) *Sessions {
+	f, err := sessionfiles.OpenFolder(path, 64<<20)
+	require.NoError(t, err)
+	return KeepSessions(f, zerolog.Nop())
+}
+
+// known says which model the engine runs, so that its sessions can be saved.
+func known(c *Config) { c.Kept.Weights = "fixture" }
+
+// talked answers a prompt in a slot, and returns a prompt that goes on from the answer.
+func talked(t *testing.T, e *Engine, p []int32, slot Slot) []int32 {
+	r := ask(p, 80)
+	r.Slot = &slot
+	s := begin(t, e, r)
+	defer s.Close()
+	var ev Event
+	text := slices.Clone(p)
+	for {
+		err := s.Next(t.Context(), &ev)
+		if errors.Is(err, io.EOF) {
+			return append(text, p[:20]...)
+		}
+		require.NoError(t, err)
+		text = append(text, ev.Token)
+	}
+}
+
+// Law Recompute: a session that was saved, and restored by another process, goes on with the bits of one undisturbed
+// conversation, in every format of caches, of states too; what the file has is not computed again.
+func TestRecomputeSavedSessions(t *testing.T) {
+	tq4, err := backend.ParseKV("tq4")
+	require.NoError(t, err)
+	for _, test := range []struct {
+		fixture string
+		kv      backend.KV
+	}{
+		{fixture, backend.KVF16}, {fixture, backend.KVQ8}, {fixture, tq4}, {"gemma3", backend.KVF16},
+		{"gemma3", backendtest.Toy()}, {"mamba2", backend.KVF32}, {"qwen3next", backend.KVF32}, {"qwen3next", tq4},
+	} {
+		t.Run(test.fixture+" "+test.kv.String(), func(t *testing.T) {
+			savedAlike(t, test.fixture, func(c *Config) { caches(t, c, test.kv) })
+		})
+	}
+}
+
+func savedAlike(t *testing.T, name string, edit func(*Config)) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	p, path, slot := longPrompts(2)[0], t.TempDir(), Slot{"k", 2}
+	e := startFixture(t, name, func(c *Config) { wide(c); edit(c); known(c) })
+	next := talked(t, e, p, slot)
+	saved, err := saving(t, path).Save(e, slot, "a talk")
+	require.NoError(t, err)
+	computed := (len(next) - 20 - 1) / backend.BlockSize * backend.BlockSize // without the last token drawn
+	require.Equal(t, computed, saved.Tokens)
+	want := spelled(t, begin(t, e, ask(next, 12)))
+	shut(t, e)
+
+	cold := startFixture(t, name, func(c *Config) { wide(c); edit(c); known(c) })
+	require.Equal(t, want, spelled(t, begin(t, cold, ask(next, 12))))
+	for range 2 { // the second time all of it is cached
+		again := startFixture(t, name, func(c *Config) { wide(c); edit(c); known(c) })
+		s := saving(t, path)
+		for range 2 {
+			m, err := s.Restore(again, Slot{"k", 0}, "a talk")
+			require.NoError(t, err)
+			require.Equal(t, saved, m)
+		}
+		st := begin(t, again, ask(next, 12))
+		require.Equal(t, want, spelled(t, st))
+		require.Equal(t, saved.Tokens, st.Usage().Cached)
+		m, err := s.Save(again, Slot{"k", 0}, "a copy")
+		require.NoError(t, err)
+		require.Equal(t, saved.Tokens, m.Tokens, "the slot has the text")
+		shut(t, again)
+	}
+}
+
+// The file alone is needed: nothing but its blocks is read again, whatever became of the cache between.
+func TestSavedSessionsOutliveTheCache(t *testing.T) {
+	for _, name := range []string{fixture, "qwen3next"} {
+		all, slot := longPrompts(4), Slot{ID: 0}
+		e := startFixture(t, name, func(c *Config) { pressed(c); c.KVHost = 0; known(c) })
+		s := saving(t, t.TempDir())
+		next := talked(t, e, all[0], slot)
+		want := spelled(t, begin(t, e, ask(next, 8)))
+		saved, err := s.Save(e, slot, "x")
+		require.NoError(t, err)
+		alone(t, e, all[1:], 8)
+		m, err := s.Restore(e, slot, "x")
+		require.NoError(t, err)
+		require.Equal(t, saved, m)
+		st := begin(t, e, ask(next, 8))
+		require.Equal(t, want, spelled(t, st))
+		require.Equal(t, saved.Tokens, st.Usage().Cached)
+		erased, err := s.Erase(e, slot)
+		require.NoError(t, err)
+		require.Equal(t, saved.Tokens, erased.Tokens)
+		_, err = s.Save(e, slot, "x")
+		require.ErrorIs(t, err, ErrNoText)
+		shut(t, e)
+	}
+}
+
+// What differs in anything that a block's bytes depend on is refused by name, and so is what belongs to another client.
+func TestForeignSessions(t *testing.T) {
+	p, path, slot := longPrompts(2)[0], t.TempDir(), Slot{"k", 0}
+	e := startFixture(t, fixture, func(c *Config) { wide(c); known(c) })
+	next := talked(t, e, p, slot)
+	_, err := saving(t, path).Save(e, slot, "x")
+	require.NoError(t, err)
+	shut(t, e)
+	for want, edit := range map[string]func(*Config){
+		"":                               func(*Config) {},
+		"model":                          func(c *Config) { c.Kept.Weights = "others" },
+		"type of KV cache":               func(c *Config) { c.KV = backend.KVF16 },
+		"build of sluice":                func(c *Config) { c.Kept.Build = "next" },
+		"device, or its arithmetic or d": func(c *Config) { c.Device = updated{c.Device} },
+	} {
+		e := startFixture(t, fixture, func(c *Config) { wide(c); known(c); edit(c) })
+		m, err := saving(t, path).Restore(e, slot, "x")
+		if want == "" {
+			require.NoError(t, err)
+			require.Positive(t, m.Tokens)
+		} else {
+			require.ErrorIs(t, err, ErrForeign)
+			require.ErrorContains(t, err, "the session is of another "+want)
+			st := begin(t, e, ask(next, 2))
+			spelled(t, st)
+			require.Zero(t, st.Usage().Cached)
+		}
+		_, err = saving(t, path).Restore(e, Slot{"other", 0}, "x")
+		require.ErrorIs(t, err, ErrSessionMissing)
+		shut(t, e)
+	}
+}
+
+// A file whose bits changed anywhere is never used: it is refused, and the text is computed.
+func TestTornSessions(t *testing.T) {
+	all, path, slot := longPrompts(3), t.TempDir(), Slot{ID: 0}
+	e := startFixture(t, fixture, func(c *Config) { wide(c); known(c) })
+	next := talked(t, e, all[0], slot)
+	s := saving(t, path)
+	_, err := s.Save(e, slot, "x")
+	require.NoError(t, err)
+	want := spelled(t, begin(t, e, ask(next, 8)))
+	shut(t, e)
+	files, err := filepath.Glob(filepath.Join(path, "*", "*"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	good, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	e = startFixture(t, fixture, func(c *Config) { wide(c); known(c) })
+	for at := 0; at < len(good); at += 1 + len(good)/40 {
+		changed := slices.Clone(good)
+		changed[at] ^= 1
+		for _, bad := range [][]byte{good[:at], changed} {
+			require.NoError(t, os.WriteFile(files[0], bad, 0o600))
+			_, err = s.Restore(e, slot, "x")
+			require.ErrorIs(t, err, ErrSessionBroken, "%d", at)
+		}
+	}
+	st := begin(t, e, ask(next, 8))
+	require.Equal(t, want, spelled(t, st))
+	require.Zero(t, st.Usage().Cached)
+}
+
+// Sessions are saved and restored while answers want more blocks than there are, and while actors die: answers stay the
+// same, and each call ends, with the session or an error that says to try again.
+func TestSessionsBesideAnswers(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	all, slot := ended(6), Slot{ID: 0}
+	want := alone(t, startFixture(t, fixture, wide), all, 8)
+	for _, victim := range []string{"", "device", "scheduler", "mover", "kv"} {
+		t.Run(victim, func(t *testing.T) {
+			e := startFixture(t, fixture, func(c *Config) { keeping(t, c, t.TempDir()) })
+			s := saving(t, t.TempDir())
+			next := talked(t, e, all[0], slot)
+			first, err := s.Save(e, slot, "x")
+			require.NoError(t, err)
+			over, moved := make(chan struct{}), make(chan int)
+			go func() {
+				n := 0
+				for {
+					select {
+					case <-over:
+						moved <- n
+						return
+					default:
+					}
+					m, err := s.Restore(e, slot, "x")
+					if err == nil {
+						n += m.Tokens
+						_, err = s.Save(e, slot, "y")
+					}
+					if err != nil && !errors.Is(err, ErrCrowded) && !errors.Is(err, ErrNotCached) {
+						t.Error(err)
+					}
+				}
+			}()
+			for range 3 {
+				if victim != "" {
+					e.crash(victim)
+				}
+				together(t, e, all, want)
+			}
+			close(over)
+			require.Positive(t, <-moved)
+			m, err := s.Restore(e, slot, "x")
+			require.NoError(t, err)
+			require.Equal(t, first, m)
+			st := begin(t, e, ask(next, 2))
+			spelled(t, st)
+			require.Equal(t, first.Tokens, st.Usage().Cached)
+			shut(t, e)
+		})
+	}
+}
