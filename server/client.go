@@ -7,13 +7,15 @@ import (
 	"strings"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/server/exchange"
 )
 
 // client returns the name under which a request's share of places and memory is counted: the client's key, else its
 // address.
 func (a *access) client(rc *fasthttp.RequestCtx) string {
 	if digest, ok := a.digest(&rc.Request.Header); ok {
-		return "key " + hex.EncodeToString(digest[:8])
+		return exchange.Keyed + hex.EncodeToString(digest[:8])
 	}
 	return a.address(rc).String()
 }

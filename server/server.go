@@ -40,6 +40,8 @@ type Options struct {
 
 	Answers *actors.Answers // streamed answers are kept there while they are computed, and for a while; nil: they are not
 
+	Sessions *actors.Sessions // texts of slots are kept there when clients say so; nil: they are not
+
 	Store    ollama.Store         // that clients may change; nil: they may not
 	Adapters answer.AdapterFolder // of which clients may have some loaded; nil: they may not
 
@@ -120,7 +122,7 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	s.models = &s.later
 	s.intake = exchange.NewIntake(intake, maxBody, intakeQueue)
 	service := answer.New(s.models, s.intake, o.Reading)
-	service.Folder = o.Adapters
+	service.Folder, service.Sessions = o.Adapters, o.Sessions
 	if s.service = service; o.Answers != nil {
 		service.Last(o.Answers, s.goOn)
 	}

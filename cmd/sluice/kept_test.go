@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -120,4 +121,37 @@ func TestKilledServerFindsPrompts(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(state, "kv", "*", "*"))
 	require.NoError(t, err)
 	require.Less(t, len(files), 4, "1M holds two blocks")
+}
+
+// TestSavedSlotOutlivesEverything: a saved slot is restored after kill -9, though the folder of blocks is gone.
+func TestSavedSlotOutlivesEverything(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts two servers")
+	}
+	state, text := t.TempDir(), strings.Repeat("one two three ", 80)
+	slot := func(url, action string) (status int, body string) {
+		r, err := http.NewRequest(http.MethodPost, url+"/slots/0?action="+action, strings.NewReader(`{"filename":"x"}`))
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer k")
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		defer answer.Body.Close()
+		all, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		return answer.StatusCode, string(all)
+	}
+	url, server := startKept(t, "--state", state)
+	first := askKept(t, url, "k", text)
+	status, body := slot(url, "save")
+	require.Equal(t, http.StatusOK, status, body)
+	kill(server, syscall.SIGKILL)
+	require.NoError(t, os.RemoveAll(filepath.Join(state, "kv")))
+
+	url, _ = startKept(t, "--state", state)
+	status, body = slot(url, "restore")
+	require.Equal(t, http.StatusOK, status, body)
+	again := askKept(t, url, "k", text)
+	require.Equal(t, first.Choices, again.Choices)
+	require.Equal(t, (again.Usage.Prompt-1)/64*64, again.Usage.Of.Cached)
+	require.Zero(t, askKept(t, url, "other", text).Usage.Of.Cached)
 }

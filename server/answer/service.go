@@ -30,6 +30,8 @@ type Service struct {
 
 	// Fetch gets pictures by the addresses that requests name; nil: none are fetched.
 	Fetch func(ctx context.Context, url string) ([]byte, error)
+	// Sessions keeps texts of slots, with what was computed of them; nil: they are not kept.
+	Sessions *actors.Sessions
 	// Folder has the adapters that clients may load; nil: they may not change which there are.
 	Folder AdapterFolder
 }
@@ -95,6 +97,25 @@ func (s *Service) Count(x *exchange.Exchange, o *Order) (tokens int, fault *wire
 	return tokens, nil
 }
 
+// SlotOf is the slot of a number that a request asks for; nil, if it is less than 0: any.
+func SlotOf(id int) *actors.Slot {
+	if id < 0 {
+		return nil
+	}
+	return &actors.Slot{ID: id}
+}
+
+// slot is the slot that remembers the text of a request that asks for this one; nil: none does.
+func (s *Service) slot(x *exchange.Exchange, asked *actors.Slot) *actors.Slot {
+	if s.Sessions == nil {
+		return nil
+	}
+	if asked == nil {
+		return &actors.Slot{Owner: x.Owner(), ID: -1}
+	}
+	return &actors.Slot{Owner: x.Owner(), ID: asked.ID}
+}
+
 // prepare renders and tokenizes the prompts, and compiles forms ahead; afterwards the prompts hold only tokens.
 func (s *Service) prepare(x *exchange.Exchange, o *Order) error {
 	done, err := x.Decode(pictured(o))
@@ -105,6 +126,7 @@ func (s *Service) prepare(x *exchange.Exchange, o *Order) error {
 	err = x.Large(func(gone func() bool) (err error) {
 		for i := range o.Prompts {
 			o.Prompts[i].Salt, o.Prompts[i].Client = x.Salt, x.Client
+			o.Prompts[i].Slot = s.slot(x, o.Prompts[i].Slot)
 			if o.Prompts[i].Adapters == nil {
 				o.Prompts[i].Adapters = o.Model.Adapters
 			}

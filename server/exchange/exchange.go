@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -70,6 +71,17 @@ type Exchange struct {
 
 	finished func(x *Exchange, status int)
 	once     sync.Once
+}
+
+// Keyed begins the names of clients that sent a key.
+const Keyed = "key "
+
+// Owner is whose what the request leaves behind is: the client's name if it sent a key; "": anybody's who sends none.
+func (x *Exchange) Owner() string {
+	if strings.HasPrefix(x.Client, Keyed) {
+		return x.Client
+	}
+	return ""
 }
 
 // Begin starts an exchange. Its Context ends with base. finished is called once, on any goroutine, when the answer

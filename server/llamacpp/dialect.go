@@ -34,6 +34,7 @@ func Dialect(s *answer.Service) answer.Dialect {
 			{Method: get, Also: post, Path: "/lora-adapters", Private: true, Help: "the adapters of the model", Handle: a.adapters},
 			{Method: get, Path: "/props", Help: "what the server is set to", Handle: a.props},
 			{Method: get, Path: "/slots", Private: true, Help: "which answers are computed", Handle: a.slots},
+			{Method: post, Path: "/slots/", Private: true, Help: "a slot's text is saved, restored or erased", Handle: a.session},
 		},
 	}
 }

@@ -20,6 +20,7 @@ type encoder struct {
 	probs    bool   // the log-probabilities of tokens are wanted
 	silent   bool   // no text is wanted: the prompt is only computed into the cache
 	reading  bool   // how far the prompt is read is wanted
+	slot     int64  // that was asked for; -1: any
 }
 
 func newEncoder(o *request) *encoder {
@@ -27,7 +28,11 @@ func newEncoder(o *request) *encoder {
 	if err != nil {
 		panic(err) // they are numbers
 	}
-	return &encoder{o.Model.Name, text, o.several, o.tokens, o.probs, o.silent, o.Reading}
+	e := &encoder{o.Model.Name, text, o.several, o.tokens, o.probs, o.silent, o.Reading, -1}
+	if len(o.Prompts) > 0 && o.Prompts[0].Slot != nil {
+		e.slot = int64(o.Prompts[0].Slot.ID)
+	}
+	return e
 }
 
 // Media implements answer.Encoder.
@@ -38,7 +43,8 @@ func (e *encoder) Reading(dst []byte, r actors.Reading, since time.Duration) []b
 	if !e.reading {
 		return wire.AppendReading(dst, r.Done, r.Total)
 	}
-	dst = append(dst, `data: {"index":0,"content":"","tokens":[],"stop":false,"id_slot":-1`...)
+	dst = append(dst, `data: {"index":0,"content":"","tokens":[],"stop":false,"id_slot":`...)
+	dst = strconv.AppendInt(dst, e.slot, 10)
 	return append(wire.AppendProgress(dst, r.Total, r.Cached, r.Done, since), "}\n\n"...)
 }
 
@@ -54,7 +60,8 @@ func (e *encoder) Part(dst []byte, c *answer.Choice) []byte {
 // End implements answer.Encoder.
 func (e *encoder) End(dst []byte, c *answer.Choice) []byte {
 	dst = strconv.AppendInt(append(dst, `data: {"index":`...), int64(c.Index), 10)
-	dst = append(dst, `,"content":"","tokens":[],"stop":true,"id_slot":-1`...)
+	dst = append(dst, `,"content":"","tokens":[],"stop":true,"id_slot":`...)
+	dst = strconv.AppendInt(dst, e.slot, 10)
 	return append(e.ended(dst, c), "\n\n"...)
 }
 
@@ -109,7 +116,7 @@ func (e *encoder) said(dst []byte, c *answer.Choice, stop bool, hand func([]byte
 		dst, wanted = hand(strconv.AppendInt(dst, int64(c.New.Probs[i].ID), 10))
 	}
 	dst = strconv.AppendBool(append(dst, `],"stop":`...), stop)
-	dst = append(dst, `,"id_slot":-1`...)
+	dst = strconv.AppendInt(append(dst, `,"id_slot":`...), e.slot, 10)
 	if !e.probs {
 		return dst, wanted
 	}

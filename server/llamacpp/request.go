@@ -116,7 +116,7 @@ func (f fields) common(m *answer.Model) (o request, r actors.Request) {
 	if r.IgnoreEOG {
 		r.Sampling.IgnoreEOG = m.EndTokens
 	}
-	r.Unguessed = f.Unguessed()
+	r.Unguessed, r.Slot = f.Unguessed(), answer.SlotOf(f.Slot(m))
 	top := 0
 	f.Count("n_probs", 0, answer.MaxTopProbs, &top)
 	r.Sampling.LogProbs = -1

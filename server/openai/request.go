@@ -50,7 +50,7 @@ func (f fields) common(m *answer.Model) (request, actors.Request) {
 	if r.IgnoreEOG {
 		r.Sampling.IgnoreEOG = m.EndTokens
 	}
-	r.Unguessed = f.Unguessed()
+	r.Unguessed, r.Slot = f.Unguessed(), answer.SlotOf(f.Slot(m))
 	f.Text("user", new(string))
 	return o, r
 }

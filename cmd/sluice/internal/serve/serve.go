@@ -108,12 +108,11 @@ func (c *Serve) Run(e *env.Env) (err error) {
 		return err
 	}
 	defer ln.Close()
-	answers, closed, err := c.Answers(e, options.Log)
+	closed, err := c.lasting(e, &options)
 	if err != nil {
 		return err
 	}
 	defer closed()
-	options.Answers = answers
 	s := server.Loading(options)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
@@ -132,6 +131,15 @@ func (c *Serve) Run(e *env.Env) (err error) {
 		return err
 	}
 	return c.stop(e, s)
+}
+
+// lasting has what outlives the server kept in --state, until closed is called.
+func (c *Serve) lasting(e *env.Env, o *server.Options) (closed func(), err error) {
+	if o.Sessions, err = c.Sessions(&c.Flags, o.Log); err != nil {
+		return nil, err
+	}
+	o.Answers, closed, err = c.Answers(e, o.Log)
+	return closed, err
 }
 
 // fromStore says whether the models of the store are served because nothing else was named.
