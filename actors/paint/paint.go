@@ -1,5 +1,5 @@
 // Package paint computes pictures: it loads the programs of stages/model/pixels on a device, and makes larger pictures
-// of small ones (upscale.go).
+// of small ones (upscale.go), and pictures of latents (autoencoder.go).
 //
 // One goroutine at a time uses what it opens, and nothing else computes on the device meanwhile.
 package paint
@@ -7,6 +7,7 @@ package paint
 import (
 	"fmt"
 
+	"github.com/sluice-ai/sluice/actors/blocks"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/model/pixels"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -19,6 +20,17 @@ func tensors(f *gguf.File) []ir.Tensor {
 		list[i] = ir.Tensor{Name: x.Name, Type: x.Type, Shape: x.Shape}
 	}
 	return list
+}
+
+// network reads a program's weights. Each segment is computed on its own.
+func network(f *gguf.File, p *ir.Bound, list []pixels.Tensor) (*blocks.Network, error) {
+	n := &blocks.Network{Bound: p}
+	for s := range p.Segments {
+		n.Runs = append(n.Runs, []int{s})
+	}
+	var err error
+	n.Weights, err = weights(f, p, list)
+	return n, err
 }
 
 // weights copies a program's weights, in its order.

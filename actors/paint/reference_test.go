@@ -46,7 +46,6 @@ func upscaler(t *testing.T, d backend.Device, folder string) *Upscaler {
 	t.Helper()
 	u, err := OpenUpscaler(d, published(t, folder, "model.safetensors"))
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, u.Close()) })
 	return u
 }
 

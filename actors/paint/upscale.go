@@ -26,7 +26,7 @@ type Upscaler struct {
 	*pixels.Upscaler
 
 	device  backend.Device
-	program blocks.Network
+	program *blocks.Network
 }
 
 // Options are how a picture is enlarged.
@@ -42,12 +42,8 @@ func OpenUpscaler(d backend.Device, f *gguf.File) (*Upscaler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
-	x := &Upscaler{Upscaler: u, device: d, program: blocks.Network{Bound: u.Bound}}
-	for s := range u.Segments {
-		x.program.Runs = append(x.program.Runs, []int{s})
-	}
-	x.program.Weights, err = weights(f, u.Bound, u.Tensors)
-	return x, err
+	n, err := network(f, u.Bound, u.Tensors)
+	return &Upscaler{Upscaler: u, device: d, program: n}, err
 }
 
 // Upscale enlarges a picture. What the result would have of pixels, and take of memory, is bounded before anything is
@@ -108,6 +104,3 @@ func (u *Upscaler) Fits(width, height int) error {
 	}
 	return nil
 }
-
-// Close frees what the device has of the network.
-func (u *Upscaler) Close() error { return u.program.Close() }

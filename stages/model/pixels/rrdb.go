@@ -54,7 +54,7 @@ func NewUpscaler(file []ir.Tensor) (*Upscaler, error) {
 
 // rrdb reads the sizes.
 func (s sizes) rrdb() (n rrdb, err error) {
-	const window, mostBlocks = 9, 256
+	const mostBlocks = 256
 	if n.features, n.in, err = s.matrix("conv_first", window); err != nil {
 		return n, err
 	}

@@ -66,7 +66,6 @@ func (c *Upscale) enlarge(e *env.Env, data []byte, out *safefile.File) (from, to
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, u.Close()) }()
 	info, err := picture.Inspect(data)
 	if err == nil {
 		err = u.Fits(info.Width, info.Height)

@@ -1,0 +1,66 @@
+package paint
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluice-ai/sluice/actors/blocks"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/mem"
+	"github.com/sluice-ai/sluice/stages/model/pixels"
+	"github.com/sluice-ai/sluice/storage/gguf"
+)
+
+// Autoencoder makes pictures of latents, and latents of pictures, on a device.
+type Autoencoder struct {
+	*pixels.Autoencoder
+
+	device           backend.Device
+	decoder, encoder *blocks.Network // encoder nil: the file has none
+}
+
+// OpenAutoencoder reads the autoencoder of a file, which may be closed afterwards. The device is the caller's.
+func OpenAutoencoder(d backend.Device, f *gguf.File, s pixels.Settings) (*Autoencoder, error) {
+	a, err := pixels.NewAutoencoder(tensors(f), s)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	x := &Autoencoder{Autoencoder: a, device: d}
+	if x.decoder, err = network(f, a.Decoder, a.Tensors); err == nil && a.Encoder != nil {
+		x.encoder, err = network(f, a.Encoder, a.Tensors)
+	}
+	return x, err
+}
+
+// Decode makes a picture of latents, a row each, as the decoder takes them: [Grid.Height·Grid.Width][Channels]. A row
+// of the result is a cell of Side × Side pixels, line by line, of three colours from −1 to 1, which may be beyond.
+func (a *Autoencoder) Decode(ctx context.Context, grid ir.Grid, latents []float32, done func(part, parts int)) (
+	[]float32, error) {
+	return a.compute(ctx, a.decoder, grid, map[string][]float32{pixels.Latents: latents}, pixels.Pixels, done)
+}
+
+// Encode makes latents of a picture: the mean of each channel, then the logarithm of its variance. Rows are those of
+// Decode.
+func (a *Autoencoder) Encode(ctx context.Context, grid ir.Grid, cells []float32, done func(part, parts int)) (
+	[]float32, error) {
+	if a.encoder == nil {
+		return nil, fmt.Errorf("this autoencoder has a decoder alone: pictures do not become latents")
+	}
+	return a.compute(ctx, a.encoder, grid, map[string][]float32{pixels.Pixels: cells}, pixels.Moments, done)
+}
+
+func (a *Autoencoder) compute(ctx context.Context, n *blocks.Network, grid ir.Grid, in map[string][]float32, out string,
+	done func(part, parts int)) ([]float32, error) {
+	s := blocks.Stripes{Grid: grid, Bytes: stripeBytes, Done: done}
+	if most := MostPixels / (a.Side * a.Side); grid.Height < 1 || grid.Width < 1 || grid.Height > most/grid.Width {
+		return nil, fmt.Errorf("%d × %d latents of %d pixels at a side: want at most %d million pixels", grid.Width,
+			grid.Height, a.Side, MostPixels/1_000_000)
+	}
+	if bytes, free := n.Needs(s), mem.Available(); bytes > free {
+		return nil, fmt.Errorf("%d × %d pixels take up to %d MB of memory in the autoencoder, and %d are free: want a smaller "+
+			"picture", grid.Width*a.Side, grid.Height*a.Side, bytes>>20, free>>20)
+	}
+	made, err := n.Striped(ctx, a.device, s, in)
+	return made[out], err
+}
