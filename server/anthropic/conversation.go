@@ -46,8 +46,8 @@ func (f fields) system(c *conversation) {
 		f.Broken("system", raw, err, "a string or a list of text blocks")
 		return
 	}
-	if content == jsontext.String("") {
-		return
+	if list, blocks := content.(jsontext.List); content == jsontext.String("") || blocks && len(list) == 0 {
+		return // gateways send it where there is none
 	}
 	c.Begin("system")
 	f.Fault = c.content("system", content)

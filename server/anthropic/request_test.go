@@ -63,6 +63,7 @@ func TestConversation(t *testing.T) {
 			`{"role":"system","content":"S\nT"},{"role":"user","content":"a\nb"}`},
 		{`"messages":[{"role":"user","content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"It is late."},"title":"News"},
 			{"type":"text","text":"What is it?"}]}]`, `{"role":"user","content":"News\n\nIt is late.\nWhat is it?"}`},
+		{`"system":[],"messages":[{"role":"user","content":"a"}]`, `{"role":"user","content":"a"}`},
 		{`"system":"","messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`,
 			`{"role":"user","content":"a"},{"role":"assistant","content":"b"}`},
 		{`"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":""},{"type":"thinking","thinking":"Hm","signature":"s"},

@@ -1,8 +1,8 @@
 // The client table: what real clients of npm do with a server. BASE_URL is the server, MODEL a model that writes and
 // calls tools, EMBED_MODEL one of vectors, if there is one. A line for each client that is installed: what was tried, and
 // full or partial; arguments name the packages to ask by. A partial row fails.
-import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFile, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -27,17 +27,26 @@ async function collect(stream, text) {
 async function aborted(stream, cut) {
   try { for await (const _ of stream) cut(); } catch { /* as most clients say it */ }
 }
-// run starts a program in a folder of its own, with files there.
-async function run(program, args, env, files = {}) {
+// run starts a program in a folder of its own, with files there, after the program's own set-up, or a line of shell.
+async function run(program, args, env, files = {}, before) {
   const home = mkdtempSync(join(tmpdir(), 'sluice-client-'));
   for (const [name, text] of Object.entries(files)) writeFileSync(join(home, name), text);
+  const start = (file, words) => new Promise((ok, no) => {
+    const child = execFile(file, words, { cwd: home, timeout: 170_000, maxBuffer: 1 << 24,
+      env: { PATH: process.env.PATH, HOME: home, NO_COLOR: '1', CI: '1', ...env(home) } }, (e, out, err) => (e ? no(new Error((err || out || String(e)).slice(-400))) : ok(out)));
+    child.stdin.end();
+  });
+  const own = join(here, 'node_modules/.bin', program);
   try {
-    return await new Promise((ok, no) => {
-      const child = execFile(join(here, 'node_modules/.bin', program), args(home), { cwd: home, timeout: 170_000, maxBuffer: 1 << 24,
-        env: { PATH: process.env.PATH, HOME: home, NO_COLOR: '1', CI: '1', ...env(home) } }, (e, out, err) => (e ? no(new Error((err || out || String(e)).slice(-400))) : ok(out)));
-      child.stdin.end();
-    });
-  } finally { rmSync(home, { recursive: true, force: true, maxRetries: 3 }); }
+    if (typeof before === 'string') await start('sh', ['-c', before]);
+    else if (before) await start(own, before);
+    return await start(own, args(home));
+  } finally { leftBehind(home).forEach((pid) => process.kill(pid)); rmSync(home, { recursive: true, force: true, maxRetries: 3 }); }
+}
+// leftBehind are processes that a program left, which name its folder.
+function leftBehind(home) {
+  const names = (pid) => { try { return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(home); } catch { return false; } };
+  return existsSync('/proc') ? readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && names(pid)) : [];
 }
 
 // Rows: a client's name, the packages that it needs, and checks by the columns of the table. own: what a client does not
@@ -230,6 +239,9 @@ row('multi-llm-ts', ['multi-llm-ts'], {
     }
   },
 });
+row('@chroma-core/ollama', ['@chroma-core/ollama', 'chromadb'], {
+  embed: async (m) => embedModel && assert((await new m['@chroma-core/ollama'].OllamaEmbeddingFunction({ url: BASE, model: embedModel }).generate(['a', 'b'])).length === 2, 'not two vectors'),
+});
 row('token.js', ['token.js'], {
   chat: async (m) => paris((await new m['token.js'].TokenJS({ apiKey: 'none', baseURL: V1 }).chat.completions.create({ ...asked, provider: 'openai-compatible' })).choices[0].message.content),
 });
@@ -251,8 +263,38 @@ row('Codex', ['@openai/codex'], {
 row('Qwen Code', ['@qwen-code/qwen-code'], {
   chat: async () => words(await run('qwen', () => ['--auth-type', 'openai', question], () => ({ OPENAI_BASE_URL: V1, OPENAI_API_KEY: 'none', OPENAI_MODEL: model }))),
 });
-row('Continue (cn)', ['@continuedev/cli'], {
-  chat: async () => words(await run('cn', (home) => ['-p', question, '--config', join(home, 'config.yaml')], () => ({}), { 'config.yaml': `name: c\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: sluice\n    provider: openai\n    model: ${model}\n    apiBase: ${V1}\n    apiKey: none\n    roles: [chat]\n` })),
+for (const [provider, apiBase] of [['openai', V1], ['ollama', BASE]]) row(`Continue (cn, ${provider})`, ['@continuedev/cli'], {
+  chat: async () => words(await run('cn', (home) => ['-p', question, '--config', join(home, 'config.yaml')], () => ({}), { 'config.yaml': `name: c\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: sluice\n    provider: ${provider}\n    model: ${model}\n    apiBase: ${apiBase}\n    apiKey: none\n    roles: [chat]\n` })),
+});
+
+const opencode = { $schema: 'https://opencode.ai/config.json', provider: { sluice: { npm: '@ai-sdk/openai-compatible', name: 'sluice', options: { baseURL: V1 }, models: { [model]: { name: model } } } }, small_model: 'sluice/' + model, autoupdate: false, share: 'disabled' };
+row('opencode', ['opencode-ai'], {
+  chat: async () => words(await run('opencode', () => ['run', '-m', 'sluice/' + model, question], () => ({}), { 'opencode.json': JSON.stringify(opencode) })),
+});
+row('Cline CLI', ['cline'], {
+  chat: async () => words(await run('cline', () => ['-P', 'openai-compatible', '-m', model, '-t', '150', question], () => ({}), {}, ['auth', '-p', 'openai-compatible', '-k', 'none', '-m', model, '-b', V1])),
+});
+for (const [api, baseUrl] of [['openai-completions', V1], ['openai-responses', V1], ['anthropic-messages', BASE]]) {
+  const models = [{ id: model, name: model, reasoning: false, input: ['text'], cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, contextWindow: 49152, maxTokens: 512 }];
+  row(`pi-coding-agent (${api})`, ['@mariozechner/pi-coding-agent'], {
+    chat: async () => paris(await run('pi', () => ['-p', '--no-session', '--provider', 'sluice', '--model', model, question], (home) => ({ PI_OFFLINE: '1', PI_CODING_AGENT_DIR: home }), { 'models.json': JSON.stringify({ providers: { sluice: { baseUrl, api, apiKey: 'none', models } } }) })),
+  });
+}
+row('opencommit (ollama)', ['opencommit'], {
+  chat: async () => words(await run('oco', () => ['--yes'], () => ({ OCO_AI_PROVIDER: 'ollama', OCO_MODEL: model, OCO_API_URL: BASE, OCO_API_KEY: 'none', OCO_GITPUSH: 'false', GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a@example.org', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a@example.org' }), { 'a.txt': 'a\n' }, 'git init -q . && git add a.txt')),
+});
+row('@portkey-ai/gateway', ['@portkey-ai/gateway'], Object.fromEntries([['openai', V1], ['ollama', BASE], ['anthropic', V1]].map(([provider, host]) => [provider, async () => {
+  const port = 20000 + Math.floor(Math.random() * 20000), gateway = spawn(join(here, 'node_modules/.bin/gateway'), [`--port=${port}`, '--headless'], { stdio: 'ignore' });
+  try {
+    const ask = () => fetch(`http://127.0.0.1:${port}/v1/chat/completions`, { method: 'POST', body: JSON.stringify(asked), headers: { 'content-type': 'application/json', authorization: 'Bearer none', 'x-portkey-provider': provider, 'x-portkey-custom-host': host } });
+    let answer;
+    for (let tries = 0; !answer; tries++) try { answer = await ask(); } catch (e) { if (tries > 100) throw e; await new Promise((ok) => setTimeout(ok, 100)); }
+    paris((await answer.json()).choices?.[0].message.content);
+  } finally { gateway.kill(); }
+}])));
+row('genkitx-ollama', ['genkitx-ollama', 'genkit'], {
+  chat: async (m) => paris((await m.genkit.genkit({ plugins: [m['genkitx-ollama'].ollama({ models: [{ name: model, type: 'chat' }], serverAddress: BASE })] }).generate({ model: 'ollama/' + model, prompt: question })).text),
+  embed: async (m) => embedModel && assert((await m.genkit.genkit({ plugins: [m['genkitx-ollama'].ollama({ embedders: [{ name: embedModel, dimensions: 8 }], serverAddress: BASE })] }).embed({ embedder: 'ollama/' + embedModel, content: 'a' })).length === 1, 'not a vector'),
 });
 
 const versionOf = (pack) => { try { return JSON.parse(readFileSync(join(here, 'node_modules', pack, 'package.json'))).version; } catch { return ''; } };
@@ -263,7 +305,7 @@ for (const r of rows) {
   if (versions.includes('')) { absent++; continue; }
   seen++;
   const m = {}, held = [], why = [], notes = [];
-  try { if (!/bin|Code|Codex|cn/.test(r.name)) for (const p of r.packages) m[p] = await import(p); } catch (e) { why.push(`it does not load: ${e.message.split('\n')[0]}`); }
+  try { if (Object.values(r.checks).some((check) => check.length)) for (const p of r.packages) m[p] = await import(p); } catch (e) { why.push(`it does not load: ${e.message.split('\n')[0]}`); }
   for (const [name, check] of why.length ? [] : Object.entries(r.checks)) {
     let timer;
     const limit = new Promise((_, no) => { timer = setTimeout(() => no(new Error('no answer in 180 s')), 180_000); });
