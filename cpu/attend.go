@@ -21,8 +21,20 @@ type attention struct {
 	q, out     place
 	headsPerKV int       // query heads of each
 	sinks      []float32 // by query head; nil: none
+	slopes     []float32 // by query head: see ir.AttendArgs.Slope; nil: scores do not fall
 	split      *split
 	sealing    *sealing // nil: the format seals no blocks
+}
+
+// slopesOf are the slopes of query heads; nil: scores do not fall.
+func slopesOf(a *ir.AttendArgs) (all []float32) {
+	if a.Alibi == 0 {
+		return nil
+	}
+	for h := range a.Heads {
+		all = append(all, float32(a.Slope(h)))
+	}
+	return all
 }
 
 // end is the position after the last one that a row at pos of a span sees.
@@ -157,6 +169,9 @@ func (a *attention) weigh(worker int, c *attendChunk, v *view) error {
 		r := c.row + v.r0 + i%v.queries/a.headsPerKV
 		// A row sees only a part of what the rows together see: scores outside become −∞, weights 0.
 		pos := span.Pos + r
+		if a.slopes != nil {
+			fall(row, a.slopes[(c.head+i/v.queries)*a.headsPerKV+i%a.headsPerKV], pos-first)
+		}
 		mask(row, max(0, a.first(pos)-first), min(backend.BlockSize, a.end(span, pos)-first))
 		q.block.top[i], q.block.sum[i] = isa.SoftMax(row)
 		if sum := q.block.sum[i]; sum-sum != 0 || q.block.top[i]-q.block.top[i] != 0 {
@@ -180,6 +195,13 @@ func (a *attention) append(worker int, c *attendChunk, head, b int) error {
 		}
 	}
 	return nil
+}
+
+// fall lowers scores by their distance from the row's position, which counts from the block's first one.
+func fall(row *[backend.BlockSize]float32, slope float32, at int) {
+	for i := range row {
+		row[i] -= slope * float32(max(i-at, at-i))
+	}
 }
 
 // mask makes the scores outside [lo, hi) −∞.

@@ -275,8 +275,12 @@ func Lacks(p *ir.Program) error {
 
 // lacks is Lacks of a node. A row's entry in a step says where it sees to, not from where.
 func lacks(n *ir.Node) error {
-	if n.Op == ir.Attend && n.Attend.Reach > 0 {
+	switch {
+	case n.Op != ir.Attend:
+	case n.Attend.Reach > 0:
 		return fmt.Errorf("%s both ways within %d positions: %w", n.Op, n.Attend.Reach, ErrNoKernel)
+	case n.Attend.Alibi > 0:
+		return fmt.Errorf("%s whose scores fall with the distance (ALiBi): %w", n.Op, ErrNoKernel)
 	}
 	return nil
 }

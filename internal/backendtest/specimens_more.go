@@ -19,6 +19,28 @@ var moreSpecimens = []Specimen{
 			"rope.dimension_count": uint32(16), "attention.sliding_window": uint32(9), "rope.freq_base": float32(160000),
 			"rope.freq_base_swa": float32(10000), "attention.head_count_kv": uint32(4), "pooling_type": uint32(2),
 			"attention.causal": false}},
+	{Name: "bloom", Arch: "bloom", lacks: "output.bias", Tolerance: 5e-3, keys: map[string]any{
+		"attention.layer_norm_epsilon": float32(1e-5), "attention.head_count": uint32(6),
+		"attention.head_count_kv": uint32(6), "embedding_length": uint32(96)}},
+	{Name: "mpt", Arch: "mpt", without: []string{".bias", "output.weight"},
+		Tolerance: 5e-3, keys: map[string]any{"attention.layer_norm_epsilon": float32(1e-5),
+			"attention.max_alibi_bias": float32(8), "attention.head_count_kv": uint32(4)}},
+	{Name: "jais", Arch: "jais", lacks: "output.bias", Tolerance: 2e-4, keys: map[string]any{
+		"attention.layer_norm_epsilon": float32(1e-5), "attention.max_alibi_bias": float32(8),
+		"attention.head_count_kv": uint32(4)}},
+	{Name: "refact", Arch: "refact", without: []string{".bias"}, Tolerance: 2e-4, keys: map[string]any{
+		"attention.layer_norm_rms_epsilon": float32(1e-5), "attention.head_count_kv": uint32(1)}},
+	{Name: "baichuan-13b", Arch: "baichuan", without: []string{".bias", "rope_freqs.weight"}, Tolerance: 1e-3,
+		keys: map[string]any{"attention.layer_norm_rms_epsilon": float32(1e-5), "block_count": uint32(40),
+			"rope.dimension_count": uint32(16), "attention.head_count_kv": uint32(4)}},
+	{Name: "jina-bert-v2", Arch: "jina-bert-v2", without: []string{"q_norm.weight", "attn_norm_2.weight", "attn_qkv.weight",
+		"ffn_up.bias", "ffn_gate.bias"}, Tolerance: 5e-3, keys: map[string]any{
+		"attention.layer_norm_epsilon": float32(1e-5), "attention.head_count_kv": uint32(4), "attention.causal": false,
+		"tokenizer.ggml.token_type_count": uint32(2)}},
+	{Name: "jina-bert-v2-code", Arch: "jina-bert-v2", without: []string{"attn_qkv.weight", "ffn_gate.weight", "ffn_up.bias",
+		"ffn_gate.bias"}, Tolerance: 5e-3, keys: map[string]any{
+		"attention.layer_norm_epsilon": float32(1e-5), "attention.head_count_kv": uint32(4), "attention.causal": false,
+		"tokenizer.ggml.token_type_count": uint32(2)}},
 	{Name: "llama-embed", Arch: "llama-embed", without: []string{".bias", "rope_freqs.weight"}, Tolerance: 2e-4,
 		keys: map[string]any{"attention.layer_norm_rms_epsilon": float32(1e-5), "rope.dimension_count": uint32(16),
 			"attention.causal": false}},

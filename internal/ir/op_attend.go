@@ -3,6 +3,7 @@ package ir
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -10,8 +11,8 @@ import (
 // [rows][Heads·VDim]. Query head h reads KV head h/(Heads/KVHeads). A row at position p sees positions
 // max(0, p−Window+1)…p, or 0…p when Window is 0, or, Chunked, those of its own chunk of Window positions up to p. If
 // Both, a row sees all positions of its text, which is one span from position 0 on, or, with a Reach, p−Reach…p+Reach;
-// there is no window. A sink adds e^(W[h]) to the sum that head h's softmax divides by, as a position whose value is 0
-// would.
+// there is no window. With an Alibi, a score falls with the distance of its two positions: see Slope. A sink adds
+// e^(W[h]) to the sum that head h's softmax divides by, as a position whose value is 0 would.
 type AttendArgs struct {
 	KV                         int // index into Program.KV
 	Heads, KVHeads, KDim, VDim int
@@ -19,8 +20,24 @@ type AttendArgs struct {
 	SoftCap                    float32 // s = SoftCap·tanh(s/SoftCap) before the mask; 0 = none
 	Window                     int
 	Chunked                    bool
-	Both                       bool // ways: an encoder
-	Reach                      int  // positions on each side that a row of an encoder sees; 0: all
+	Both                       bool    // ways: an encoder
+	Reach                      int     // positions on each side that a row of an encoder sees; 0: all
+	Alibi                      float32 // the slope of the last head is 2^−Alibi; 0: scores do not fall
+}
+
+// Slope is by how much a score of a query head falls for each position between the two that it compares (ALiBi,
+// arXiv:2108.12409): with n heads, of which there is a power of two, 2^(−Alibi·(head+1)/n). Of other numbers the heads
+// beyond the power of two below have every second slope of twice as many heads. Without an Alibi it is 0.
+func (a *AttendArgs) Slope(head int) float64 {
+	if a.Alibi == 0 {
+		return 0
+	}
+	n := 1 << (bits.Len(uint(a.Heads)) - 1)
+	exponent := float64(head+1) / float64(n)
+	if head >= n {
+		exponent = float64(2*(head-n)+1) / float64(2*n)
+	}
+	return math.Exp2(-float64(a.Alibi) * exponent)
 }
 
 // First is the first position that the row at a position sees.
@@ -70,6 +87,9 @@ var attendOp = operation{
 		if a.Both {
 			s += " both"
 		}
+		if a.Alibi > 0 {
+			s += fmt.Sprintf(" alibi=%g", a.Alibi)
+		}
 		if a.Reach > 0 {
 			s += fmt.Sprintf(" reach=%d", a.Reach)
 		}
@@ -100,6 +120,10 @@ var attendOp = operation{
 		}},
 		{"attend chunks", func(b *Builder, x Value, n int) Value {
 			return CaseAttend(b, x, AttendArgs{Heads: n / 16, KVHeads: 1, KDim: 16, VDim: 16, Scale: 0.2, Window: 24, Chunked: true})
+		}},
+		{"attend alibi", func(b *Builder, x Value, n int) Value {
+			a := AttendArgs{Heads: n / 16, KVHeads: n / 32, KDim: 16, VDim: 16, Scale: 0.2, Alibi: 8}
+			return CaseAttend(b, x, a)
 		}},
 		{"attend shared", func(b *Builder, x Value, n int) Value {
 			a := AttendArgs{Heads: n / 16, KVHeads: 2, KDim: 16, VDim: 16, Scale: 0.2, Window: 70}
@@ -169,6 +193,9 @@ func fitsAttend(p *Program, n *Node) error {
 	if a.Reach < 0 || a.Reach > 0 && !a.Both {
 		return fmt.Errorf("reach %d, both ways %t", a.Reach, a.Both)
 	}
+	if a.Alibi < 0 || !finite(float64(a.Alibi)) {
+		return fmt.Errorf("alibi %v", a.Alibi)
+	}
 	if a.SoftCap < 0 || !finite(float64(a.SoftCap)) || !finite(float64(a.Scale)) {
 		return fmt.Errorf("soft cap %v, scale %v", a.SoftCap, a.Scale)
 	}
@@ -206,7 +233,7 @@ func (a *AttendArgs) head(c Cache, h int, sink float64, q, y []float32, span, ro
 	head := h / (a.Heads / a.KVHeads)
 	q, y = q[h*a.KDim:(h+1)*a.KDim], y[h*a.VDim:(h+1)*a.VDim]
 	scores := make([]float64, 0, to-from+1)
-	highest := sink
+	highest, slope := sink, a.Slope(h)
 	for p := from; p <= to; p++ {
 		dot := 0.0
 		for i, k := range c.Key(span, row, p, head) {
@@ -216,6 +243,7 @@ func (a *AttendArgs) head(c Cache, h int, sink float64, q, y []float32, span, ro
 		if limit := float64(a.SoftCap); limit > 0 {
 			score = Cap(score, limit)
 		}
+		score -= slope * math.Abs(float64(row-p))
 		scores = append(scores, score)
 		highest = math.Max(highest, score)
 	}

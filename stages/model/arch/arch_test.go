@@ -86,7 +86,7 @@ func TestUnknownArchitecture(t *testing.T) {
 	require.EqualError(t, err, `general.architecture: "mamba" is not supported; the nearest name that is: mamba2. All are: `+
 		strings.Join(Names(), ", "))
 	for name, want := range map[string]string{"qwen4": "qwen2", "qwen3-moe": "qwen3moe", "glm5": "glm4", "deepseek3": "deepseek2",
-		"llama5": "llama4", "": "plm"} {
+		"llama5": "llama4", "": "mpt"} {
 		require.Equal(t, want, nearest(name), name)
 	}
 }
@@ -188,7 +188,7 @@ func TestMixtureOfFile(t *testing.T) {
 }
 
 // onProcessors are the architectures that cards lack a kernel for: the processor beside them computes their models.
-var onProcessors = []string{"gemma-embedding", "modern-bert"}
+var onProcessors = []string{"bloom", "gemma-embedding", "jais", "jina-bert-v2", "modern-bert", "mpt", "refact"}
 
 // TestDocument compares the table of docs/architectures.md with the list. -update rewrites it. That all of it is
 // true is what the tests of cpu and gpu/vulkan say, which run every architecture.
