@@ -22,6 +22,15 @@ func KeepSessions(folder *sessionfiles.Folder, log zerolog.Logger) *Sessions {
 	return &Sessions{folder, log.With().Str("folder", folder.Path()).Logger()}
 }
 
+// SessionFile is a session's file that is read, for who may not import storage.
+type SessionFile = sessionfiles.File
+
+// ReadSession reads all but the blocks of a session's file of this size. The error wraps ErrSessionBroken if it holds
+// no whole session.
+func ReadSession(from io.ReaderAt, size int64) (*SessionFile, error) {
+	return sessionfiles.Read(from, size)
+}
+
 // Errors of saved sessions. Others are of the engine, or say why a file cannot be read or written.
 var (
 	ErrNoText         = errors.New("the slot remembers no text of 64 tokens or more: ask it something first")
@@ -69,12 +78,7 @@ func (s *Sessions) Restore(e *Engine, to Slot, name string) (Moved, error) {
 		return Moved{}, s.told(err, "a saved session cannot be read")
 	}
 	defer closer.Close()
-	m, err := e.restore(f)
-	if err == nil {
-		e.slots.mu.Lock()
-		e.slots.put(slotText{to, f.Salt, f.Tokens})
-		e.slots.mu.Unlock()
-	}
+	m, err := e.RestoreText(to, f)
 	return m, s.told(err, "a saved session cannot be used")
 }
 
@@ -128,6 +132,45 @@ func (e *Engine) transfer(t *transfer) error {
 	case <-e.house.health.ready: // the house has failed, and its actors with it
 		return e.Health()
 	}
+}
+
+// SaveText writes the text of a slot and a note to what create returns, to which so many bytes will be written: with
+// the blocks that are cached of the text, or without any, if it is not known which or the engine has failed. Errors are
+// those of the file.
+func (e *Engine) SaveText(of Slot, note []byte, create func(bytes int64) (io.Writer, error)) (Moved, error) {
+	x, _ := e.slots.get(of)
+	begun := false
+	h := sessionfiles.Header{Salt: x.salt}
+	m, err := e.export(h, x.tokens, note, func(bytes int64) (io.Writer, error) {
+		begun = true
+		return create(bytes)
+	})
+	if begun {
+		return m, err
+	}
+	h = sessionfiles.Header{Kind: e.caches.traits}
+	if m.Bytes, err = sessionfiles.Size(h, 0, len(note)); err != nil {
+		return m, err
+	}
+	to, err := create(m.Bytes)
+	if err == nil {
+		_, err = sessionfiles.NewWriter(to, h, nil, note)
+	}
+	return m, err
+}
+
+// RestoreText has the blocks of a file in the cache, and its text in a slot. What is of another model, arithmetic or
+// layout is ErrForeign; of a file that is torn nothing is used.
+func (e *Engine) RestoreText(to Slot, f *sessionfiles.File) (m Moved, err error) {
+	if len(f.Tokens) > 0 {
+		m, err = e.restore(f)
+	}
+	if err == nil {
+		e.slots.mu.Lock()
+		e.slots.put(slotText{to, f.Salt, f.Tokens})
+		e.slots.mu.Unlock()
+	}
+	return m, err
 }
 
 // export copies the blocks that are cached of a text to what create returns, to which so many bytes will be written. A

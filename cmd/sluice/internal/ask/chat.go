@@ -2,6 +2,7 @@ package ask
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -20,6 +21,7 @@ type Chat struct {
 	ThinkFlag
 	ImageFlag
 	compute.KeepFlag
+	SessionFlag
 	N int `short:"n" default:"-1" placeholder:"N" help:"Most tokens of an answer; -1: until it ends, as without it."`
 	library.PullFlag
 	env.ForceFlag
@@ -37,11 +39,10 @@ func (Chat) Help() string {
 		"the first failure ends the program."
 }
 
-func (c *Chat) Run(e *env.Env) error {
+func (c *Chat) Run(e *env.Env) (err error) {
 	if err := tokens(c.N); err != nil {
 		return err
 	}
-	var err error
 	if c.Model, c.Prompt, err = takeModel(e, c.Model, c.Prompt); err != nil {
 		return err
 	}
@@ -50,6 +51,9 @@ func (c *Chat) Run(e *env.Env) error {
 		return err
 	}
 	var begun *chat.Conversation
+	if c.Load != "" && c.Session != "" {
+		return env.Usagef("there are both --load and --session: the conversation is in one of them")
+	}
 	if c.Load != "" {
 		loaded, err := loadTalk(c.Load)
 		if err != nil {
@@ -60,6 +64,11 @@ func (c *Chat) Run(e *env.Env) error {
 	if err := c.Keep(e, &c.Flags, ""); err != nil {
 		return err
 	}
+	kept, err := c.SessionFlag.open(&c.SamplingFlags, &c.Flags)
+	if err != nil {
+		return err
+	}
+	defer kept.close()
 	engine, err := c.load(context.Background(), e)
 	if err != nil {
 		return err
@@ -70,6 +79,10 @@ func (c *Chat) Run(e *env.Env) error {
 		return err
 	}
 	defer func() { compute.Shut(d.engine) }()
+	if err := kept.resume(e, d, c.System); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, kept.save(d)) }()
 	d.pictures = shown
 	c.remarks(e, engine)
 	d.change = func(ctx context.Context, model string) error { return c.change(ctx, e, d, model) }

@@ -30,6 +30,8 @@ type dialogue struct {
 	form     *constrain.Form              // that answers must have; nil: any
 	watch    func(prompted) (done func()) // shows how far a prompt is read, until done; nil: nobody looks
 	tally    tally
+	earlier  uint64       // answers of earlier processes, whose seeds were used
+	slot     *actors.Slot // remembers the conversation's tokens; nil: nobody does
 
 	change func(ctx context.Context, model string) error // goes on with the model that a word names; nil: with none
 }
@@ -155,9 +157,9 @@ func (d *dialogue) generate(ctx context.Context, messages []chat.Message, show f
 	r := actors.Request{
 		Chat: &chat.Input{Messages: asked, Tools: d.Tools, Documents: d.Documents, AddGenerationPrompt: true,
 			Extra: d.thinks.vars()},
-		MaxTokens: d.most, Sampling: d.sampling, Thoughts: true, Form: d.form,
+		MaxTokens: d.most, Sampling: d.sampling, Thoughts: true, Form: d.form, Slot: d.slot,
 	}
-	r.Sampling.Seed += d.tally.answers
+	r.Sampling.Seed += d.earlier + d.tally.answers
 	stream, err := d.engine.Generate(r)
 	if err != nil {
 		return reply{}, err

@@ -34,6 +34,7 @@ type Run struct {
 	ThinkFlag
 	ImageFlag
 	compute.KeepFlag
+	SessionFlag
 	IgnoreEOS bool `name:"ignore-eos" help:"Go on after the end of the answer."`
 	JSON      bool `name:"json" help:"Print one JSON object instead of text."`
 	compute.RecordFlags
@@ -80,9 +81,11 @@ func (c *Run) Run(e *env.Env) (err error) {
 		return err
 	}
 	began := e.Now()
-	if err := c.Keep(e, &c.Flags, ""); err != nil {
+	kept, err := c.keep(e)
+	if err != nil {
 		return err
 	}
+	defer kept.close()
 	tape, err := c.Begin(e, c.Force, c.Model)
 	if err != nil {
 		return err
@@ -96,13 +99,22 @@ func (c *Run) Run(e *env.Env) (err error) {
 		return err
 	}
 	defer compute.Shut(engine)
+	if kept != nil {
+		return c.goOn(ctx, e, kept, &dialogue{engine: engine, pictures: shown, form: form}, prompt)
+	}
 	loaded := e.Now()
 	request, err := c.request(e, engine, prompt, shown)
 	if err != nil {
 		return err
 	}
 	request.Form = form
-	stream, err := engine.Generate(request)
+	return c.answer(ctx, e, engine, request, began, loaded)
+}
+
+// answer prints the answer to a request. Loading began and ended at these times.
+func (c *Run) answer(ctx context.Context, e *env.Env, engine *actors.Engine, r actors.Request,
+	began, loaded time.Time) error {
+	stream, err := engine.Generate(r)
 	if err != nil {
 		return err
 	}

@@ -21,21 +21,27 @@ type talkFile struct {
 
 // saveTalk writes a conversation to a file that only its owner can read. An existing file is replaced atomically.
 func saveTalk(path string, c chat.Conversation, replace bool) error {
+	text, err := encodeTalk(c)
+	if err == nil {
+		err = safefile.Write(path, text, 0o600, replace)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func encodeTalk(c chat.Conversation) ([]byte, error) {
 	file := talkFile{Messages: append([]chat.Message{}, c.Messages...)} // a list even if it is empty
 	var err, err2 error
 	file.Tools, err = rawJSON(c.Tools)
 	file.Documents, err2 = rawJSON(c.Documents)
 	if err := errors.Join(err, err2); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return nil, err
 	}
 	var text bytes.Buffer
-	if err := env.PrintJSON(&text, file); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if err := safefile.Write(path, text.Bytes(), 0o600, replace); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
+	err = env.PrintJSON(&text, file)
+	return text.Bytes(), err
 }
 
 func rawJSON(v jsontext.Value) (json.RawMessage, error) {
