@@ -1,5 +1,5 @@
 // Package paint computes pictures: it loads the programs of stages/model/pixels on a device, and makes larger pictures
-// of small ones (upscale.go), and pictures of latents (autoencoder.go).
+// of small ones (upscale.go), and pictures of latents (autoencoder.go), latents of noise (zimage.go).
 //
 // One goroutine at a time uses what it opens, and nothing else computes on the device meanwhile.
 package paint

@@ -1,5 +1,5 @@
 // Package diffuse is how pictures come out of noise: levels of noise from one evaluation of a model to the next, and
-// what an evaluation changes (schedule.go).
+// what an evaluation changes (schedule.go); two evaluations as one (guide.go).
 //
 // The models are flows: at level σ a picture is (1−σ)·image + σ·noise, and a model says the velocity noise − image. Not
 // here: the models themselves, and what computes them.
