@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -42,25 +41,6 @@ func PlanFor(m *Model, d backend.Device) (*Plan, error) {
 	return p, nil
 }
 
-// PlanShape plans a model without a file, of which only the program and the types of its weights are known, for a
-// device with so many bytes of the program's memory; 0: those that are free. Nothing is compiled, so that scratch is
-// not counted.
-func PlanShape(m *Model, bound *ir.Bound, d backend.Device, memory int64) (*place.Model, error) {
-	traits := d.Traits()
-	devices := devicesOf(traits)
-	asks := []place.Ask{{Program: bound, Devices: devices, KV: m.KV, Context: m.Context, Sequences: m.Sequences,
-		Layers: m.Layers, Budgets: make([]int64, len(devices))}}
-	machine := machineOf(devices, cmp.Or(memory, mem.Available()), traits.Flight)
-	plan, err := settled([]Model{*m}, asks, machine, traits.Shares)
-	if err == nil && beyondCache(&asks[0], &plan.Models[0], machine) {
-		plan, err = place.Make(asks, machine)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &plan.Models[0], nil
-}
-
 // settled plans models whose budgets and layers may be left open. shares says whether groups may share slots.
 func settled(models []Model, asks []place.Ask, machine place.Machine, shares bool) (*place.Plan, error) {
 	if shares {
@@ -99,18 +79,23 @@ func planOf(s *spec, m *place.Model, d backend.Device) (p *Plan, err error) {
 	return p, err
 }
 
-// measure returns how much memory the device needs besides weights: it compiles the model without any.
+// measure returns how much memory the device needs besides weights.
 func measure(s *spec, d backend.Device) (backend.Memory, error) {
-	layout := s.layout
+	return measured(s.bound, s.layout, d, s.inPlace)
+}
+
+// measured compiles a program without uploading weights, and returns how much memory the device needs besides them.
+func measured(bound *ir.Bound, layout backend.Config, d backend.Device, inPlace func() backend.InPlace) (
+	backend.Memory, error) {
 	if layout.InPlace() == nil && d.Traits().Memory == backend.HostMemory {
-		layout.Slots, layout.Weights = nil, s.inPlace()
+		layout.Slots, layout.Weights = nil, inPlace()
 	}
 	layout.Kept = nil // groups kept in host memory cost the device nothing
 	if layout.Devices != nil {
-		layout.Slots, layout.Weights = nil, s.inPlace() // for devices that compute from host memory
+		layout.Slots, layout.Weights = nil, inPlace() // for devices that compute from host memory
 	}
 	layout.Counted = true
-	m, err := d.Compile(s.bound, layout)
+	m, err := d.Compile(bound, layout)
 	if err != nil {
 		return backend.Memory{}, err
 	}

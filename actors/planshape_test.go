@@ -26,7 +26,9 @@ func TestPlanShape(t *testing.T) {
 	require.NoError(t, err)
 	shape, err := PlanShape(&m, bound, d, 0)
 	require.NoError(t, err)
-	require.Equal(t, whole.Model, *shape)
+	require.Equal(t, whole.Model, shape.Model)
+	require.Positive(t, shape.Scratch)
+	require.Equal(t, whole.Memory.Scratch, shape.Scratch)
 	speeds := place.Speeds{Disk: 2e9, Devices: []place.Speed{{Memory: 20e9, Multiply: 1e12, Attend: 1e11, Gate: 1e9}}}
 	require.Equal(t, whole.Model.Expect(bound, speeds, 1, 0), shape.Expect(bound, speeds, 1, 0))
 	require.False(t, shape.Streams())
@@ -39,15 +41,19 @@ func TestPlanShape(t *testing.T) {
 	onCards, err := PlanShape(&m, bound, cards, 0)
 	require.NoError(t, err)
 	require.True(t, onCards.Apart())
-	require.Equal(t, whole.Model, *onCards)
+	require.Equal(t, whole.Model, onCards.Model)
+	require.Equal(t, whole.Memory.Scratch, onCards.Scratch)
 
-	cache, weights := shape.Host().KV, shape.Host().Weights
+	cache, weights := shape.Host().KV+shape.Scratch, shape.Host().Weights
 	little, err := PlanShape(&m, bound, d, cache+weights-1)
 	require.NoError(t, err)
-	require.True(t, little.Streams(), "what the cache takes is not there for weights")
-	require.LessOrEqual(t, little.Host().Bytes(), cache+weights-1)
+	require.True(t, little.Streams(), "what the cache and steps take is not there for weights")
+	require.LessOrEqual(t, little.Host().Bytes()+little.Scratch, cache+weights-1)
+	whole2, err := PlanShape(&m, bound, d, cache+weights)
+	require.NoError(t, err)
+	require.False(t, whole2.Streams())
 	_, err = PlanShape(&m, bound, d, cache+1)
 	require.ErrorContains(t, err, "for weights")
-	_, err = PlanShape(&m, bound, d, cache-1)
+	_, err = PlanShape(&m, bound, d, shape.Host().KV-1)
 	require.ErrorContains(t, err, "KV cache")
 }

@@ -105,6 +105,7 @@ type (
 		Active     int64   `json:"active_parameters"`
 		Size       int64   `json:"size"`            // of the file, without its metadata
 		KVBytes    int64   `json:"kv_bytes"`        // of a token, in all layers
+		Takes      int64   `json:"memory_bytes"`    // of weights, KV cache, what steps compute with; 0: none fits
 		Fits       string  `json:"fits"`            // "memory", "streams" (from disk, or to the GPU) or "no"
 		Why        string  `json:"why,omitempty"`   // it does not fit
 		Decode     float64 `json:"decode"`          // tokens a second of an answer, predicted; 0: not known
@@ -149,6 +150,7 @@ func (g *suggestion) judge(ask actors.Model, d backend.Device, speeds *place.Spe
 		m.Fits, m.Why = fitsNot, err.Error()
 		return m, nil
 	}
+	m.Takes = plan.Host().Bytes() + plan.Beyond().Bytes() + plan.Scratch
 	expected := plan.Expect(bound, *speeds, 1, 0)
 	if plan.Streams() {
 		m.Fits = fitsStream
@@ -192,8 +194,8 @@ func (s *SuggestJSON) print(e *env.Env) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.Stdout, "\nSpeeds are predicted from %s of memory, measured %s. Weights and KV cache\n"+
-		"are counted, not what steps take besides.\n", env.PerSecond(s.Measured.Memory), s.Measured.Measured.Format(time.DateOnly))
+	fmt.Fprintf(e.Stdout, "\nSpeeds are predicted from %s of memory, measured %s. Weights, KV cache\n"+
+		"and what steps compute with are counted.\n", env.PerSecond(s.Measured.Memory), s.Measured.Measured.Format(time.DateOnly))
 	if unknown {
 		fmt.Fprintln(e.Stdout, "How fast this disk is read is not known: sluice doctor --probe measures it.")
 	}
