@@ -13,6 +13,7 @@
 //	config, eye                 what a model is, and how it sees
 //	spec, drafted               what is known of it, and what guesses for it; read-only
 //	plan                        its plan
+//	planshape                   the plan of a model without a file
 //	request, slots              what a client asks for, and what of it is remembered
 //	stream                      the answer, as the client reads it
 //	reader                      text, thoughts and calls of an answer's tokens
