@@ -1,4 +1,5 @@
-// Package blocks computes programs that are no text: towers that see, and parts that make pictures.
+// Package blocks computes programs that are no text: towers that see, and parts that make pictures; and the rows that
+// these take of a text (Stream).
 //
 // A program's rows of floats come from the caller, and its outputs go there. Run computes all rows as one step, in
 // models that stay for the next one. Striped (striped.go) computes a picture part by part, as many lines at a time as
@@ -70,9 +71,9 @@ func (p *Network) left(there map[ir.Value][]float32) map[string][]float32 {
 
 // pass computes the segments of one model as a step.
 func (p *Network) pass(m backend.Model, run []int, spans []ir.Grid, places []ir.Place,
-	there map[ir.Value][]float32) error {
+	there map[ir.Value][]float32, tokens ...int32) error {
 	s := m.Steps()[0]
-	s.Tokens, s.Wanted, s.Spans = nil, nil, s.Spans[:0]
+	s.Tokens, s.Wanted, s.Spans = tokens, nil, s.Spans[:0]
 	row, block := 0, int32(0)
 	for _, g := range spans {
 		n := g.Height * g.Width
@@ -179,6 +180,22 @@ func (p *Network) model(d backend.Device, run []int, rows, blocks int, inPlace b
 		}
 	}
 	return m, nil
+}
+
+// Stream computes a text up to a segment, and returns the residual stream after it, a row for each token. Weights that
+// no segment until there reads may be nil.
+func (p *Network) Stream(d backend.Device, tokens []int32, last int) (rows []float32, err error) {
+	run := p.All()[:last+1]
+	m, err := p.model(d, run, len(tokens), backend.BlocksFor(len(tokens)), d.Traits().Memory == backend.HostMemory)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	there := map[ir.Value][]float32{}
+	if err := p.pass(m, run, []ir.Grid{{Height: 1, Width: len(tokens)}}, nil, there, tokens...); err != nil {
+		return nil, err
+	}
+	return there[p.Segments[last].Stream()], nil
 }
 
 // blocksOf is how many blocks of a cache spans take.

@@ -3,12 +3,14 @@ package paint
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/sluice-ai/sluice/actors/blocks"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/stages/model/pixels"
+	"github.com/sluice-ai/sluice/stages/picture"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -25,6 +27,9 @@ func OpenAutoencoder(d backend.Device, f *gguf.File, s pixels.Settings) (*Autoen
 	a, err := pixels.NewAutoencoder(tensors(f), s)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	if err := room(f); err != nil {
+		return nil, err
 	}
 	x := &Autoencoder{Autoencoder: a, device: d}
 	if x.decoder, err = network(f, a.Decoder, a.Tensors); err == nil && a.Encoder != nil {
@@ -63,4 +68,21 @@ func (a *Autoencoder) compute(ctx context.Context, n *blocks.Network, grid ir.Gr
 	}
 	made, err := n.Striped(ctx, a.device, s, in)
 	return made[out], err
+}
+
+// Picture is what latents of a transformer show.
+func (a *Autoencoder) Picture(ctx context.Context, grid ir.Grid, latents []float32) (*picture.Bitmap, error) {
+	cells, err := a.Decode(ctx, grid, a.Unscaled(latents), nil)
+	if err != nil {
+		return nil, err
+	}
+	b := &picture.Bitmap{Width: grid.Width * a.Side, Height: grid.Height * a.Side}
+	b.Pix = make([]uint8, b.Width*b.Height*3)
+	for i := range b.Pix {
+		x, y := i/3%b.Width, i/3/b.Width
+		row := y/a.Side*grid.Width + x/a.Side
+		v := cells[((row*a.Side+y%a.Side)*a.Side+x%a.Side)*3+i%3]
+		b.Pix[i] = uint8(math.RoundToEven(float64(pixels.Colour(v)) * math.MaxUint8))
+	}
+	return b, nil
 }

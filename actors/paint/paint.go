@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/blocks"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/stages/model/pixels"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -20,6 +21,18 @@ func tensors(f *gguf.File) []ir.Tensor {
 		list[i] = ir.Tensor{Name: x.Name, Type: x.Type, Shape: x.Shape}
 	}
 	return list
+}
+
+// room is an error if a file's weights, of which a copy is made, are more than the memory that is free.
+func room(f *gguf.File) error {
+	var bytes int64
+	for i := range f.Tensors {
+		bytes += f.Tensors[i].Size
+	}
+	if free := mem.Available(); bytes > free {
+		return fmt.Errorf("%s: its weights take %d MB of memory, and %d are free", f.Name, bytes>>20, free>>20)
+	}
+	return nil
 }
 
 // network reads a program's weights. Each segment is computed on its own.

@@ -42,6 +42,9 @@ func OpenUpscaler(d backend.Device, f *gguf.File) (*Upscaler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
+	if err := room(f); err != nil {
+		return nil, err
+	}
 	n, err := network(f, u.Bound, u.Tensors)
 	return &Upscaler{Upscaler: u, device: d, program: n}, err
 }

@@ -35,6 +35,9 @@ func OpenZImage(d backend.Device, f *gguf.File, s pixels.ZImageSettings) (*ZImag
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
+	if err := room(f); err != nil {
+		return nil, err
+	}
 	z := &ZImage{ZImage: m, device: d}
 	for _, part := range []struct {
 		to *(*blocks.Network)

@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/diffuse"
+	"github.com/sluice-ai/sluice/stages/model/convert"
 	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
 	"github.com/sluice-ai/sluice/stages/model/pixels"
 )
@@ -123,4 +124,19 @@ func TestZImageBounds(t *testing.T) {
 	}
 	_, err = z.Evaluate(ir.Grid{Height: 2, Width: 2}, make([]float32, 3), text, 0)
 	require.ErrorContains(t, err, "3 numbers of latents, want 64")
+}
+
+// TestEncode: a text's rows are those that transformers' model has before its last layer.
+func TestEncode(t *testing.T) {
+	f := converttest.Convert(t, filepath.Join(testref.Dir(t), "multimodal", "zimage", "text_encoder"),
+		func(f *convert.Folder) (*convert.Model, error) { return convert.Plan(f, convert.Options{}) })
+	r := converttest.Tensors(t, "multimodal", "zimage", "text.safetensors")
+	for _, d := range devices(t) {
+		for i := range 4 {
+			name := fmt.Sprint(i)
+			got, err := Encode(d, f, r[name+".ids"].IDs())
+			require.NoError(t, err)
+			near(t, r[name+".prompt_embeds"].Floats(), got, tolerance)
+		}
+	}
 }

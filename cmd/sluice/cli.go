@@ -42,6 +42,7 @@ type cli struct {
 	Detokenize text.Detokenize    `cmd:"" help:"Turn token ids into text."`
 	Template   text.Template      `cmd:"" help:"Show a model's chat template, or what one makes of a conversation."`
 	Grammar    text.Grammar       `cmd:"" help:"Say which texts, or tokens, a schema, an expression or a grammar allows."`
+	Image      paint.Image        `cmd:"" help:"Make a picture of a text."`
 	Upscale    paint.Upscale      `cmd:"" help:"Make a picture larger, by an upscaler."`
 	Embed      ask.Embed          `cmd:"" help:"Turn texts into vectors, by an embedding model."`
 	Parse      text.Parse         `cmd:"" help:"Say what a model's raw answer holds: text, thoughts and calls of tools."`

@@ -6,6 +6,7 @@
 package diffuse
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 )
@@ -110,4 +111,28 @@ func Noised(image, noise []float32, level float64) []float32 {
 		x[i] = float32(float64((1-level)*float64(image[i])) + float64(level*float64(noise[i])))
 	}
 	return x
+}
+
+// ReadFlow reads a scheduler_config.json, as diffusers has it.
+func ReadFlow(text []byte) (Flow, error) {
+	var c struct {
+		Class   string  `json:"_class_name"`
+		Shift   float64 `json:"shift"`
+		Dynamic bool    `json:"use_dynamic_shifting"`
+		Type    string  `json:"time_shift_type"`
+	}
+	if err := json.Unmarshal(text, &c); err != nil {
+		return Flow{}, err
+	}
+	if c.Class != "FlowMatchEulerDiscreteScheduler" {
+		return Flow{}, fmt.Errorf("_class_name is %.40q, want FlowMatchEulerDiscreteScheduler", c.Class)
+	}
+	f := Flow{Shift: c.Shift}
+	switch {
+	case c.Dynamic && c.Type == "linear":
+		f.Shifting = Linear
+	case c.Dynamic:
+		f.Shifting = Exponential
+	}
+	return f, nil
 }

@@ -100,3 +100,28 @@ func TestLevelsRefuse(t *testing.T) {
 		require.ErrorContains(t, err, c.want)
 	}
 }
+
+func TestReadFlow(t *testing.T) {
+	for text, want := range map[string]Flow{
+		`"shift": 3.0, "use_dynamic_shifting": false, "time_shift_type": "exponential"`: {Shift: 3},
+		`"shift": 3.0, "use_dynamic_shifting": true, "time_shift_type": "exponential"`:  {Shifting: Exponential, Shift: 3},
+		`"shift": 1.0, "use_dynamic_shifting": true, "time_shift_type": "linear"`:       {Shifting: Linear, Shift: 1},
+	} {
+		f, err := ReadFlow([]byte(`{"_class_name": "FlowMatchEulerDiscreteScheduler", ` + text + `}`))
+		require.NoError(t, err)
+		require.Equal(t, want, f)
+	}
+	_, err := ReadFlow([]byte(`{"_class_name": "DDIMScheduler"}`))
+	require.ErrorContains(t, err, `_class_name is "DDIMScheduler", want FlowMatchEulerDiscreteScheduler`)
+	_, err = ReadFlow([]byte(`{`))
+	require.Error(t, err)
+}
+
+func FuzzReadFlow(f *testing.F) {
+	f.Add([]byte(`{"_class_name": "FlowMatchEulerDiscreteScheduler", "shift": 3}`))
+	f.Fuzz(func(_ *testing.T, text []byte) {
+		if flow, err := ReadFlow(text); err == nil {
+			_, _ = flow.Levels(4, 1)
+		}
+	})
+}

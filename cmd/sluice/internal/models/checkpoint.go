@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/internal/mem"
@@ -16,11 +17,33 @@ import (
 // OpenFolder opens the folder of a model as if it were the GGUF file that convert would write: tensors stay where
 // they are if their bytes can be used there, and are made in memory if not. The caller closes it.
 func OpenFolder(path string, o convert.Options) (*gguf.File, error) {
+	return openFolder(path, path, o)
+}
+
+// OpenEncoder opens the text encoder of a folder of a model that makes pictures, with the tokenizer beside it.
+func OpenEncoder(path string) (*gguf.File, error) {
+	return openFolder(filepath.Join(path, "text_encoder"), filepath.Join(path, "tokenizer"), convert.Options{})
+}
+
+// openFolder is OpenFolder with the texts of another folder beside its own.
+func openFolder(path, texts string, o convert.Options) (*gguf.File, error) {
 	folder, err := checkpoint.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	m, err := PlanFolder(folder, nil, o)
+	f, err := readFolder(folder)
+	if err == nil && texts != path {
+		var beside *convert.Folder
+		if beside, err = readFolder(&checkpoint.Folder{Path: texts}); err == nil {
+			for name, text := range beside.Texts {
+				f.Texts[name] = text
+			}
+		}
+	}
+	var m *converted
+	if err == nil {
+		m, err = planFolder(folder, f, nil, o)
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), folder.Close())
 	}

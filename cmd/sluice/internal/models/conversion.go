@@ -35,6 +35,12 @@ func PlanFolder(folder *checkpoint.Folder, recipe *ftype.Type, o convert.Options
 	if err != nil {
 		return nil, err
 	}
+	return planFolder(folder, f, recipe, o)
+}
+
+// planFolder is PlanFolder with the folder's texts.
+func planFolder(folder *checkpoint.Folder, f *convert.Folder, recipe *ftype.Type, o convert.Options) (
+	*converted, error) {
 	m, err := convert.Plan(f, o)
 	if err != nil {
 		return nil, err

@@ -1,2 +1,2 @@
-// Package paint has the commands that make pictures: upscale.
+// Package paint has the commands that make pictures: image, upscale.
 package paint

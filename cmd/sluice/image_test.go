@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
+)
+
+// TestImage: from the latents that diffusers began with, a prompt becomes diffusers' picture, with guidance and
+// without.
+func TestImage(t *testing.T) {
+	folder := filepath.Join(testref.Dir(t), "multimodal", "zimage")
+	prompt := func(i string) string {
+		var said struct{ Prompt string }
+		require.NoError(t, json.Unmarshal(read(t, filepath.Join(folder, "prompt_"+i+".json")), &said))
+		return said.Prompt
+	}
+	for _, c := range []struct {
+		run, prompt string
+		more        []string
+	}{
+		{"run_4steps", "0", []string{"--steps", "4"}}, {"run_8steps", "1", nil},
+		{"run_cfg", "1", []string{"--steps", "2", "--guidance", "4", "--negative", prompt("2")}},
+	} {
+		t.Run(c.run, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out.png")
+			args := append([]string{"image", "-m", folder, "-o", out, "--latents", filepath.Join(folder, c.run+".safetensors")},
+				append(c.more, prompt(c.prompt))...)
+			o := sluice("", args...)
+			require.Zero(t, o.code, o.stderr)
+			want := converttest.Tensors(t, "multimodal", "zimage", c.run+".safetensors")["image"]
+			got, height, width := pixelsOf(t, out)
+			require.Equal(t, want.Shape[2:], []int{height, width})
+			for i, v := range want.Floats() {
+				require.InDelta(t, v*255, got[i], 0.6)
+			}
+		})
+	}
+}
+
+// TestImageSeeds: a seed has its picture, of the size that was asked for.
+func TestImageSeeds(t *testing.T) {
+	folder := filepath.Join(testref.Dir(t), "multimodal", "zimage")
+	draw := func(more ...string) []byte {
+		out := filepath.Join(t.TempDir(), "out.png")
+		o := sluice("", append([]string{"image", "-m", folder, "-o", out, "--size", "48x32", "--steps", "1", "a cat"}, more...)...)
+		require.Zero(t, o.code, o.stderr)
+		require.Contains(t, o.stdout, "out.png: 48 × 32 pixels in 1 step, seed ")
+		return read(t, out)
+	}
+	one := draw("--seed", "1")
+	require.Equal(t, one, draw("--seed", "1"))
+	require.NotEqual(t, one, draw("--seed", "2"))
+	require.NotEqual(t, draw(), draw(), "another seed each time")
+}
+
+// TestImageRefuses: what is wrong is said, and no file is left.
+func TestImageRefuses(t *testing.T) {
+	multimodal, dir := filepath.Join(testref.Dir(t), "multimodal"), t.TempDir()
+	folder := filepath.Join(multimodal, "zimage")
+	part := filepath.Join(dir, "part")
+	require.NoError(t, os.Mkdir(part, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(part, "model_index.json"), []byte(`{"_class_name": "ZImagePipeline"}`), 0o600))
+	out := filepath.Join(dir, "out.png")
+	for _, c := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"size", []string{"-m", folder, "--size", "64", "x"}, `--size is "64", want two numbers`},
+		{"more size", []string{"-m", folder, "--size", "64x64x", "x"}, `--size is "64x64x", want two numbers`},
+		{"odd size", []string{"-m", folder, "--size", "64x40", "x"}, `--size is "64x40", want multiples of 16 from 16 to 4096`},
+		{"patches", []string{"-m", folder, "--size", "4096x4096", "x"}, "at most 16384 patches"},
+		{"steps", []string{"-m", folder, "--steps", "0", "x"}, "--steps"},
+		{"guidance", []string{"-m", folder, "--guidance", "-1", "x"}, "--guidance is -1, want 0 to 100"},
+		{"another model", []string{"-m", filepath.Join(multimodal, "flux"), "x"}, `"FluxPipeline", want ZImagePipeline`},
+		{"no folder", []string{"-m", dir, "x"}, "model_index.json: no such file"},
+		{"no part", []string{"-m", part, "x"}, "text_encoder: no such file"},
+		{"prompt", []string{"-m", folder, strings.Repeat("x ", 600)}, "tokens, want at most 512"},
+		{"latents", []string{"-m", folder, "--latents", filepath.Join(folder, "text.safetensors"), "--size", "16x16", "x"}, "want F32, F16 or BF16"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := sluice("", append([]string{"image", "-o", out}, c.args...)...)
+			require.NotZero(t, o.code)
+			require.Contains(t, o.stderr, c.want)
+			_, err := os.Stat(out)
+			require.ErrorIs(t, err, os.ErrNotExist)
+		})
+	}
+}
