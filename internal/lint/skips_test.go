@@ -13,6 +13,7 @@ import (
 // it. What can be installed is missing by internal/testref, which fails in CI.
 var unable = []string{
 	"actors/devicetest/devicetest.go",       // what only processors do, where the suite runs on a GPU
+	"actors/fulldisk_linux_test.go",         // root, who may mount
 	"actors/hybrid_test.go",                 // a clock of the device
 	"actors/spancost_test.go",               // without the race detector
 	"cmd/sluice/files_test.go",              // files without a name

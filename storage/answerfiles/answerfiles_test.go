@@ -275,3 +275,28 @@ func TestNamesOfStates(t *testing.T) {
 		require.NotZero(t, ages[s])
 	}
 }
+
+// A clock that jumps costs answers their time that nobody computes, and no others: what is computed goes on, in order,
+// and what is read is what was written.
+func TestClockJumps(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	f := folder(t, 1<<20)
+	x := create(t, f, "a", "1", today)
+	var log Log
+	for i, jump := range []time.Duration{0, -10 * year, 10 * year, -year} {
+		log.Token(&Token{ID: int32(i)})
+		require.NoError(t, x.Append(log.Take(), today.Add(jump)))
+		require.NoError(t, create(t, f, "a", "other", today.Add(jump)).Close(Done))
+		p, err := f.Find("a", "1")
+		require.NoError(t, err)
+		require.Len(t, p.Tokens, i+1)
+		require.EqualValues(t, i, p.Tokens[i].ID)
+	}
+	require.NoError(t, x.Close(Left))
+	require.NoError(t, create(t, f, "a", "2", today.Add(-10*year)).Close(Done))
+	require.True(t, f.Has("a", "1"), "it is from the future")
+	require.NoError(t, create(t, f, "a", "3", today.Add(10*year)).Close(Done))
+	require.False(t, f.Has("a", "1"))
+	require.False(t, f.Has("a", "2"))
+	require.True(t, f.Has("a", "3"))
+}

@@ -222,6 +222,32 @@ func TestRemovedFolder(t *testing.T) {
 	require.True(t, has(t, s, 2))
 }
 
+// A clock that jumps changes which blocks go first, and never what is read. A file that another process is writing may
+// be taken for one of a process that has ended: its writing fails, and the next one succeeds.
+func TestClockJumps(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	f := folder(t, 1<<20)
+	s := f.Shelf("a")
+	for i, jump := range []time.Duration{0, 10 * year, -10 * year} {
+		put(t, s, byte(i), today.Add(jump))
+		h := header(byte(i))
+		require.NoError(t, s.Read(h.Key, h.Class, make([]byte, 300), today.Add(-jump)))
+		require.Len(t, s.Scan(today.Add(jump)), i+1)
+		again, err := Open(f.Path(), 1<<20, today.Add(jump))
+		require.NoError(t, err)
+		require.Equal(t, f.Used(), again.Used())
+	}
+	fresh := filepath.Join(s.Path(), beside+"1")
+	require.NoError(t, os.WriteFile(fresh, []byte("x"), privateFile))
+	s.Scan(time.Now().Add(-year))
+	require.FileExists(t, fresh)
+	s.Scan(time.Now().Add(year))
+	require.NoFileExists(t, fresh)
+	for n := range byte(3) {
+		require.True(t, has(t, s, n))
+	}
+}
+
 func TestHeaderRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := func(name string) (k Key) {
