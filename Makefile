@@ -52,7 +52,7 @@ BENCHED = $(GO) test -timeout 0 -run '^$$' -bench '$(BENCH)' -count $(BENCHCOUNT
 DIST = dist
 DISTS = sluice-linux-amd64 sluice-linux-amd64-static sluice-linux-arm64-static
 
-.PHONY: dist build check ci nightly fmt vet lint portable test rest long race bench bench-baseline bench-compare gpu-bench gpu-check gpu-suite fuzz gen golden
+.PHONY: dist build check ci nightly fmt vet lint systems all-systems wine portable test rest long race bench bench-baseline bench-compare gpu-bench gpu-check gpu-suite fuzz gen golden
 
 build: ## ./sluice
 	$(GO) build -trimpath -o sluice ./cmd/sluice
@@ -70,11 +70,11 @@ $(DISTS:%=$(DIST)/%):
 # Left out are the tests that -short skips, the parts that it leaves out of others, and rest: ci has them.
 check: fmt vet portable test ## what to run before a commit: at most four minutes
 
-ci: build lint rest long race gpu-suite ## what takes longer; together with check, all that a change must pass
+ci: build lint systems rest long race gpu-suite ## what takes longer; together with check, all that a change must pass
 
 # What .ci/budget has no minutes for. Of each, ci runs a short form.
 NIGHTLY = $(GO) test -count=1 -vet=off -timeout 2h
-nightly: ci fuzz ## hours: long floods, long chaos, a GPU that lacks all that it can lack, every fuzz target, all clients
+nightly: ci fuzz all-systems wine ## hours: long floods, long chaos, a GPU that lacks all that it can lack, every fuzz target, all clients
 	SLUICE_SOAK=5m $(NIGHTLY) -run '^Test(Soak|HostileCrowd)$$' ./server
 	SLUICE_SOAK=30m $(NIGHTLY) -v -run '^TestSoakOfServe$$' ./cmd/sluice
 	SLUICE_CHAOS_TIME=5m $(NIGHTLY) -run Chaos ./actors
@@ -92,6 +92,28 @@ vet:
 lint:
 	@if command -v golangci-lint >/dev/null; then golangci-lint run; \
 	else echo "golangci-lint is not on PATH: its part is left out"; fi
+
+# CI vets packages that have files for some systems alone, with their tests; it builds the program for Windows in
+# TestUnderWine, and everything for arm64 by make portable. The rest of the table is all-systems'.
+SYSTEMS = windows/amd64 windows/arm64 darwin/arm64 darwin/amd64 linux/arm64
+systems: SYSTEMS = windows/amd64 darwin/arm64
+FOR_SYSTEMS = $(sort $(dir $(shell git ls-files -co --exclude-standard '*_linux.go' '*_windows.go' '*_darwin.go')))
+each_system = set -e; for system in $(SYSTEMS); do \
+	echo "$(1) for $$system"; CGO_ENABLED=0 GOOS=$${system%/*} GOARCH=$${system\#*/} $(1); done
+systems: ## vets what differs between systems, for Windows and macOS
+	@$(call each_system,$(GO) vet $(addprefix ./,$(FOR_SYSTEMS)))
+
+all-systems: ## every package and its tests, for all systems
+	@$(call each_system,$(GO) vet ./...)
+	@$(call each_system,$(GO) build ./...)
+
+# Tests for Windows of packages that compute and read files. They take as long as Linux's, and each package some seconds.
+UNDER_WINE = ./internal/system ./internal/safefile ./internal/ir/... ./internal/quant ./storage/gguf ./storage/uring \
+	./storage/safetensors ./stages/... ./cpu/...
+wine: ## tests for Windows, by Wine
+	$(GO) build -o $(DIST)/wine ./internal/winetest/wine
+	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GO) test -short -count=1 -vet=off -timeout 1h -exec $(abspath $(DIST)/wine) \
+		$(UNDER_WINE)
 
 # Everything, here and on a machine without our assembly. internal/lint builds and starts the program without cgo.
 portable:

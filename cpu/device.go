@@ -8,6 +8,7 @@ import (
 	"github.com/sluice-ai/sluice/cpu/vec"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/system"
 )
 
 // device is the CPU with one set of kernels and one pool of threads, which its models share.
@@ -31,7 +32,7 @@ func New(threads int, force string) (backend.Device, error) {
 		return nil, fmt.Errorf("%d threads: want 1 to 1024, or 0 for one on each core", threads)
 	}
 	if threads == 0 {
-		threads = min(cores(), 1024)
+		threads = min(system.Cores(), 1024)
 	}
 	return &device{set: set, isa: set.Vec, pool: newPool(threads)}, nil
 }

@@ -1,5 +1,3 @@
-//go:build unix
-
 package cpu_test
 
 import (
@@ -8,11 +6,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/internal/system"
 )
 
 // inPlace compiles a model whose weights stay in one mapping of a file.
@@ -43,9 +41,9 @@ func mapped(t *testing.T, path string) []byte {
 	defer f.Close()
 	info, err := f.Stat()
 	require.NoError(t, err)
-	data, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	data, err := system.MapFile(f, int(info.Size()))
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, unix.Munmap(data)) })
+	t.Cleanup(func() { require.NoError(t, system.UnmapFile(data)) })
 	return data
 }
 

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/sluice-ai/sluice/internal/system"
 )
 
 // task is work in chunks that may run at the same time, in any order, each on any worker.
@@ -183,7 +185,7 @@ func (p *pool) spinUntil(ok func() bool) bool {
 		case waited > p.patience:
 			return false
 		case waited > spin:
-			yield()
+			system.Yield()
 		}
 	}
 }
@@ -192,7 +194,7 @@ func (p *pool) spinUntil(ok func() bool) bool {
 func (p *pool) serve(id int) {
 	defer p.ended.Done()
 	runtime.LockOSThread()
-	settle()
+	system.Settle()
 	debug.SetPanicOnFault(true) // weights may be pages of a file, which can be cut: see chunk
 	w := &p.workers[id-1]
 	for !p.closed.Load() {

@@ -17,6 +17,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/system"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/fetch"
@@ -138,7 +139,7 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	s.access.setKeys(o.APIKeys)
 	s.access.origins = o.Origins
 	s.metrics = newMetrics(s.models, service.Waiting, &o)
-	s.listener = &listener{most: connections(descriptors()), who: s.access.peer, crowded: &s.crowded, refuse: s.full,
+	s.listener = &listener{most: connections(system.MostFiles()), who: s.access.peer, crowded: &s.crowded, refuse: s.full,
 		short: s.short, secure: o.TLS, conns: map[*conn]struct{}{}, shut: make(chan struct{})}
 	s.base, s.cut = context.WithCancelCause(context.Background())
 	s.http = fasthttp.Server{

@@ -73,7 +73,7 @@ func (*cli) BeforeResolve(call *kong.Context, s *configuration) error { return s
 
 // newConfiguration returns the configuration of the environment and the file; the file is not read yet.
 func newConfiguration(e *env.Env) *configuration {
-	return &configuration{lookup: e.Lookup, root: e.Root}
+	return &configuration{lookup: e.Lookup, root: e.Root, folder: e.ConfigFolder()}
 }
 
 // newParser makes the parser of the command line. exit is called after help or the version was printed.

@@ -28,8 +28,9 @@ type configuration struct {
 	lookup func(name string) (value string, ok bool)
 	root   fs.FS
 
-	path string // of the file; empty: there is none
-	file map[string]any
+	folder string // of this person's settings; empty: there is none
+	path   string // of the file; empty: there is none
+	file   map[string]any
 }
 
 const (
@@ -63,12 +64,8 @@ func (s *configuration) read() ([]byte, error) {
 		}
 		return text, nil
 	}
-	folder := s.variable("XDG_CONFIG_HOME")
-	if home := s.variable("HOME"); !filepath.IsAbs(folder) && home != "" { // the XDG specification says so
-		folder = filepath.Join(home, ".config")
-	}
-	if filepath.IsAbs(folder) {
-		s.path = filepath.Join(folder, "sluice", configName)
+	if s.folder != "" {
+		s.path = filepath.Join(s.folder, "sluice", configName)
 		text, err := os.ReadFile(s.path)
 		if err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return text, err

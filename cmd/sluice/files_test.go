@@ -145,9 +145,6 @@ func TestResultsThroughPipes(t *testing.T) {
 	require.Equal(t, 2*8192*4, <-got)
 }
 
-// killedRun in the environment makes the test below the process that it kills: a command line, parted by line breaks.
-const killedRun = "SLUICE_TEST_KILLED_RUN"
-
 // A run that is killed, and cannot clean up, leaves nothing where it writes, nor anywhere else.
 func TestKilledRunLeavesNothing(t *testing.T) {
 	if line := os.Getenv(killedRun); line != "" { // before there are folders of the test's, which nobody would remove

@@ -34,6 +34,9 @@ type outcome struct {
 	stdout, stderr string
 }
 
+// killedRun in the environment makes a test the process that it kills: a command line, parted by line breaks.
+const killedRun = "SLUICE_TEST_KILLED_RUN"
+
 // TestMain keeps what the program remembers of a machine out of the cache of the person who runs the tests.
 func TestMain(m *testing.M) {
 	if os.Getenv(killedRun) != "" { // the cache is its parent's: it has no time to remove one

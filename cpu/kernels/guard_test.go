@@ -1,22 +1,22 @@
-//go:build unix
-
 package kernels
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
+
+	"github.com/sluice-ai/sluice/internal/system"
 )
 
 // guarded copies data to memory that is followed by a page which may not be touched.
 func guarded(t testing.TB, data []byte) []byte {
-	page := unix.Getpagesize()
+	page := os.Getpagesize()
 	size := (len(data) + page - 1) / page * page
-	mem, err := unix.Mmap(-1, 0, size+page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	mem, err := system.MapMemory(size + page)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, unix.Munmap(mem)) })
-	require.NoError(t, unix.Mprotect(mem[size:], unix.PROT_NONE))
+	t.Cleanup(func() { require.NoError(t, system.UnmapMemory(mem)) })
+	require.NoError(t, system.ForbidMemory(mem[size:]))
 	at := mem[size-len(data) : size]
 	copy(at, data)
 	return at

@@ -6,6 +6,7 @@ import (
 	"github.com/klauspost/cpuid/v2"
 
 	"github.com/sluice-ai/sluice/cpu/vec"
+	"github.com/sluice-ai/sluice/internal/system"
 )
 
 // native lists the sets in assembly that this machine can run, slowest first.
@@ -18,7 +19,7 @@ func native() (sets []*Set) {
 		sets = append(sets, newAVX512())
 		if cpuid.CPU.Supports(cpuid.AVX512VNNI) {
 			sets = append(sets, newVNNI())
-			if cpuid.CPU.Supports(cpuid.AMXTILE, cpuid.AMXINT8) && tilesAllowed() {
+			if cpuid.CPU.Supports(cpuid.AMXTILE, cpuid.AMXINT8) && system.AllowTiles() {
 				sets = append(sets, newAMX())
 			}
 		}

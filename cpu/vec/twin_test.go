@@ -6,12 +6,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"syscall"
 	"testing"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/sluice-ai/sluice/internal/system"
 )
 
 // isas are the instruction sets under test.
@@ -27,10 +28,10 @@ func guarded[T float32 | uint16 | int8 | byte](t testing.TB, x []T) []T {
 	page := os.Getpagesize()
 	size := len(x) * int(unsafe.Sizeof(x[0]))
 	room := (size + page - 1) / page * page
-	area, err := syscall.Mmap(-1, 0, room+page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	area, err := system.MapMemory(room + page)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, syscall.Munmap(area)) })
-	require.NoError(t, syscall.Mprotect(area[room:], syscall.PROT_NONE))
+	t.Cleanup(func() { require.NoError(t, system.UnmapMemory(area)) })
+	require.NoError(t, system.ForbidMemory(area[room:]))
 	y := unsafe.Slice((*T)(unsafe.Pointer(&area[room-size])), len(x))
 	copy(y, x)
 	return y

@@ -128,8 +128,8 @@ var thirdParty = []dependency{
 	{"github.com/vulkan-go/vulkan", []string{"gpu"}, "Vulkan's structures and loader, generated from its registry"},
 	{"go.uber.org/goleak", nil, "tests fail on goroutines that were left behind"},
 	{"golang.org/x/image", []string{"stages/picture"}, "WebP's two codecs, by the authors of Go's other decoders"},
-	{"golang.org/x/sys", []string{"actors", "server", "cpu", "gpu", "storage", "internal", "cmd/sluice"},
-		"system calls that package syscall froze without: mapping, locking, io_uring, affinity"},
+	{"golang.org/x/sys", []string{"internal/system", "storage/uring", "server/exchange", "cmd/sluice/internal/ask", "gpu"},
+		"system calls that package syscall froze without; who asks them what all programs ask is internal/system"},
 	{"golang.org/x/term", []string{"cmd/sluice"}, "whether a person watches, and how wide the screen is, on every system"},
 	{"pgregory.net/rapid", []string{"internal/backendtest", "server/decode/decodetest"}, "random cases that shrink to the smallest that fails"},
 }

@@ -12,23 +12,23 @@ import (
 // unable are the files whose tests skip where a machine, or a case, cannot have what they look at: nobody could install
 // it. What can be installed is missing by internal/testref, which fails in CI.
 var unable = []string{
-	"actors/devicetest/devicetest.go",       // what only processors do, where the suite runs on a GPU
-	"actors/fulldisk_linux_test.go",         // root, who may mount
-	"actors/hybrid_test.go",                 // a clock of the device
-	"actors/spancost_test.go",               // without the race detector
-	"cmd/sluice/files_test.go",              // files without a name
-	"gpu/cuda/device_test.go",               // a card: the fake driver takes an hour
-	"gpu/vulkan/sample_test.go",             // float64
-	"gpu/vulkan/slabs_test.go",              // memory of programs as a device's
-	"gpu/vulkan/vk/host_test.go",            // memory of programs as a device's
-	"internal/backendtest/model.go",         // a device that computes the program
-	"internal/backendtest/unready.go",       // slots in the host's memory
-	"internal/safefile/safefile_test.go",    // files without a name
-	"server/soak_test.go",                   // Linux
-	"storage/uring/cached_test.go",          // reads past the page cache, and a kernel that says what it holds
-	"storage/uring/forbidden_linux_test.go", // io_uring, which containers forbid
-	"storage/uring/kernel_linux_test.go",    // io_uring
-	"storage/uring/ring_test.go",            // io_uring
+	"actors/devicetest/devicetest.go",         // what only processors do, where the suite runs on a GPU
+	"actors/fulldisk_linux_test.go",           // root, who may mount
+	"actors/hybrid_test.go",                   // a clock of the device
+	"actors/spancost_test.go",                 // without the race detector
+	"cmd/sluice/files_test.go",                // files without a name
+	"gpu/cuda/device_test.go",                 // a card: the fake driver takes an hour
+	"gpu/vulkan/sample_test.go",               // float64
+	"gpu/vulkan/slabs_test.go",                // memory of programs as a device's
+	"gpu/vulkan/vk/host_test.go",              // memory of programs as a device's
+	"internal/backendtest/model.go",           // a device that computes the program
+	"internal/backendtest/unready.go",         // slots in the host's memory
+	"internal/safefile/safefile_unix_test.go", // files without a name
+	"server/soak_test.go",                     // Linux
+	"storage/uring/cached_test.go",            // reads past the page cache, and a kernel that says what it holds
+	"storage/uring/forbidden_linux_test.go",   // io_uring, which containers forbid
+	"storage/uring/kernel_linux_test.go",      // io_uring
+	"storage/uring/ring_test.go",              // io_uring
 }
 
 func TestSkipsAreSeen(t *testing.T) {

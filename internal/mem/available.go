@@ -9,12 +9,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sluice-ai/sluice/internal/system"
 )
 
-// Available returns the number of bytes that can be allocated without swapping: the system's estimate (MemAvailable
-// of /proc/meminfo), and at most what the limits of the process's control groups leave. On systems without either it
-// is 4 GiB.
-func Available() int64 { return available(os.DirFS("/")) }
+// Available returns the number of bytes that can be allocated without swapping: the system's estimate (on Linux
+// MemAvailable of /proc/meminfo), and at most what the limits of the process's control groups leave. On systems without
+// either it is 4 GiB.
+func Available() int64 {
+	if n, known := system.AvailableMemory(); known {
+		return n
+	}
+	return available(os.DirFS("/"))
+}
 
 func available(root fs.FS) int64 {
 	const guess = 4 << 30

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/sluice-ai/sluice/internal/system"
 )
 
 // Align is the least alignment of an area's address, in bytes.
@@ -23,7 +25,7 @@ func Alloc(n int64) ([]byte, error) {
 	if n < 0 || n != int64(int(n)) {
 		return nil, fmt.Errorf("cannot map %d bytes: this machine addresses at most %d", n, int(^uint(0)>>1))
 	}
-	return alloc(int(n))
+	return system.MapMemory(int(n))
 }
 
 // populateBytes is the step in which Populate takes memory from the system, in bytes.
@@ -35,7 +37,7 @@ const populateBytes = 32 << 20
 func Populate(area []byte, stop *atomic.Bool) {
 	for len(area) > 0 && !stop.Load() {
 		n := min(len(area), populateBytes)
-		if populate(area[:n]) != nil {
+		if system.PopulateMemory(area[:n]) != nil {
 			return
 		}
 		area = area[n:]
@@ -47,7 +49,7 @@ func Free(area []byte) error {
 	if cap(area) == 0 {
 		return nil
 	}
-	return free(area)
+	return system.UnmapMemory(area)
 }
 
 // Numbers views memory of an area as numbers of another size. What does not fill one is left out.

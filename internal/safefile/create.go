@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/sluice-ai/sluice/internal/system"
 )
 
 // ErrTaken says that the name is taken, and that the caller did not ask to replace it.
@@ -30,13 +32,13 @@ type File struct {
 // Create begins a file that Commit puts at path, with perm less the process's umask. If the name is taken now, or by
 // the time of Commit, the error is ErrTaken unless replace is set. Errors do not name the file.
 func Create(path string, perm fs.FileMode, replace bool) (*File, error) {
-	return create(path, perm, replace, unnamed)
+	return create(path, perm, replace, system.Unnamed)
 }
 
 func create(path string, perm fs.FileMode, replace bool,
 	unnamed func(folder string, perm fs.FileMode) (*os.File, error)) (*File, error) {
-	if number, ok := descriptor(path); ok {
-		f, err := duplicate(number, path)
+	if number, ok := system.Descriptor(path); ok {
+		f, err := system.Duplicate(number, path)
 		if err != nil {
 			return nil, bare(err)
 		}
@@ -44,7 +46,7 @@ func create(path string, perm fs.FileMode, replace bool,
 	}
 	switch mode, err := look(path); {
 	case mode&(fs.ModeNamedPipe|fs.ModeCharDevice) != 0:
-		f, err := os.OpenFile(path, os.O_WRONLY|noWait, 0)
+		f, err := system.OpenFile(path, os.O_WRONLY|system.NoWait, 0)
 		if err != nil {
 			return nil, fmt.Errorf("is %s that takes nothing now: %w", kind(mode), bare(err))
 		}
@@ -57,7 +59,7 @@ func create(path string, perm fs.FileMode, replace bool,
 
 // Scratch begins a temporary file beside path, readable by its owner alone. It vanishes with Close, or with the
 // process.
-func Scratch(path string) (*File, error) { return begin(path, 0o600, false, unnamed) }
+func Scratch(path string) (*File, error) { return begin(path, 0o600, false, system.Unnamed) }
 
 func begin(path string, perm fs.FileMode, replace bool,
 	unnamed func(folder string, perm fs.FileMode) (*os.File, error)) (*File, error) {
@@ -116,7 +118,7 @@ func (f *File) Commit() error {
 		return bare(err)
 	}
 	if f.beside == "" && !f.replace {
-		if err := link(f.File, f.path); err != nil {
+		if err := system.LinkUnnamed(f.File, f.path); err != nil {
 			return taken(err)
 		}
 		return syncFolder(f.path)
@@ -126,7 +128,7 @@ func (f *File) Commit() error {
 		if err := removeStale(name); err != nil {
 			return err
 		}
-		if err := link(f.File, name); err != nil {
+		if err := system.LinkUnnamed(f.File, name); err != nil {
 			return bare(err)
 		}
 		f.beside = name
@@ -143,7 +145,7 @@ func (f *File) Meanwhile() string {
 	if f.beside != "" {
 		return f.beside
 	}
-	return self(f.File)
+	return system.Self(f.File)
 }
 
 // Close closes the file, and discards it if it was not committed.
@@ -156,7 +158,7 @@ func (f *File) Close() error {
 
 // Publish renames a complete file. If the name is taken, the error is ErrTaken unless replace is set.
 func Publish(from, to string, replace bool) error {
-	rename := renameNew
+	rename := system.RenameNew
 	if replace {
 		rename = os.Rename
 	}
@@ -173,14 +175,6 @@ func taken(err error) error {
 	return bare(err)
 }
 
-// linkNew renames on systems that cannot rename without replacing.
-func linkNew(from, to string) error {
-	if err := os.Link(from, to); err != nil {
-		return err
-	}
-	return os.Remove(from)
-}
-
 // waiting returns the temporary name of a file, for systems where an incomplete file must have one.
 func waiting(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".sluice")
@@ -195,7 +189,7 @@ func claim(path string, perm fs.FileMode) (*os.File, string, error) {
 			return nil, "", err
 		}
 		var f *os.File
-		if f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm); err != nil {
+		if f, err = system.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm); err != nil {
 			continue
 		}
 		if err = lock(f); err == nil && isAt(f, name) {
@@ -218,7 +212,7 @@ func removeStale(name string) error {
 	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	f, _, err := open(name, os.O_RDWR|noFollow, 0)
+	f, _, err := open(name, os.O_RDWR|system.NoFollow, 0)
 	if err != nil {
 		return fmt.Errorf("%s is in the way (%w): move it away", name, err)
 	}
@@ -233,10 +227,12 @@ func removeStale(name string) error {
 var ErrBusy = errors.New("is being written by another run: wait for it")
 
 // syncFolder syncs the folder of path, so that a new name survives a crash.
-func syncFolder(path string) error {
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return nil //nolint:nilerr // a folder that may be written to but not read: the file is there
+func syncFolder(path string) error { return bare(system.SyncFolder(filepath.Dir(path))) }
+
+// lock locks a file against other runs until it is closed. On file systems without locks it does nothing.
+func lock(f *os.File) error {
+	if errors.Is(system.LockFile(f), system.ErrLocked) {
+		return ErrBusy
 	}
-	return errors.Join(bare(d.Sync()), d.Close())
+	return nil
 }

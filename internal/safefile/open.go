@@ -13,6 +13,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/sluice-ai/sluice/internal/system"
 )
 
 // ErrKind says that a name belongs to no regular file.
@@ -23,7 +25,7 @@ var ErrKind = errors.New("want a regular file")
 func Open(path string) (*os.File, fs.FileInfo, error) { return open(path, os.O_RDONLY, 0) }
 
 func open(path string, flags int, perm fs.FileMode) (*os.File, fs.FileInfo, error) {
-	f, err := os.OpenFile(path, flags|noWait, perm)
+	f, err := system.OpenFile(path, flags|system.NoWait, perm)
 	if err != nil {
 		return nil, nil, cmp.Or(socket(path), bare(err))
 	}
@@ -60,18 +62,18 @@ func ReadAll(r io.Reader, most int64) ([]byte, error) {
 
 // Append opens or creates a regular file, readable by its owner, for writing at its end.
 func Append(path string) (*os.File, error) {
-	f, _, err := open(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|noFollow, 0o600)
+	f, _, err := open(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|system.NoFollow, 0o600)
 	return f, err
 }
 
 // Grow opens or creates a file that several runs write to, one after the other. It stays locked until it is closed;
 // while another run holds it, the error is ErrBusy.
 func Grow(path string) (*os.File, error) {
-	f, info, err := open(path, os.O_RDWR|os.O_CREATE|noFollow, 0o666)
+	f, info, err := open(path, os.O_RDWR|os.O_CREATE|system.NoFollow, 0o666)
 	if err != nil {
 		return nil, err
 	}
-	if n := names(info); n > 1 {
+	if n := system.Links(info); n > 1 {
 		err = fmt.Errorf("has %d names, so it may be somebody else's: move it away", n)
 	} else {
 		err = lock(f)

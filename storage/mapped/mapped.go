@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/sluice-ai/sluice/internal/safefile"
+	"github.com/sluice-ai/sluice/internal/system"
 )
 
 // ErrShrunk is the error of a file that lost bytes while it was mapped.
@@ -21,7 +22,7 @@ var ErrShrunk = errors.New("the file was truncated or cannot be read any more: r
 // ErrChanged is the error of a file that was written to after it was mapped.
 var ErrChanged = errors.New("the file was written to after it was opened: restore it and start again")
 
-// File is a file in memory, read only: mapped where the system can, else copied.
+// File is a file in memory, read only.
 type File struct {
 	Info fs.FileInfo // as it was opened
 	Data []byte      // nil after Close
@@ -74,6 +75,33 @@ func (m *File) owns(recovered any) bool {
 	}
 	start := uintptr(unsafe.Pointer(unsafe.SliceData(m.Data)))
 	return fault.Addr()-start < uintptr(len(m.Data))
+}
+
+// Open maps a whole file, read only. It fails for anything but a regular file.
+func Open(path string) (*File, error) {
+	file, info, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	m, size := &File{file: file, Info: info}, info.Size()
+	if size == 0 {
+		return m, nil // no system maps an empty range; the format's parser reports the empty file better
+	}
+	if m.Data, err = system.MapFile(file, int(size)); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("cannot map %d bytes: %w", size, err)
+	}
+	return m, nil
+}
+
+// Close unmaps the file. Nothing may touch Data any more.
+func (m *File) Close() error {
+	var err error
+	if m.Data != nil {
+		err = system.UnmapFile(m.Data)
+	}
+	m.Data = nil
+	return errors.Join(err, m.file.Close())
 }
 
 // openRegular opens a regular file; it fails for anything else.

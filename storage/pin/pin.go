@@ -10,6 +10,7 @@ import (
 	"math"
 
 	"github.com/sluice-ai/sluice/internal/mem"
+	"github.com/sluice-ai/sluice/internal/system"
 )
 
 // Align is the least alignment of every slab, in bytes: a page, which is more than O_DIRECT and vector loads need.
@@ -39,7 +40,7 @@ func New(slabs, size int) (*Arena, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Arena{block: block, size: size, slabs: slabs, Unlocked: lock(block)}, nil
+	return &Arena{block: block, size: size, slabs: slabs, Unlocked: system.LockMemory(block)}, nil
 }
 
 // Memory returns all slabs in one piece, to register them with a device or the kernel.

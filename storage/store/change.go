@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/sluice-ai/sluice/internal/safefile"
+	"github.com/sluice-ai/sluice/internal/system"
 )
 
 // Copy gives a model another name. If replace is set, a model that has the name already loses it; otherwise that is
@@ -163,7 +164,7 @@ func (s *Store) show(m *Manifest) error {
 		if !s.has(&f) {
 			return fmt.Errorf("%s is not there: the store was changed by hand", s.blob(f.Digest))
 		}
-		if err := os.Symlink(linkTo(&f), filepath.Join(half, f.Name)); err != nil {
+		if err := system.LinkTo(linkTo(&f), filepath.Join(half, f.Name)); err != nil {
 			return err
 		}
 	}
@@ -179,7 +180,7 @@ func linkTo(f *File) string { return filepath.Join("..", "..", blobsFolder, f.Di
 // shown reports whether a model's view is there, with all of its links.
 func (s *Store) shown(m *Manifest) bool {
 	for _, f := range m.named() {
-		if to, _ := os.Readlink(s.path(viewsFolder, m.view(), f.Name)); to != linkTo(&f) {
+		if !system.LinksTo(s.path(viewsFolder, m.view(), f.Name), linkTo(&f)) {
 			return false
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/internal/safefile"
+	"github.com/sluice-ai/sluice/internal/system"
 )
 
 // Pull is the transfer of a model into the store. Files that have arrived are kept while it runs, and also if its
@@ -121,7 +122,7 @@ func amount(bytes int64) string {
 // room fails with a NoRoom if the missing bytes of a model do not fit the disk.
 func (s *Store) room(m *Manifest) error {
 	needed := m.Size() - s.Arrived(m)
-	if free, known := freeBytes(s.dir); known && needed > free {
+	if free, err := system.Room(s.dir); err == nil && needed > free {
 		return &NoRoom{needed, free, s.dir}
 	}
 	return nil

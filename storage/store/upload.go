@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/internal/safefile"
+	"github.com/sluice-ai/sluice/internal/system"
 )
 
 // uploadsLast bounds how long an uploaded file waits for its model.
@@ -62,7 +63,7 @@ func (s *Store) Size(d Digest) (bytes int64, here bool) {
 // content has another digest, the error is a WrongContent and nothing is kept. size is the expected length in bytes,
 // -1 if it is unknown; a NoRoom refuses a file that does not fit the disk.
 func (s *Store) Upload(ctx context.Context, want Digest, size int64, from io.Reader) (Digest, error) {
-	if free, known := freeBytes(s.dir); known && size > free {
+	if free, err := system.Room(s.dir); err == nil && size > free {
 		return "", &NoRoom{size, free, s.dir}
 	}
 	scratch, err := s.Scratch(ctx)
@@ -70,7 +71,7 @@ func (s *Store) Upload(ctx context.Context, want Digest, size int64, from io.Rea
 		return "", err
 	}
 	defer scratch.Close()
-	half, err := os.Create(filepath.Join(scratch.Dir, "file"))
+	half, err := system.OpenFile(filepath.Join(scratch.Dir, "file"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return "", err
 	}

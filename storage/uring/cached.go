@@ -1,11 +1,13 @@
 package uring
 
-import "os"
+import (
+	"os"
 
-const (
-	partBytes = 1 << 20 // bytes of a part of a file, which counts as cached or not as a whole
-	fewPages  = 128     // a range counts as cached if at most one in so many of its pages is missing
+	"github.com/sluice-ai/sluice/internal/system"
 )
+
+// partBytes is the size in bytes of a part of a file, which counts as cached or not as a whole.
+const partBytes = 1 << 20
 
 // cached records for each part of a file whether the page cache held it when the file was opened. Parts that entered
 // the cache later do not count: after each cached read the kernel reads ahead, which would make the next part look
@@ -17,7 +19,7 @@ func lookup(f *os.File, size int64) cached {
 	parts := make(cached, (size+partBytes-1)/partBytes)
 	for i := range parts {
 		from := int64(i) * partBytes
-		parts[i] = resident(f, from, int(min(size-from, partBytes)))
+		parts[i] = system.Resident(f, from, int(min(size-from, partBytes)))
 	}
 	return parts
 }

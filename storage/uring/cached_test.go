@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/source"
+	"github.com/sluice-ai/sluice/internal/system"
 )
 
 func TestCachedHas(t *testing.T) {
@@ -32,17 +33,17 @@ func openCold(t *testing.T, size int) (source.Source, *os.File) {
 	f, err := os.Open(s.Path)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
-	direct, _ := openDirect(s.Path)
+	direct, _ := system.OpenDirect(s.Path)
 	if direct == nil {
 		t.Skip("no direct reads here")
 	}
 	require.NoError(t, direct.Close())
-	require.False(t, resident(f, 0, size))
+	require.False(t, system.Resident(f, 0, size))
 	warm := writeSource(t, t.TempDir(), content(1))
 	g, err := os.Open(warm.Path)
 	require.NoError(t, err)
 	defer g.Close()
-	if !resident(g, 0, 1) {
+	if !system.Resident(g, 0, 1) {
 		t.Skip("this kernel does not say what its page cache holds")
 	}
 	return s, f
@@ -77,10 +78,10 @@ func TestResident(t *testing.T) {
 		drop(f)
 		warm(t, f, 3*page, size)
 		return map[string]bool{
-			"what was read": resident(f, 3*page, size-3*page), "over a border": resident(f, 4*page-1, 2),
-			"the end": resident(f, size-1, 1), "more than there is": resident(f, 2*page, size+page),
-			"one page of one": resident(f, 2*page, page), "three pages of 257": resident(f, 0, size),
-			"two pages of 256": resident(f, page, size-page),
+			"what was read": system.Resident(f, 3*page, size-3*page), "over a border": system.Resident(f, 4*page-1, 2),
+			"the end": system.Resident(f, size-1, 1), "more than there is": system.Resident(f, 2*page, size+page),
+			"one page of one": system.Resident(f, 2*page, page), "three pages of 257": system.Resident(f, 0, size),
+			"two pages of 256": system.Resident(f, page, size-page),
 		}
 	})
 	looks(t, [2]cached{{false, true}, {true, true}}, func() (seen [2]cached) {
@@ -144,7 +145,7 @@ func TestDirectStaysDirect(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, out[0].Err)
 			}
-			return [2]bool{r.files[s.Path].cached.has(0, piece), resident(f, size-piece, piece)} // the beginning, the end
+			return [2]bool{r.files[s.Path].cached.has(0, piece), system.Resident(f, size-piece, piece)} // the beginning, the end
 		})
 	})
 }

@@ -16,7 +16,7 @@ const forbidden = "SLUICE_TEST_FORBIDDEN"
 // TestEnterForbidden: a kernel that makes rings and lets nobody enter them is one without.
 func TestEnterForbidden(t *testing.T) {
 	if os.Getenv(forbidden) == "" {
-		if ok, detail := Probe(); !ok {
+		if ok, detail, _ := Probe(); !ok {
 			t.Skip(detail)
 		}
 		c := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
@@ -26,7 +26,8 @@ func TestEnterForbidden(t *testing.T) {
 		return
 	}
 	forbid(t, unix.SYS_IO_URING_ENTER)
-	ok, detail := Probe()
+	ok, detail, advice := Probe()
+	require.NotEmpty(t, advice)
 	require.False(t, ok)
 	require.Contains(t, detail, "operation not permitted")
 	want := content(100_000)

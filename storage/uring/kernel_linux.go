@@ -57,6 +57,10 @@ type kernelRing struct {
 	memory []byte // registered as buffer 0, or nil
 }
 
+// howToAllow says what gives a process io_uring.
+const howToAllow = "Linux 5.6 or later; sysctl kernel.io_uring_disabled=0; " +
+	"containers: allow it in the seccomp profile"
+
 func newKernelRing(depth int) (*kernelRing, error) {
 	k := &kernelRing{deferred: true, ops: make([]*op, depth)}
 	params := sys.IOURingParams{Flags: setupSingleIssuer | setupDeferTaskrun}

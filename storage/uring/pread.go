@@ -1,6 +1,10 @@
 package uring
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/sluice-ai/sluice/internal/system"
+)
 
 // preadWorkers bounds the reads under way without io_uring: enough to keep a disk busy with large reads; each holds a
 // thread while it waits.
@@ -17,7 +21,7 @@ func newPreads(depth int) *preads {
 	for range min(preadWorkers, depth) {
 		p.workers.Go(func() {
 			for o := range p.todo {
-				o.n, o.err = readAt(o.handle(), o.rest(), o.from+int64(o.got))
+				o.n, o.err = system.ReadAt(o.handle(), o.rest(), o.from+int64(o.got))
 				p.done <- o
 			}
 		})

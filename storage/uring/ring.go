@@ -1,6 +1,7 @@
-// Package uring reads byte ranges of files into slabs: cached ranges from the page cache, others past it (O_DIRECT),
-// so that no model is in memory twice. It uses io_uring where the system has it, else a few goroutines that call
-// pread. Bytes already in memory are copied, so that a caller need not know where a model lies.
+// Package uring reads byte ranges of files into slabs: cached ranges from the page cache, others past it (O_DIRECT, and
+// what other systems have of that), so that no model is in memory twice. It uses io_uring where the system has it, else
+// a few goroutines, each in one read (pread). Bytes already in memory are copied, so that a caller need not know where
+// a model lies.
 //
 // A Ring has one owner, the reader actor. Other packages decide what to read when, and which slab is free.
 package uring
@@ -13,9 +14,11 @@ import (
 	"os"
 	"runtime"
 	"syscall"
+	"unsafe"
 
 	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/internal/source"
+	"github.com/sluice-ai/sluice/internal/system"
 )
 
 // Request asks for Length bytes of Source from Offset. They will lie at Into[Head:]; all of Into belongs to the ring
@@ -118,7 +121,7 @@ func checkDepth(depth int) error {
 }
 
 func newRing(depth int, reads engine) *Ring {
-	r := &Ring{reads: reads, ops: make([]op, depth), files: make(map[string]*file), resident: resident}
+	r := &Ring{reads: reads, ops: make([]op, depth), files: make(map[string]*file), resident: system.Resident}
 	r.free, r.finished = make([]*op, 0, depth), make([]*op, 0, depth)
 	for i := range r.ops {
 		r.ops[i].index = i
@@ -127,18 +130,19 @@ func newRing(depth int, reads engine) *Ring {
 	return r
 }
 
-// Probe reports whether reads will use io_uring; if not, detail says why.
-func Probe() (ok bool, detail string) {
+// Probe reports whether reads will use io_uring; if not, detail says why, and advice what a person may do about it, ""
+// if nothing.
+func Probe() (ok bool, detail, advice string) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	reads, err := newKernelRing(1)
 	if err != nil {
-		return false, fmt.Sprintf("%v: reads use pread on %d goroutines instead", err, preadWorkers)
+		return false, fmt.Sprintf("%v: reads use pread on %d goroutines instead", err, preadWorkers), howToAllow
 	}
 	if err := reads.close(); err != nil {
-		return false, err.Error()
+		return false, err.Error(), howToAllow
 	}
-	return true, reads.detail()
+	return true, reads.detail(), ""
 }
 
 // Kind returns "io_uring" or "pread".
@@ -352,7 +356,11 @@ func openFile(s source.Source) (*file, error) {
 		return nil, errors.Join(err, plain.Close())
 	}
 	f := &file{plain: plain, block: 1}
-	if direct, block := openDirect(s.Path); direct != nil {
+	switch direct, block := system.OpenDirect(s.Path); {
+	case direct == nil:
+	case !usable(block):
+		direct.Close()
+	default:
 		f.direct, f.block, f.cached = direct, block, lookup(plain, s.Size)
 	}
 	return f, nil
@@ -401,5 +409,9 @@ func (f *file) close() error {
 	return errors.Join(f.direct.Close(), f.plain.Close())
 }
 
+func aligned(b []byte, block int) bool {
+	return uintptr(unsafe.Pointer(unsafe.SliceData(b)))&uintptr(block-1) == 0
+}
+
 // usable reports whether direct reads with blocks of n bytes can be planned.
-func usable(n uint32) bool { return n > 0 && n <= math.MaxUint16 && n&(n-1) == 0 }
+func usable(n int) bool { return n > 0 && n <= math.MaxUint16 && n&(n-1) == 0 }

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sluice-ai/sluice/internal/source"
+	"github.com/sluice-ai/sluice/internal/system"
 	"github.com/sluice-ai/sluice/storage/pin"
 )
 
@@ -302,7 +303,7 @@ type atOnce struct {
 }
 
 func (e *atOnce) start(o *op) {
-	o.n, o.err = readAt(o.handle(), o.rest(), o.from+int64(o.got))
+	o.n, o.err = system.ReadAt(o.handle(), o.rest(), o.from+int64(o.got))
 	e.ended = append(e.ended, o)
 }
 
@@ -401,7 +402,7 @@ func (f *flaky) next(bool) (*op, error) {
 			return o, nil
 		}
 	}
-	o.n, o.err = readAt(o.file.plain, b[:least+f.draw(len(b)-least)], at)
+	o.n, o.err = system.ReadAt(o.file.plain, b[:least+f.draw(len(b)-least)], at)
 	return o, nil
 }
 
@@ -443,7 +444,7 @@ func TestShortReads(t *testing.T) {
 }
 
 func TestProbe(t *testing.T) {
-	ok, detail := Probe()
+	ok, detail, _ := Probe()
 	r, err := Open(1, nil)
 	require.NoError(t, err)
 	require.Equal(t, ok, r.Kind() == "io_uring")

@@ -24,6 +24,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/internal/source"
+	"github.com/sluice-ai/sluice/internal/system"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/uring"
@@ -230,7 +231,7 @@ func fileSystem(root fs.FS, path string) string {
 	if path == "" {
 		return "none"
 	}
-	major, minor, err := deviceOf(path)
+	major, minor, err := system.DeviceOf(path)
 	if err == nil {
 		text, _ := fs.ReadFile(root, "proc/self/mountinfo")
 		for line := range strings.Lines(string(text)) {

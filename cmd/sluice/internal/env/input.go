@@ -1,13 +1,31 @@
 package env
 
 import (
+	"io"
+	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sluice-ai/sluice/internal/system"
 )
 
 // inputWait is how long a command that has a prompt waits for a text on standard input.
 const inputWait = 200 * time.Millisecond
+
+// hasText says whether a stream is a regular file, or a pipe that has data or ends within inputWait. The parent process
+// may have left a pipe open without ever writing to it.
+func hasText(stream io.Reader) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+		return err == nil && info.Mode().IsRegular()
+	}
+	return system.Readable(f, inputWait)
+}
 
 // Question joins the parts of a question: words, files, and standard input. Standard input is read if words or files
 // name it (-), if there is nothing else, or if a text is waiting there.

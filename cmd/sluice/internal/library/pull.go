@@ -29,7 +29,7 @@ func (Pull) Examples() [2]string {
 
 // Help is what the flags do not say.
 func (Pull) Help() string {
-	return "The model is kept in the store ($SLUICE_STORE, else sluice/store in $XDG_DATA_HOME or ~/.local/share) and has " +
+	return "The model is kept in the store ($SLUICE_STORE, else sluice/store in $XDG_DATA_HOME or ~/.local/share, on Windows in %LOCALAPPDATA%) and has " +
 		"its name for -m from then on. Without a quantisation it is Q4_K_M, or what comes near it. All parts of a split " +
 		"model are fetched; of one without GGUF files its safetensors, with configuration and vocabulary, as a folder. A pull that was stopped goes on where it was; of a model with a wrong checksum nothing is kept. " +
 		"A token for models that want one is taken from HF_TOKEN; else that of hf auth login is sent, to huggingface.co alone."

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"runtime"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ import (
 	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/gpu/cuda"
 	"github.com/sluice-ai/sluice/gpu/vulkan"
+	"github.com/sluice-ai/sluice/internal/system"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/pin"
 	"github.com/sluice-ai/sluice/storage/uring"
@@ -196,9 +198,13 @@ func kernelsFor(forced string) Finding {
 // memory reports what the machine has and what may be used now, which in a container is less.
 func memory(root fs.FS) Finding {
 	f := Finding{What: "memory", OK: true}
-	total, available := meminfo(root, "MemTotal"), meminfo(root, "MemAvailable")
+	total, known := system.InstalledMemory()
+	available, _ := system.AvailableMemory()
+	if !known {
+		total, available = meminfo(root, "MemTotal"), meminfo(root, "MemAvailable")
+	}
 	if total == 0 {
-		f.State = "unknown: this system has no /proc/meminfo"
+		f.State = "unknown: this system does not say"
 		return f
 	}
 	f.State = fmt.Sprintf("%s, %s available", env.BinarySize(total), env.BinarySize(available))
@@ -251,12 +257,8 @@ func hugePages(root fs.FS) Finding {
 }
 
 func directReads() Finding {
-	ok, detail := uring.Probe()
-	f := Finding{What: "io_uring", State: detail, OK: ok}
-	if !ok {
-		f.Do = "Linux 5.6 or later; sysctl kernel.io_uring_disabled=0; containers: allow it in the seccomp profile"
-	}
-	return f
+	_, detail, advice := uring.Probe()
+	return Finding{What: "io_uring", State: detail, OK: advice == "", Do: advice}
 }
 
 // lockedMemory locks a few slabs of memory, as loading a model does.
@@ -273,14 +275,26 @@ func lockedMemory() Finding {
 	if err != nil {
 		f.OK = false
 		f.State = fmt.Sprintf("%s cannot be locked (limit: %s): %v", wanted, limit, err)
-		f.Do = "ulimit -l unlimited, or a memlock line in /etc/security/limits.conf"
+		f.Do = system.ToLockMore
 	}
 	return f
 }
 
+// lockLimit shows the limit of memory that this process may lock.
+func lockLimit() string {
+	switch n, err := system.MostLocked(); {
+	case err != nil:
+		return fmt.Sprintf("unknown (%v)", err)
+	case n == math.MaxUint64:
+		return "none"
+	default:
+		return env.BinarySize(int64(n))
+	}
+}
+
 func freeDisk(dir string) Finding {
 	f := Finding{What: "disk", OK: true}
-	free, err := diskFree(dir)
+	free, err := system.Room(dir)
 	if err != nil {
 		f.State = fmt.Sprintf("unknown: %v", err)
 		return f

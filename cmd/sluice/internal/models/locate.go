@@ -143,18 +143,14 @@ func OpenStore(e *env.Env) (*store.Store, error) {
 // StoreVariable names the folder of the store.
 const StoreVariable = "SLUICE_STORE"
 
-// storeDir is the folder of the store: SLUICE_STORE, else in the XDG data folder.
+// storeDir is the folder of the store: SLUICE_STORE, else in the folder of this person's data.
 func storeDir(e *env.Env) (string, error) {
 	if dir, _ := e.Lookup(StoreVariable); dir != "" {
 		return dir, nil
 	}
-	data, _ := e.Lookup("XDG_DATA_HOME")
-	if !filepath.IsAbs(data) { // the XDG specification says so
-		home, _ := e.Lookup("HOME")
-		if home == "" {
-			return "", env.Usagef("there is no home folder for the store of models: name a folder by SLUICE_STORE")
-		}
-		data = filepath.Join(home, ".local", "share")
+	data := e.DataFolder()
+	if data == "" {
+		return "", env.Usagef("there is no home folder for the store of models: name a folder by SLUICE_STORE")
 	}
 	return filepath.Join(data, "sluice", "store"), nil
 }

@@ -13,7 +13,7 @@ import (
 // OtherPlaces are the folders where other programs keep this person's models, by the variables that those programs
 // read.
 func OtherPlaces(e *env.Env) (p others.Places) {
-	home := homeFolder(e)
+	home := e.Home()
 	below := func(parts ...string) string { return filepath.Join(append([]string{home}, parts...)...) }
 	if dir, _ := e.Lookup("OLLAMA_MODELS"); dir != "" {
 		p.Ollama = []string{dir}
@@ -52,18 +52,8 @@ func HubFolder(e *env.Env) string {
 	if cache, _ := e.Lookup("XDG_CACHE_HOME"); cache != "" {
 		return filepath.Join(cache, "huggingface")
 	}
-	if home := homeFolder(e); home != "" {
+	if home := e.Home(); home != "" {
 		return filepath.Join(home, ".cache", "huggingface")
-	}
-	return ""
-}
-
-// homeFolder is the person's home folder; empty, if there is none.
-func homeFolder(e *env.Env) string {
-	for _, variable := range []string{"HOME", "USERPROFILE"} { // the latter on Windows
-		if dir, _ := e.Lookup(variable); dir != "" {
-			return dir
-		}
 	}
 	return ""
 }
