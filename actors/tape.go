@@ -19,10 +19,14 @@ type tape struct {
 	began   time.Time
 	clients map[string]uint64 // numbers that stand for their names; only the scheduler uses it
 
-	mu  sync.Mutex
-	out *tokentrace.Writer
-	err error
+	mu      sync.Mutex
+	out     *tokentrace.Writer
+	flushed time.Time
+	err     error
 }
+
+// unflushed is how long records wait in memory while others come: that much is lost with a process that is killed.
+const unflushed = time.Second
 
 // newTape begins the trace of a model; it returns nil if the model is not recorded.
 func newTape(m *Model, s *spec) (*tape, error) {
@@ -57,6 +61,10 @@ func (r *tape) write(e tokentrace.Event) {
 	defer r.mu.Unlock()
 	if r.err == nil {
 		r.err = r.out.Write(e)
+	}
+	_, ends := e.(*tokentrace.End)
+	if at := now(); r.err == nil && (ends || at.Sub(r.flushed) >= unflushed) {
+		r.err, r.flushed = r.out.Flush(), at
 	}
 }
 

@@ -155,3 +155,21 @@ func TestSavedSlotOutlivesEverything(t *testing.T) {
 	require.Equal(t, (again.Usage.Prompt-1)/64*64, again.Usage.Of.Cached)
 	require.Zero(t, askKept(t, url, "other", text).Usage.Of.Cached)
 }
+
+// TestKilledServerLeavesItsRecord: what was recorded until a server was killed can be replayed.
+func TestKilledServerLeavesItsRecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "killed.trace")
+	url, server := startKept(t, "--record", path)
+	askKept(t, url, "k", "12 + 30")
+	read := func() (ends int) {
+		o := sluice("", "replay", path, "--virtual")
+		require.Equal(t, exitDone, o.code, o.stderr)
+		_, _, _, _, ends = tapeOf(t, path)
+		return ends
+	}
+	require.Eventually(t, func() bool { return read() == 1 }, patient, 10*time.Millisecond, "it waits for the next")
+	askKept(t, url, "k", "12 + 31")
+	require.Eventually(t, func() bool { return read() == 2 }, patient, 10*time.Millisecond)
+	kill(server, syscall.SIGKILL)
+	require.Equal(t, 2, read())
+}

@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -15,10 +16,22 @@ type RecordFlags struct {
 	RecordIDsOnly bool   `name:"record-ids-only" help:"Leave the texts of prompts out of it; their token ids stay."`
 }
 
-// tape is the file of a token trace. Its first error is reported at the end, so that it does not stop an answer.
+// tape is the file of a token trace. It has its name as soon as the trace has begun, since a trace that ends anywhere can
+// be read: a process that is killed leaves what it recorded. The first error is reported at the end, so that it does not
+// stop an answer.
 type tape struct {
 	failed
-	file *safefile.File
+	file  *safefile.File
+	named bool
+}
+
+func (t *tape) Write(p []byte) (int, error) {
+	n, err := t.failed.Write(p)
+	if err == nil && !t.named {
+		t.named = true
+		err = t.keep(t.file.Commit())
+	}
+	return n, err
 }
 
 // Begin creates the file, if there is to be one.
@@ -33,7 +46,7 @@ func (f *RecordFlags) Begin(e *env.Env, force bool, read ...string) (*tape, erro
 	if err != nil {
 		return nil, err
 	}
-	return &tape{failed{w: file, path: f.Record, tell: e.Stderr}, file}, nil
+	return &tape{failed: failed{w: file, path: f.Record, tell: e.Stderr}, file: file}, nil
 }
 
 // Attach makes a model write its trace to t.
@@ -51,7 +64,13 @@ func (t *tape) Close() error {
 	if !t.begun { // no engine was started
 		return t.file.Close()
 	}
-	return env.Finish(t.file, t.path, t.err)
+	if !t.named {
+		return env.Finish(t.file, t.path, t.err)
+	}
+	if !t.file.Stream {
+		_ = t.keep(t.file.Sync())
+	}
+	return errors.Join(t.err, t.file.Close())
 }
 
 // TraceFlag is --trace, of commands that run a model.
@@ -91,9 +110,14 @@ type failed struct {
 func (f *failed) Write(p []byte) (int, error) {
 	f.begun = true
 	n, err := f.w.Write(p)
+	return n, f.keep(err)
+}
+
+// keep keeps and returns an error, unless it is nil.
+func (f *failed) keep(err error) error {
 	if f.err == nil && err != nil {
 		f.err = env.OnFile(f.path, err)
 		fmt.Fprintf(f.tell, "sluice: %s: nothing more is written there\n", env.Visible(f.err.Error()))
 	}
-	return n, err
+	return err
 }
