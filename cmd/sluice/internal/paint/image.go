@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/sluice-ai/sluice/actors/paint"
@@ -151,6 +152,7 @@ func (c *Image) draw(e *env.Env) (b *picture.Bitmap, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	debug.FreeOSMemory() // what a part held is free before the next one asks how much is
 	bar := e.Progress("drawing")
 	bar.Count = true
 	defer bar.Clear()
@@ -158,6 +160,7 @@ func (c *Image) draw(e *env.Env) (b *picture.Bitmap, err error) {
 	if o.Grid, o.Latents, err = c.latents(ctx, d, &o); err != nil {
 		return nil, err
 	}
+	debug.FreeOSMemory()
 	return c.picture(ctx, d, o.Grid, o.Latents)
 }
 
