@@ -56,6 +56,7 @@ func TestImageSeeds(t *testing.T) {
 		return read(t, out)
 	}
 	one := draw("--seed", "1")
+	require.Contains(t, string(one), "a cat\nSteps: 1, CFG scale: 0, Size: 48x32, Seed: 1, Version: sluice ")
 	require.Equal(t, one, draw("--seed", "1"))
 	require.NotEqual(t, one, draw("--seed", "2"))
 	require.NotEqual(t, draw(), draw(), "another seed each time")

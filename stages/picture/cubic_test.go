@@ -48,4 +48,11 @@ func TestWritePNG(t *testing.T) {
 	again, err := Decode(file.Bytes())
 	require.NoError(t, err)
 	require.Equal(t, b, again)
+
+	var said bytes.Buffer
+	require.NoError(t, b.WritePNG(&said, Text{"parameters", "a cat, «wet»"}))
+	require.Equal(t, 1, bytes.Count(said.Bytes(), []byte("\x00\x00\x00\x1diTXtparameters\x00\x00\x00\x00\x00a cat, «wet»")))
+	again, err = Decode(said.Bytes()) // whose decoder compares the chunk's sum
+	require.NoError(t, err)
+	require.Equal(t, b, again)
 }

@@ -70,7 +70,7 @@ func (c *Image) Run(e *env.Env) error {
 	b, err := c.draw(e)
 	if err == nil {
 		w := bufio.NewWriter(out)
-		err = errors.Join(b.WritePNG(w), w.Flush())
+		err = errors.Join(b.WritePNG(w, c.parameters(b)), w.Flush())
 	}
 	if err := env.Finish(out, c.Output, err); err != nil || out.Stream {
 		return err
@@ -102,6 +102,19 @@ func (c *Image) check() error {
 		c.seed = *c.Seed
 	}
 	return env.Within("--steps", c.Steps, 1, diffuse.MostSteps)
+}
+
+// parameters say how the picture was made, as other programs write it into theirs.
+func (c *Image) parameters(b *picture.Bitmap) picture.Text {
+	text := strings.Join(c.Prompt, " ")
+	if c.Guidance > 1 {
+		text += fmt.Sprintf("\nNegative prompt: %s", c.Negative)
+	}
+	text += fmt.Sprintf("\nSteps: %d, CFG scale: %v, Size: %dx%d", c.Steps, c.Guidance, b.Width, b.Height)
+	if c.Latents == "" {
+		text += fmt.Sprintf(", Seed: %d", c.seed)
+	}
+	return picture.Text{Key: "parameters", Value: text + ", Version: sluice " + env.Version()}
 }
 
 // known is an error if a folder is none of a model that makes pictures here.
