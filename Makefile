@@ -107,9 +107,10 @@ all-systems: ## every package and its tests, for all systems
 	@$(call each_system,$(GO) vet ./...)
 	@$(call each_system,$(GO) build ./...)
 
-# Tests for Windows of packages that compute and read files. They take as long as Linux's, and each package some seconds.
-UNDER_WINE = ./internal/system ./internal/safefile ./internal/ir/... ./internal/quant ./storage/gguf ./storage/uring \
-	./storage/safetensors ./stages/... ./cpu/...
+# Packages that compute and read files, whose tests run for Windows as well. storage/uring's leave folders whose names this
+# Wine cannot remove beside what they log, and internal/winetest cannot tell that from failing.
+UNDER_WINE = ./internal/system ./internal/safefile ./internal/ir/... ./internal/quant ./storage/gguf ./storage/safetensors \
+	./stages/batch ./stages/chat ./stages/kv ./stages/place ./stages/token ./cpu/kernels ./cpu/vec
 wine: ## tests for Windows, by Wine
 	$(GO) build -o $(DIST)/wine ./internal/winetest/wine
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GO) test -short -count=1 -vet=off -timeout 1h -exec $(abspath $(DIST)/wine) \

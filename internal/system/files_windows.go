@@ -77,7 +77,8 @@ func Links(fs.FileInfo) int { return 1 }
 // LinkTo makes a link to a file, whose target is relative to its folder: where links take privileges that the person
 // lacks, another name of the file, which must be on the same drive.
 func LinkTo(target, path string) error {
-	if os.Symlink(target, path) == nil {
+	_ = os.Symlink(target, path)
+	if _, err := os.Lstat(path); err == nil { // Wine 8 says that it made one, and has not
 		return nil
 	}
 	return os.Link(filepath.Join(filepath.Dir(path), target), path)

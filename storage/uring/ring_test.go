@@ -212,7 +212,7 @@ func TestFaultyRequests(t *testing.T) {
 			{Request{Source: s, Length: 0}, "m.gguf: bytes 0 to 0: outside the 10000 bytes of the file"},
 			{Request{Source: s, Length: 5000}, "m.gguf: bytes 0 to 5000: the memory has only 4096 bytes from 0 on"},
 			{Request{Source: s, Length: 4000, Head: 97}, "m.gguf: bytes 0 to 4000: the memory has only 3999 bytes from 97 on"},
-			{Request{Source: gone, Length: 1}, "gone.gguf: bytes 0 to 1: " + gone.Path + ": no such file or directory"},
+			{Request{Source: gone, Length: 1}, "gone.gguf: bytes 0 to 1: " + gone.Path + ": " + syscall.ENOENT.Error()},
 			{Request{Source: folder, Length: 1}, ""},
 		} {
 			c.request.Into = into
