@@ -31,8 +31,8 @@ import (
 
 var peer = flag.String("peer", "", "the yardstick's driver: ask it for what testdata lacks")
 
-// TestLikePeer compares logits of specimens with llama.cpp's (v0.5.0, float32 cache), which are in testdata/peer, and the
-// tokens that follow the prompt there, each the likeliest one.
+// TestLikePeer compares logits of specimens with llama.cpp's (v0.5.0, float32 cache), which are in testdata/peer, and
+// the tokens that follow the prompt there, each the likeliest one.
 func TestLikePeer(t *testing.T) {
 	f, err := gguf.Open(filepath.Join(testref.Dir(t), "fixtures", "qwen3.gguf"))
 	require.NoError(t, err)

@@ -16,9 +16,9 @@ type RecordFlags struct {
 	RecordIDsOnly bool   `name:"record-ids-only" help:"Leave the texts of prompts out of it; their token ids stay."`
 }
 
-// tape is the file of a token trace. It has its name as soon as the trace has begun, since a trace that ends anywhere can
-// be read: a process that is killed leaves what it recorded. The first error is reported at the end, so that it does not
-// stop an answer.
+// tape is the file of a token trace. It has its name as soon as the trace has begun, since a trace that ends anywhere
+// can be read: a process that is killed leaves what it recorded. The first error is reported at the end, so that it
+// does not stop an answer.
 type tape struct {
 	failed
 	file  *safefile.File
