@@ -18,7 +18,7 @@ func decodeCompletion(body answer.Body, find decode.Finder) (request, *wire.Faul
 	f.Count("logprobs", 0, answer.MaxTopProbs, &r.Sampling.LogProbs)
 	suffix := ""
 	f.Text("suffix", &suffix)
-	f.Absent("echo", "put the prompt in front of the answer yourself")
+	f.Absent("echo", "put the prompt in front of the answer yourself; sluice logits has probabilities of a prompt's own tokens")
 	f.Count("best_of", 1, o.N, new(int))
 	r.Form = f.Form()
 	for _, t := range f.Inputs("prompt", answer.MaxChoices, m) {

@@ -347,7 +347,7 @@ var faults = []struct{ chat, body, param, text string }{
 	{"", `{"prompt":[]}`, "prompt", `prompt is []: want a string, a list of strings, a list of token ids, or a list of such lists`},
 	{"", `{"prompt":[1,512]}`, "prompt", `token 1 of the prompt is 512: the vocabulary has 0 to 511`},
 	{"", `{"prompt":["a","b","c"],"n":43}`, "n", `3 prompts with n = 43 make 129 choices: want at most 128`},
-	{"", `{"prompt":"a","echo":true}`, "echo", `echo is not supported here: put the prompt in front of the answer yourself`},
+	{"", `{"prompt":"a","echo":true}`, "echo", `echo is not supported here: put the prompt in front of the answer yourself; sluice logits has probabilities of a prompt's own tokens`},
 	{"", `{"prompt":"a","suffix":"b"}`, "suffix", `suffix: the model empty has no tokens for a gap in a text: ask one that was ` +
 		`trained to fill in`},
 	{"", `{"prompt":[1],"suffix":"b"}`, "suffix", `suffix goes with a prompt that is a text: send the text of the tokens`},

@@ -293,7 +293,8 @@ func (c *compiler) arrayBody(a *array) (grammar.Expr, error) {
 		return grammar.Expr{}, fmt.Errorf("minItems or maxItems above %d", mostItems)
 	}
 	if a.unique && (a.max < 0 || a.max > 1) {
-		return grammar.Expr{}, errors.New("uniqueItems is not supported")
+		return grammar.Expr{}, errors.New("uniqueItems is not supported, since no grammar knows what an array held before: " +
+			"leave it out, and drop what is there twice")
 	}
 	if len(a.contains) > 1 {
 		return grammar.Expr{}, errors.New("more than one contains is not supported")
