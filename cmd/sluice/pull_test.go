@@ -46,7 +46,7 @@ func here(dir string, args ...string) outcome {
 func TestStoreCommands(t *testing.T) {
 	h, dir := miniHub(t), filepath.Join(t.TempDir(), "store")
 	size := env.BinarySize(int64(len(mini.GGUF)))
-	require.Equal(t, outcome{0, "no models in " + dir + ": sluice pull OWNER/NAME gets one\n", ""}, here(dir, "list"))
+	require.Equal(t, outcome{0, "no models in " + dir + ": sluice suggest names some, sluice pull NAME gets one\n", ""}, here(dir, "list"))
 	pull := []string{"pull", "--endpoint", h.URL, "Ann/Mini-GGUF"}
 	next := "sluice run -m Ann/Mini-GGUF:Q8_0 \"…\"\n"
 	require.Equal(t, outcome{0, "Ann/Mini-GGUF:Q8_0 is in the store: " + size + "\n" + next,

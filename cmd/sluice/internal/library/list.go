@@ -60,7 +60,7 @@ func (c *List) Run(e *env.Env) error {
 	if c.All {
 		elsewhere = ", nor of Ollama, LM Studio or in Hugging Face's cache"
 	}
-	_, err = fmt.Fprintf(e.Stdout, "no models in %s%s: sluice pull OWNER/NAME gets one\n", env.Printable(s.Dir()), elsewhere)
+	_, err = fmt.Fprintf(e.Stdout, "no models in %s%s: sluice suggest names some, sluice pull NAME gets one\n", env.Printable(s.Dir()), elsewhere)
 	return err
 }
 
