@@ -38,4 +38,9 @@ func TestDoctor(t *testing.T) {
 	require.False(t, found["memory"].OK)
 	require.False(t, found["huge pages"].OK)
 	require.Equal(t, "SLUICE_CPU=ref forces them", found["kernels"].State)
+	if locked := found["locked memory"]; locked.OK { // more than the limit can be, by who has the capability
+		require.Regexp(t, `^12\.0 MiB can be locked \(limit without CAP_IPC_LOCK: .+\)$`, locked.State)
+	} else {
+		require.Regexp(t, `^12\.0 MiB cannot be locked \(limit: .+\): .+$`, locked.State)
+	}
 }
