@@ -194,10 +194,11 @@ function showSidebar(open) {
   if (open) byId('close-sidebar').focus();
 }
 
-// startOver opens a conversation without messages.
+// startOver opens a conversation without messages: at once, not by the event of a changed address, since what is typed
+// next belongs to it.
 function startOver() {
-  if (location.hash === '#/' || !location.hash) route();
-  else location.hash = '#/';
+  if (location.hash && location.hash !== '#/') history.pushState(null, '', '#/');
+  route();
 }
 
 function listen() {
