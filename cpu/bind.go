@@ -131,6 +131,10 @@ func (b *binder) op(it *live.Item, wanted bool) rowOp {
 		return &scaleOp{out, in[0], n.Factor}
 	case ir.Leaky:
 		return &leakyOp{out, in[0], n.Factor}
+	case ir.Clip:
+		return &clipOp{out, in[0], n.Factor}
+	case ir.XIELU:
+		return &xieluOp{out, in[0], n.XIELU}
 	case ir.Temper:
 		return &temperOp{out, in[0], n.Factor, n.Every, n.From}
 	case ir.Affine:

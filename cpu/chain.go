@@ -91,6 +91,40 @@ func (o *leakyOp) row(ex *execution, _, r int) error {
 	return nil
 }
 
+type clipOp struct {
+	out, x place
+	limit  float32
+}
+
+func (o *clipOp) row(ex *execution, _, r int) error {
+	y := ex.at(&o.out, r)
+	for i, v := range ex.at(&o.x, r) {
+		y[i] = max(min(v, o.limit), -o.limit)
+	}
+	return nil
+}
+
+type xieluOp struct {
+	out, x place // not the same memory
+	a      *ir.XIELUArgs
+}
+
+func (o *xieluOp) row(ex *execution, _, r int) error {
+	x, y := ex.at(&o.x, r), ex.at(&o.out, r)
+	for i, v := range x {
+		y[i] = min(v, o.a.Most)
+	}
+	ex.device.isa.Exp(y, y)
+	for i, v := range x {
+		if v > 0 {
+			y[i] = o.a.Above*v*v + o.a.Beta*v
+		} else {
+			y[i] = o.a.Below*(y[i]-1-v) + o.a.Beta*v
+		}
+	}
+	return nil
+}
+
 type temperOp struct {
 	out, x      place
 	factor      float32

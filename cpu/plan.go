@@ -27,7 +27,7 @@ func rulesOf(p *ir.Bound, observed, parts bool) live.Rules {
 		ByRow: func(op ir.Op) bool { return own(op) && op.ByRow() && op != ir.HeadLinear },
 		InPlace: func(op ir.Op) bool {
 			switch op {
-			case ir.Norm, ir.RoPE, ir.GLU, ir.Add, ir.Mul, ir.Scale, ir.SoftCap, ir.Temper, ir.Leaky,
+			case ir.Norm, ir.RoPE, ir.GLU, ir.Add, ir.Mul, ir.Scale, ir.SoftCap, ir.Temper, ir.Leaky, ir.Clip,
 				ir.Affine, ir.Position, ir.TokenType, ir.Adapt:
 				return true
 			}

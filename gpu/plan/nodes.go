@@ -276,6 +276,8 @@ func Lacks(p *ir.Program) error {
 // lacks is Lacks of a node. A row's entry in a step says where it sees to, not from where.
 func lacks(n *ir.Node) error {
 	switch {
+	case n.Op == ir.XIELU || n.Op == ir.Clip:
+		return fmt.Errorf("%s: %w", n.Op, ErrNoKernel)
 	case n.Op != ir.Attend:
 	case n.Attend.Reach > 0:
 		return fmt.Errorf("%s both ways within %d positions: %w", n.Op, n.Attend.Reach, ErrNoKernel)

@@ -159,7 +159,7 @@ func (s *Specimen) Describe(other *meta.Map) *meta.Map {
 		m.Set("gptneox.attention.head_count_kv", uint32(4))
 	}
 	for key, value := range s.keys {
-		if !strings.HasPrefix(key, "tokenizer.") {
+		if !strings.HasPrefix(key, "tokenizer.") && !strings.HasPrefix(key, "xielu.") {
 			key = s.Arch + "." + key
 		}
 		m.Set(key, value)

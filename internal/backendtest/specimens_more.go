@@ -19,9 +19,22 @@ var moreSpecimens = []Specimen{
 			"rope.dimension_count": uint32(16), "attention.sliding_window": uint32(9), "rope.freq_base": float32(160000),
 			"rope.freq_base_swa": float32(10000), "attention.head_count_kv": uint32(4), "pooling_type": uint32(2),
 			"attention.causal": false}},
+	{Name: "apertus", Arch: "apertus", without: []string{".bias"}, Tolerance: 3e-4, keys: map[string]any{
+		"attention.layer_norm_rms_epsilon": float32(1e-5), "rope.dimension_count": uint32(16),
+		"xielu.alpha_n": []float32{0.3, 1.1}, "xielu.alpha_p": []float32{0.8, -0.4}, "xielu.beta": []float32{0.5, 0.4},
+		"xielu.eps": []float32{-1e-6, -1e-6}}},
 	{Name: "bloom", Arch: "bloom", lacks: "output.bias", Tolerance: 5e-3, keys: map[string]any{
 		"attention.layer_norm_epsilon": float32(1e-5), "attention.head_count": uint32(6),
 		"attention.head_count_kv": uint32(6), "embedding_length": uint32(96)}},
+	{Name: "dbrx", Arch: "dbrx", without: []string{".bias"}, lacks: "rope_freqs.weight", Tolerance: 2e-4,
+		keys: map[string]any{"attention.layer_norm_epsilon": float32(1e-5), "rope.dimension_count": uint32(16),
+			"expert_count": uint32(6), "expert_used_count": uint32(2), "attention.clamp_kqv": float32(0.9)}},
+	{Name: "olmo-clips", Arch: "olmo", without: []string{".bias", "output.weight", "attn_qkv.weight"}, Tolerance: 2e-4,
+		keys: map[string]any{"attention.layer_norm_epsilon": float32(1e-5), "rope.dimension_count": uint32(16),
+			"attention.clamp_kqv": float32(0.8)}},
+	{Name: "mpt-clips", Arch: "mpt", without: []string{".bias", "output.weight"}, Tolerance: 5e-3, keys: map[string]any{
+		"attention.layer_norm_epsilon": float32(1e-5), "attention.max_alibi_bias": float32(8),
+		"attention.head_count_kv": uint32(4), "attention.clamp_kqv": float32(0.7)}},
 	{Name: "mpt", Arch: "mpt", without: []string{".bias", "output.weight"},
 		Tolerance: 5e-3, keys: map[string]any{"attention.layer_norm_epsilon": float32(1e-5),
 			"attention.max_alibi_bias": float32(8), "attention.head_count_kv": uint32(4)}},

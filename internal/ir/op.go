@@ -34,6 +34,8 @@ const (
 	Conv2D                   // y[p,o] = Σ W[o,t,c]·x[p+t,c] + b[o]: a convolution of a picture's pixels (Conv2DArgs)
 	GridNorm                 // y[p,c] = W[c]·(x−mean)/√(var+ε) + B[c] over a picture's pixels, by groups of channels
 	Leaky                    // y = x where it is positive, else Factor·x
+	XIELU                    // y = xIELU(x)
+	Clip                     // y = min(max(x, −Factor), Factor)
 )
 
 // Node is one operation. Which fields count is said by Op; the others are zero (W and B: NoRef).
@@ -50,7 +52,7 @@ type Node struct {
 	W      Ref
 	B      Ref // Linear, Norm, Affine (its first row), convolutions: the bias; Route, scans: added to scores, to δ
 	Act    Act
-	Factor float32 // Scale, SoftCap, Temper, Leaky
+	Factor float32 // Scale, SoftCap, Temper, Leaky, Clip
 	Every  int     // Temper: positions
 	From   int     // Slice, HeadSlice: first feature; Temper: the number of the first position
 	Sep    int32   // TokenType: the token that ends each part of a text
@@ -66,4 +68,5 @@ type Node struct {
 	Experts *ExpertsArgs
 	Scan    *ScanArgs
 	Conv2D  *Conv2DArgs
+	XIELU   *XIELUArgs
 }

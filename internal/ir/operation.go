@@ -31,7 +31,7 @@ var operations = []*operation{
 	TokenType: &tokenTypeOp, Slice: &sliceOp, HeadLinear: &headLinearOp, HeadSlice: &headSliceOp,
 	HeadJoin: &headJoinOp, CausalConv: &causalConvOp, SSMScan: &ssmScanOp, DeltaRule: &deltaRuleOp, Rows: &rowsOp,
 	Route: &routeOp, Experts: &expertsOp, Adapt: &adaptOp, Around: &aroundOp,
-	Conv2D: &conv2DOp, GridNorm: &gridNormOp, Leaky: &leakyOp,
+	Conv2D: &conv2DOp, GridNorm: &gridNormOp, Leaky: &leakyOp, XIELU: &xieluOp, Clip: &clipOp,
 }
 
 // Case is a use of an op that devices are tested by. Build records it with input x, which is n features wide, a
@@ -148,7 +148,8 @@ func (n *Node) whole() error {
 		of   []Op
 		have bool
 	}{{[]Op{RoPE}, n.RoPE != nil}, {[]Op{Attend}, n.Attend != nil}, {[]Op{Route}, n.Route != nil},
-		{[]Op{Experts}, n.Experts != nil}, {[]Op{Conv2D}, n.Conv2D != nil}, {[]Op{SSMScan, DeltaRule}, n.Scan != nil}} {
+		{[]Op{Experts}, n.Experts != nil}, {[]Op{Conv2D}, n.Conv2D != nil},
+		{[]Op{XIELU}, n.XIELU != nil}, {[]Op{SSMScan, DeltaRule}, n.Scan != nil}} {
 		if wants := slices.Contains(a.of, n.Op); wants && !a.have {
 			return errors.New("no arguments")
 		} else if !wants && a.have {

@@ -31,6 +31,7 @@ type entry struct {
 func families() []entry {
 	return []entry{
 		{"afmoe", "2026-11-26", afMoE},
+		{"apertus", "2026-11-27", apertus},
 		{"arcee", "2026-11-26", arcee},
 		{"arctic", "2026-11-26", arctic},
 		{"baichuan", "2026-11-26", baichuan},
@@ -43,6 +44,7 @@ func families() []entry {
 		{"cohere2", "2026-11-22", commandR},
 		{"cohere2moe", "2026-11-26", cohere2MoE},
 		{"command-r", "2026-11-22", commandR},
+		{"dbrx", "2026-11-27", dbrx},
 		{"deci", "2026-11-26", deci},
 		{"deepseek", "2026-11-26", deepseek},
 		{"deepseek2", "2026-11-22", deepseek2},

@@ -74,13 +74,14 @@ func (p *params) bertFeed(s *shape) func(b *ir.Builder, x ir.Value, layer int) i
 	}
 }
 
-// qkv returns Q, K and V, from one matrix or from three.
+// qkv returns Q, K and V, from one matrix or from three, clipped if the shape says so.
 func (s *shape) qkv(b *ir.Builder, x ir.Value) (q, k, v ir.Value) {
 	n, kv, vv := s.heads*s.kDim, s.kvHeads*s.kDim, s.kvHeads*s.vDim
 	if !b.Has("attn_qkv.weight") {
-		return b.Linear(x, "attn_q", n), b.Linear(x, "attn_k", kv), b.Linear(x, "attn_v", vv)
+		return s.clipped(b, b.Linear(x, "attn_q", n)), s.clipped(b, b.Linear(x, "attn_k", kv)),
+			s.clipped(b, b.Linear(x, "attn_v", vv))
 	}
-	all := b.Linear(x, "attn_qkv", n+kv+vv)
+	all := s.clipped(b, b.Linear(x, "attn_qkv", n+kv+vv))
 	return b.Slice(all, 0, n), b.Slice(all, n, kv), b.Slice(all, n+kv, vv)
 }
 

@@ -22,15 +22,13 @@ func jais(p *params, b *ir.Builder) {
 }
 
 // MPT. Compared with llama.cpp.
-// Differs from BLOOM: norms may lack a bias, and nothing normalises the embedding. Models that normalise or clip Q and
-// K, or that learned their positions, are refused.
+// Differs from BLOOM: norms may lack a bias, and nothing normalises the embedding; Q, K and V may be clipped. Models
+// that normalise Q and K, or that learned their positions, are refused.
 func mpt(p *params, b *ir.Builder) {
 	s := p.dense("attention.layer_norm_epsilon")
 	a := s.attention()
 	a.Alibi = float32(p.positiveOr("attention.max_alibi_bias", maxBias))
-	if p.optional("attention.clamp_kqv") > 0 {
-		p.faultf("%s: models that clip Q, K and V are not supported", p.key("attention.clamp_kqv"))
-	}
+	s.clip = p.clip()
 	s.layerNormed(b, b.Embed("token_embd", s.vocab, s.width), a, s.plainGELU)
 }
 

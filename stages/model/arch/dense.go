@@ -11,6 +11,7 @@ type shape struct {
 	layers, width, vocab, ffn  int
 	heads, kvHeads, kDim, vDim int
 	eps                        float32
+	clip                       float32 // Q, K and V lie within −clip and clip; 0: anywhere
 }
 
 // dense is decoder for families without experts.

@@ -3,19 +3,17 @@ package arch
 import "github.com/sluice-ai/sluice/internal/ir"
 
 // OLMo 1. Paper: arXiv:2402.00838; compared with llama.cpp.
-// Differs from Llama: LayerNorms without weights. Models that clip Q, K and V are refused.
+// Differs from Llama: LayerNorms without weights; Q, K and V may be clipped.
 func olmo(p *params, b *ir.Builder) {
-	const clip = "attention.clamp_kqv"
 	s := p.dense("attention.layer_norm_epsilon")
+	s.clip = p.clip()
 	r := p.rope(&s, neighbours, 10000)
-	if p.optional(clip) != 0 {
-		p.faultf("%s: is %v, and clipping Q, K and V is not supported", p.key(clip), p.optional(clip))
-	}
 
 	x := b.Embed("token_embd", s.vocab, s.width)
 	for l := range s.layers {
 		b.Layer(l)
-		x = b.Add(x, s.selfAttend(b, b.BareLayerNorm(x, s.eps), r, s.attention()))
+		q, k, v := s.qkv(b, b.BareLayerNorm(x, s.eps))
+		x = b.Add(x, b.Linear(b.Attend(r.turn(b, q), r.turn(b, k), v, s.attention()), "attn_output", s.width))
 		b.FFN()
 		x = b.Add(x, s.swiglu(b, b.BareLayerNorm(x, s.eps)))
 	}
