@@ -202,6 +202,8 @@ func (ex *execution) glu(act ir.Act, y, x, up []float32) {
 // activate is a rare activation function, element by element.
 func activate(a ir.Act, x float32) float32 {
 	switch X := float64(x); a {
+	case ir.ReLU:
+		return max(x, 0)
 	case ir.ReLU2:
 		return max(x, 0) * max(x, 0)
 	case ir.Sigmoid:

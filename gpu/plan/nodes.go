@@ -10,6 +10,9 @@ import (
 
 // node plans the launches of a node, and of the nodes that are part of its kernel.
 func (l *planner) node(n *ir.Node) error {
+	if err := lacks(n); err != nil {
+		return err
+	}
 	switch n.Op {
 	case ir.Embed:
 		l.embed(n)
@@ -20,9 +23,6 @@ func (l *planner) node(n *ir.Node) error {
 	case ir.RoPE:
 		l.turn(n)
 	case ir.Attend:
-		if err := lacks(n); err != nil {
-			return err
-		}
 		l.attention(n)
 	case ir.GLU:
 		l.glu(n)
@@ -278,6 +278,8 @@ func lacks(n *ir.Node) error {
 	switch {
 	case n.Op == ir.XIELU || n.Op == ir.Clip:
 		return fmt.Errorf("%s: %w", n.Op, ErrNoKernel)
+	case n.Act == ir.ReLU:
+		return fmt.Errorf("%s by %s: %w", n.Op, n.Act, ErrNoKernel)
 	case n.Op != ir.Attend:
 	case n.Attend.Reach > 0:
 		return fmt.Errorf("%s both ways within %d positions: %w", n.Op, n.Attend.Reach, ErrNoKernel)

@@ -35,6 +35,14 @@ var moreSpecimens = []Specimen{
 	{Name: "mpt-clips", Arch: "mpt", without: []string{".bias", "output.weight"}, Tolerance: 5e-3, keys: map[string]any{
 		"attention.layer_norm_epsilon": float32(1e-5), "attention.max_alibi_bias": float32(8),
 		"attention.head_count_kv": uint32(4), "attention.clamp_kqv": float32(0.7)}},
+	{Name: "smallthinker", Arch: "smallthinker", without: []string{".bias"}, Tolerance: 2e-4, keys: map[string]any{
+		"attention.layer_norm_rms_epsilon": float32(1e-6), "rope.dimension_count": uint32(16), "block_count": uint32(5),
+		"attention.sliding_window": uint32(4096), "expert_count": uint32(6), "expert_used_count": uint32(2),
+		"expert_feed_forward_length": uint32(32), "expert_gating_func": uint32(2)}},
+	{Name: "smallthinker-softmax", Arch: "smallthinker", without: []string{".bias"}, Tolerance: 2e-4,
+		keys: map[string]any{"attention.layer_norm_rms_epsilon": float32(1e-6), "rope.dimension_count": uint32(16),
+			"expert_count": uint32(6), "expert_used_count": uint32(3), "expert_gating_func": uint32(1),
+			"expert_feed_forward_length": uint32(96)}},
 	{Name: "mpt", Arch: "mpt", without: []string{".bias", "output.weight"},
 		Tolerance: 5e-3, keys: map[string]any{"attention.layer_norm_epsilon": float32(1e-5),
 			"attention.max_alibi_bias": float32(8), "attention.head_count_kv": uint32(4)}},

@@ -128,7 +128,7 @@ func expertsWeights(n *Node) []operand {
 
 func fitsExperts(p *Program, n *Node) error {
 	e, width, experts := n.Experts, p.Widths[n.In[0]], p.Widths[n.In[1]]
-	if n.Act < SiLU || n.Act > Clamped {
+	if n.Act < SiLU || n.Act > ReLU {
 		return fmt.Errorf("activation %d", n.Act)
 	}
 	if e.Used <= 0 || e.Used > experts {

@@ -16,12 +16,14 @@ const (
 	Sigmoid                // 1/(1+e⁻ˣ)
 	// Clamped has two inputs: g·σ(1.702·g)·(1+u) with g = min(x₀,7) and u = min(max(x₁,−7),7).
 	Clamped
+	ReLU // max(x,0)
 )
 
 // String is the function's name.
 func (a Act) String() string {
 	names := [...]string{
 		SiLU: "silu", GELU: "gelu", GELUErf: "gelu-erf", ReLU2: "relu²", Sigmoid: "sigmoid", Clamped: "clamped",
+		ReLU: "relu",
 	}
 	if a == 0 || int(a) >= len(names) {
 		return fmt.Sprintf("activation %d", uint8(a))
@@ -41,6 +43,7 @@ var gluOp = operation{
 		{"gelu", func(b *Builder, x Value, n int) Value { return b.Act(GELU, x) }},
 		{"gelu erf", func(b *Builder, x Value, n int) Value { return b.Act(GELUErf, x) }},
 		{"relu²", func(b *Builder, x Value, n int) Value { return b.Act(ReLU2, x) }},
+		{"reglu", func(b *Builder, x Value, n int) Value { return b.GLU(ReLU, x, b.Scale(x, 3)) }},
 		{"sigmoid", func(b *Builder, x Value, n int) Value { return b.Act(Sigmoid, x) }},
 		{"clamped", func(b *Builder, x Value, n int) Value {
 			return b.GLU(Clamped, b.Scale(x, 4), b.Scale(x, 5))
@@ -62,7 +65,7 @@ func (b *Builder) Act(act Act, x Value) Value {
 }
 
 func fitsGLU(p *Program, n *Node) error {
-	if n.Act < SiLU || n.Act > Clamped || n.Act == Clamped && len(n.In) != 2 {
+	if n.Act < SiLU || n.Act > ReLU || n.Act == Clamped && len(n.In) != 2 {
 		return fmt.Errorf("activation %d of %d inputs", n.Act, len(n.In))
 	}
 	return sameWidths(p, n)
@@ -95,6 +98,8 @@ func (a Act) Of(x float64) float64 {
 		return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
 	case GELUErf:
 		return 0.5 * x * (1 + math.Erf(x/math.Sqrt2))
+	case ReLU:
+		return math.Max(x, 0)
 	case ReLU2:
 		return math.Max(x, 0) * math.Max(x, 0)
 	case Sigmoid:

@@ -125,6 +125,7 @@ func families() []entry {
 		{"qwen3vlmoe", "2026-11-26", qwen3vlmoe},
 		{"refact", "2026-11-27", refact},
 		{"seed_oss", "2026-11-22", seedOSS},
+		{"smallthinker", "2026-11-27", smallThinker},
 		{"smollm3", "2026-11-21", smollm3},
 		{"stablelm", "2026-11-22", stableLM},
 		{"starcoder", "2026-11-26", gpt2},
