@@ -3,8 +3,8 @@ package arch
 import "github.com/sluice-ai/sluice/internal/ir"
 
 // SmallThinker. Paper: arXiv:2507.20984; compared with llama.cpp.
-// Differs from Qwen 3 mixtures: the router sees what the layer begins with, before attention; experts are gated by ReLU.
-// Of four layers the first sees all positions, and has no RoPE; where the file has no window, all do and have.
+// Differs from Qwen 3 mixtures: the router sees what the layer begins with, before attention; experts are gated by
+// ReLU. Of four layers the first sees all positions, and has no RoPE; where the file has no window, all do and have.
 func smallThinker(p *params, b *ir.Builder) {
 	s := p.decoder("attention.layer_norm_rms_epsilon")
 	r := p.rope(&s, halves, 10000)
