@@ -121,6 +121,10 @@ func (k *kvOwner) Receive(c actor.Context) {
 // was on its way, and a restart would lose what lies in host memory, too.
 func (k *kvOwner) moved(m *move) {
 	if errors.Is(m.err, errNotCompiled) {
+		if m.of != nil && m.of == k.transfers.now { // it may be of the generation that is about to begin
+			k.out.move.Give()
+			k.finish(errMoved)
+		}
 		return
 	}
 	if m.err != nil {
@@ -272,10 +276,11 @@ func (k *kvOwner) interrupt() {
 	k.transfers.due = t
 }
 
-// begin has a transfer that is due hold its blocks, once it is known what there are files of.
+// begin has a transfer that is due hold its blocks, once a generation has begun, and it is known what there are files
+// of.
 func (k *kvOwner) begin() {
 	t := k.transfers.due
-	if t == nil || !k.restored {
+	if t == nil || !k.restored || k.gen == 0 {
 		return
 	}
 	k.transfers.due = nil

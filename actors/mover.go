@@ -66,7 +66,7 @@ func (v *mover) Receive(c actor.Context) {
 		m.Done()
 	case *move:
 		switch {
-		case m.of != nil && m.gen == v.gen:
+		case m.of != nil && m.gen >= v.gen: // a transfer does not wait until the mover knows of a new generation, too
 			m.err = v.memory.transfer(m.of)
 		case m.of != nil:
 			return
