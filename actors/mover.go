@@ -65,21 +65,35 @@ func (v *mover) Receive(c actor.Context) {
 		v.gen = m.Gen
 		m.Done()
 	case *move:
-		switch {
-		case m.of != nil && m.gen >= v.gen: // a transfer does not wait until the mover knows of a new generation, too
-			m.err = v.memory.transfer(m.of)
-		case m.of != nil:
-			return
-		case len(m.all) == 0:
-			m.known = v.memory.kept.known()
-		case m.gen != v.gen:
-			return
-		default:
-			m.err = v.memory.move(m)
+		if v.takes(m) {
+			v.carry(m)
+			v.out.answer.Send(m)
 		}
-		v.out.answer.Send(m)
 	default:
 		v.system.Lifecycle(c)
+	}
+}
+
+// takes says whether a move is carried out. Those of an older generation have no answer. A transfer may be of a newer
+// one, since it does not wait until the mover knows of that, too.
+func (v *mover) takes(m *move) bool {
+	switch {
+	case m.of != nil:
+		return m.gen >= v.gen
+	case len(m.all) == 0: // asks what there are files of, before a generation begins
+		return true
+	}
+	return m.gen == v.gen
+}
+
+func (v *mover) carry(m *move) {
+	switch {
+	case m.of != nil:
+		m.err = v.memory.transfer(m.of)
+	case len(m.all) == 0:
+		m.known = v.memory.kept.known()
+	default:
+		m.err = v.memory.move(m)
 	}
 }
 

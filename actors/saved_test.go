@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
+	"github.com/sluice-ai/sluice/stages/kv"
 	"github.com/sluice-ai/sluice/storage/sessionfiles"
 )
 
@@ -92,6 +93,20 @@ func savedAlike(t *testing.T, name string, edit func(*Config)) {
 		require.NoError(t, err)
 		require.Equal(t, saved.Tokens, m.Tokens, "the slot has the text")
 		shut(t, again)
+	}
+}
+
+// TestTransfersAcrossGenerations: a transfer waits for a generation to begin, and then not for the mover to know of it.
+func TestTransfersAcrossGenerations(t *testing.T) {
+	owner := &kvOwner{restored: true}
+	owner.transfers.due = &transfer{done: make(chan struct{})}
+	require.NotPanics(t, owner.begin)
+	require.NotNil(t, owner.transfers.due)
+	v := &mover{gen: 2}
+	for gen, want := range map[uint64]bool{1: false, 2: true, 3: true} {
+		require.Equal(t, want, v.takes(&move{gen: gen, of: new(transfer)}), "a transfer of generation %d", gen)
+		require.Equal(t, gen == 2, v.takes(&move{gen: gen, all: []kv.Move{{}}}), "moves of generation %d", gen)
+		require.True(t, v.takes(&move{gen: gen}))
 	}
 }
 
