@@ -7,13 +7,14 @@ empty :=
 space := $(empty) $(empty)
 
 # The packages whose code runs on several goroutines: these are tested a second time under the race detector, but for what
-# takes long. Left out are tests that compute on one goroutine alone, those of gpu/null of which TestHybrid has a case, a
-# perplexity whose way through the program is that of TestPerplexityAgainst, and gpu/vulkan's and gpu/cuda's own: there
-# lavapipe's threads have crashed, at which the race detector does not look, nor at what the fake driver's kernels do;
-# gpu/exec, whose goroutines those are, is tested on gpu/null.
+# takes long. Left out are tests that compute on one goroutine alone, those of gpu/null of which TestHybrid has a case and
+# most of its conformance, a perplexity whose way through the program is that of TestPerplexityAgainst, and gpu/vulkan's
+# and gpu/cuda's own: there lavapipe's threads have crashed, at which the race detector does not look, nor at what the fake
+# driver's kernels do; gpu/exec, whose goroutines those are, is tested on gpu/null.
 RACE := $(patsubst %,./%/...,$(wildcard actors server storage gpu/*/)) ./cpu ./cpu/vec ./cmd/sluice/...
 RACE := $(filter-out ./gpu/cuda/... ./gpu/vulkan/...,$(subst //,/,$(RACE))) ./gpu/vulkan/vk
-RACE_SKIP = ^Test(Compositions|RandomOrders|DroppedBarriers|AnyDivision|DealtBits|ForcedForms|PerplexityOfBytes)$$
+RACE_SKIP = ^Test(Compositions|RandomOrders|DroppedBarriers|AnyDivision|DealtBits|ForcedForms|PerplexityOfBytes)$$|$\
+	^TestConformance$$/^all$$/^(Ops|Attention|Types|Models|Heads|Orders|Slots|Seals|Sealed|Mixes|Windows|Errors)$$
 
 # The tests that -short leaves out, and the folders they are in. internal/lint sees to it that only tests ask.
 ASKING := $(shell grep -rl --include='*_test.go' 'testing[.]Short()' .)
@@ -30,7 +31,8 @@ USUAL = llama llama3rope mistral qwen2 qwen3 olmo2 smollm3 gemma2 gemma4 granite
 LONG_SKIP = ^TestScarce$$|^TestGolden$$/^(go-func|go-read|english-tech|english-story|chat-json)$$|$\
 	^Test(Fixtures|PromptsFixtures|Specimens)$$/^($(subst $(space),|,$(strip $(USUAL))))$$|$\
 	^TestConformance$$/^(Models|Orders|Uploads)$$/(^|_)(F32|Q5_1)|$\
-	^TestConformance$$/^Slots$$/^(llama|gemma|starcoder|space|shared|bare|mixes|networks|experts|encoder|steep)$$
+	^TestConformance$$/^Slots$$/^(llama|gemma|starcoder|space|shared|bare|mixes|networks|experts|encoder|steep)$$|$\
+	^TestUnderWine$$/^(starts|streams|keeps|talks|serves)$$
 
 # The folders whose tests keep golden files: those that define the flag -update.
 GOLDEN = $(sort $(dir $(shell grep -rl --include='*_test.go' '"update"' .)))
@@ -80,6 +82,7 @@ nightly: ci fuzz all-systems wine ## hours: long floods, long chaos, a GPU that 
 	SLUICE_CHAOS_TIME=5m $(NIGHTLY) -run Chaos ./actors
 	$(NIGHTLY) -run '^($(subst $(space),|,$(sort $(LONG_TESTS))))$$' $(EMULATED) -rapid.checks 100
 	SLUICE_VULKAN_WITHOUT=all $(NIGHTLY) -run '^TestConformance$$' ./gpu/vulkan
+	$(NIGHTLY) -run '^TestUnderWine$$' ./internal/winetest
 	if command -v npm >/dev/null; then server/clients.sh; else echo 'npm is not here: the client table is left out'; fi
 
 fmt:

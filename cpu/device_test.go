@@ -82,6 +82,9 @@ func TestBothWays(t *testing.T) {
 // TestWithinReach: as TestBothWays, of rows that see so many positions on each side.
 func TestWithinReach(t *testing.T) {
 	eachDevice(t, false, func(t *testing.T, d backend.Device) {
+		if racing { // what runs on which thread is that of TestBothWays
+			t.Skip("takes long with the race detector")
+		}
 		backendtest.WithinReach(t, d, ref.New(), 3, 65, 150, 530)
 	})
 }
