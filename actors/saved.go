@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -122,15 +123,22 @@ func (e *Engine) transfer(t *transfer) error {
 	defer e.stay.end()
 	e.carrying.Lock()
 	defer e.carrying.Unlock()
-	t.done = make(chan struct{})
+	t.done, t.refused = make(chan struct{}), make(chan struct{}, 1)
 	e.transfers.Store(t)
 	defer e.transfers.Store(nil)
-	e.wiring.facade.transfer.Send(t)
-	select {
-	case <-t.done:
-		return t.err
-	case <-e.house.health.ready: // the house has failed, and its actors with it
-		return e.Health()
+	for {
+		e.wiring.facade.transfer.Send(t)
+		select {
+		case <-t.done:
+			return t.err
+		case <-e.house.health.ready: // the house has failed, and its actors with it
+			return e.Health()
+		case <-t.refused: // a model that has just entered may not have its KV owner yet
+			if err := e.Health(); err != nil {
+				return err
+			}
+			time.Sleep(time.Millisecond)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/stages/kv"
@@ -108,6 +109,14 @@ func TestTransfersAcrossGenerations(t *testing.T) {
 		require.Equal(t, gen == 2, v.takes(&move{gen: gen, all: []kv.Move{{}}}), "moves of generation %d", gen)
 		require.True(t, v.takes(&move{gen: gen}))
 	}
+}
+
+// TestTransferIsSentAgain: a transfer that nobody takes says so, for its sender to try again.
+func TestTransferIsSentAgain(t *testing.T) {
+	x := &transfer{refused: make(chan struct{}, 1)}
+	var _ run.Refusable = x
+	x.Refused()
+	require.Len(t, x.refused, 1)
 }
 
 // The file alone is needed: nothing but its blocks is read again, whatever became of the cache between.

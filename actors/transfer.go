@@ -28,13 +28,17 @@ type transfer struct {
 	sent   bool            // the mover has it
 	copied int             // blocks
 
-	failed error // by ready or carry
-	err    error // set with done
-	once   sync.Once
-	done   chan struct{}
+	failed  error // by ready or carry
+	err     error // set with done
+	once    sync.Once
+	done    chan struct{}
+	refused chan struct{} // has a value when nobody took the transfer
 }
 
 func (*transfer) Late() {}
+
+// Refused implements run.Refusable.
+func (t *transfer) Refused() { t.refused <- struct{}{} }
 
 type transferOp uint8
 
