@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/rs/zerolog"
 
@@ -137,7 +136,7 @@ func (e *Engine) transfer(t *transfer) error {
 			if err := e.Health(); err != nil {
 				return err
 			}
-			time.Sleep(time.Millisecond)
+			pause()
 		}
 	}
 }
