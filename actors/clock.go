@@ -16,6 +16,3 @@ func ticker(on bool) *time.Ticker {
 
 // after runs f later, unless the timer is stopped.
 func after(d time.Duration, f func()) *time.Timer { return time.AfterFunc(d, f) }
-
-// pause waits a moment, until what is about to be there is asked for again.
-func pause() { time.Sleep(time.Millisecond) }

@@ -77,7 +77,7 @@ type facadeEdges struct {
 	enter     run.Edge[enter] // to the house
 	leave     run.Edge[leave] // likewise
 	open      run.Counted[open]
-	settle    run.Edge[settle]   // to the KV owner
+	settle    run.Edge[settle]   // to the model, for the KV owner
 	transfer  run.Edge[transfer] // likewise
 	hangUp    run.Edge[hangUp]   // to a session
 	hangUpAll run.Edge[hangUpAll]
@@ -110,9 +110,11 @@ func (w *modelWiring) wireStay(g *run.Graph, h *houseWiring) {
 	facade := run.Place{Kind: "facade"}
 	w.facade.enter = run.Connect[enter](g, facade, h.house, run.Most(1), "once")
 	w.facade.leave = run.Connect[leave](g, facade, h.house, run.Most(1), "once")
-	w.facade.settle = run.Connect[settle](g, facade, w.kv, run.Most(1), "once, before it leaves")
-	w.facade.transfer = run.Connect[transfer](g, facade, w.kv, run.Most(1).Again(),
+	w.facade.settle = run.Connect[settle](g, facade, w.model, run.Most(1), "once, before it leaves")
+	w.facade.transfer = run.Connect[transfer](g, facade, w.model, run.Most(1).Again(),
 		"the next one waits for its end, and after a restart for no answer")
+	w.modelEdges.settle = run.Connect[settle](g, w.model, w.kv, run.Each(w.facade.settle), "passed on")
+	w.modelEdges.transfer = run.Connect[transfer](g, w.model, w.kv, run.Each(w.facade.transfer), "passed on")
 	w.root.enter = run.Connect[enter](g, h.house, h.device, run.Each(w.facade.enter), "passed on")
 	w.root.leave = run.Connect[leave](g, h.house, h.device, run.Each(w.facade.leave), "passed on")
 	w.guest.aside = run.Connect[aside](g, h.device, h.device, run.Most(run.ControlCredits), "one at a time, and a restart")

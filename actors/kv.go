@@ -14,8 +14,8 @@ import (
 	"github.com/sluice-ai/sluice/storage/kvfiles"
 )
 
-// The KV owner accepts Flush and kvRequest from the scheduler, *settle and *transfer from the facade, and *move from
-// the mover, as an answer.
+// The KV owner accepts Flush and kvRequest from the scheduler, *settle and *transfer from the facade by way of the
+// model, and *move from the mover, as an answer.
 //
 // kvRequest asks for blocks, or gives them back. A sequence has one such request under way at most; the same struct
 // returns as the answer. tokens is read-only.

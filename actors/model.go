@@ -6,9 +6,9 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 )
 
-// modelActor supervises the actors of one model. Messages from outside to its sessions pass through it, since its
-// children are gone for a moment while it restarts. It accepts *open (facade) and *hangUpAll (facade, house). Its
-// incarnations share this value.
+// modelActor supervises the actors of one model. Messages from outside to its children pass through it, since they are
+// not there yet when it has just started, and gone for a moment while it restarts. It accepts *open, *settle and
+// *transfer (facade) and *hangUpAll (facade, house). Its incarnations share this value.
 type modelActor struct {
 	system   *run.System
 	graph    *run.Graph
@@ -21,6 +21,8 @@ type modelActor struct {
 type modelEdges struct {
 	open      run.Edge[open]
 	hangUpAll run.Edge[hangUpAll]
+	settle    run.Edge[settle]
+	transfer  run.Edge[transfer]
 }
 
 func (m *modelActor) Receive(c actor.Context) {
@@ -38,6 +40,10 @@ func (m *modelActor) Receive(c actor.Context) {
 	case *hangUpAll:
 		m.records.refuse(msg.err)
 		m.out.hangUpAll.Send(msg)
+	case *settle:
+		m.out.settle.Send(msg)
+	case *transfer:
+		m.out.transfer.Send(msg)
 	default:
 		m.system.Lifecycle(c)
 	}

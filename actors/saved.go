@@ -122,22 +122,15 @@ func (e *Engine) transfer(t *transfer) error {
 	defer e.stay.end()
 	e.carrying.Lock()
 	defer e.carrying.Unlock()
-	t.done, t.refused = make(chan struct{}), make(chan struct{}, 1)
+	t.done = make(chan struct{})
 	e.transfers.Store(t)
 	defer e.transfers.Store(nil)
-	for {
-		e.wiring.facade.transfer.Send(t)
-		select {
-		case <-t.done:
-			return t.err
-		case <-e.house.health.ready: // the house has failed, and its actors with it
-			return e.Health()
-		case <-t.refused: // a model that has just entered may not have its KV owner yet
-			if err := e.Health(); err != nil {
-				return err
-			}
-			pause()
-		}
+	e.wiring.facade.transfer.Send(t)
+	select {
+	case <-t.done:
+		return t.err
+	case <-e.house.health.ready: // the house has failed, and its actors with it
+		return e.Health()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
@@ -111,12 +112,36 @@ func TestTransfersAcrossGenerations(t *testing.T) {
 	}
 }
 
-// TestTransferIsSentAgain: a transfer that nobody takes says so, for its sender to try again.
-func TestTransferIsSentAgain(t *testing.T) {
-	x := &transfer{refused: make(chan struct{}, 1)}
+// TestSessionsWhileAModelBegins: whoever restores a session while the model's actors are not there, since it restarts,
+// hears of it in the end.
+func TestSessionsWhileAModelBegins(t *testing.T) {
+	p, path, slot := longPrompts(2)[0], t.TempDir(), Slot{"k", 0}
+	e := startFixture(t, fixture, func(c *Config) { wide(c); known(c) })
+	talked(t, e, p, slot)
+	s := saving(t, path)
+	_, err := s.Save(e, slot, "x")
+	require.NoError(t, err)
+	for range run.MaxRestarts - 1 {
+		e.crash("model")
+		for began := now(); now().Sub(began) < 20*time.Millisecond; {
+			if _, err := s.Restore(e, slot, "x"); err != nil && !errors.Is(err, ErrCrowded) {
+				require.ErrorIs(t, err, ErrClosed)
+			}
+		}
+	}
+	require.Eventually(t, func() bool {
+		_, err := s.Restore(e, slot, "x")
+		return err == nil
+	}, patient, time.Millisecond)
+}
+
+// TestTransferOfAModelThatIsGone: a transfer that nobody takes ends.
+func TestTransferOfAModelThatIsGone(t *testing.T) {
+	x := &transfer{done: make(chan struct{})}
 	var _ run.Refusable = x
 	x.Refused()
-	require.Len(t, x.refused, 1)
+	<-x.done
+	require.ErrorIs(t, x.err, ErrClosed)
 }
 
 // The file alone is needed: nothing but its blocks is read again, whatever became of the cache between.

@@ -28,17 +28,16 @@ type transfer struct {
 	sent   bool            // the mover has it
 	copied int             // blocks
 
-	failed  error // by ready or carry
-	err     error // set with done
-	once    sync.Once
-	done    chan struct{}
-	refused chan struct{} // has a value when nobody took the transfer
+	failed error // by ready or carry
+	err    error // set with done
+	once   sync.Once
+	done   chan struct{}
 }
 
 func (*transfer) Late() {}
 
-// Refused implements run.Refusable.
-func (t *transfer) Refused() { t.refused <- struct{}{} }
+// Refused ends a transfer whose model is gone.
+func (t *transfer) Refused() { t.end(ErrClosed) }
 
 type transferOp uint8
 
