@@ -2,8 +2,6 @@ package answerfiles
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/internal/safefile"
+	"github.com/sluice-ai/sluice/storage/owned"
 )
 
 // State says how far an answer is. It is the end of its file's name.
@@ -86,14 +85,8 @@ func OpenFolder(path string, most int64, now time.Time) (*Folder, error) {
 	}
 	_ = lock.Chmod(privateFile) // it holds nothing
 	f := &Folder{path: path, most: most, files: map[string]*file{}, lock: lock}
-	owners, err := os.ReadDir(path)
-	if err != nil {
+	if err := owned.Files(path, f.found); err != nil {
 		return nil, errors.Join(err, lock.Close())
-	}
-	for _, o := range owners {
-		if o.IsDir() && isDigest(o.Name()) {
-			f.list(o.Name())
-		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,35 +108,19 @@ func (f *Folder) Used() int64 {
 	return f.used
 }
 
-func isDigest(name string) bool {
-	return len(name) == 32 && strings.Trim(name, "0123456789abcdef") == ""
-}
-
-func (f *Folder) list(owner string) {
-	entries, _ := os.ReadDir(filepath.Join(f.path, owner)) // what cannot be read is not there
-	for _, e := range entries {
-		state := State(filepath.Ext(e.Name()))
-		name := strings.TrimSuffix(e.Name(), string(state))
-		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || !isDigest(name) || !slices.Contains(states, state) {
-			continue
-		}
-		if old := f.files[owner+"/"+name]; old != nil { // a killed process renamed none, so there is one
-			continue
-		}
-		f.files[owner+"/"+name] = &file{owner, state, info.Size(), info.ModTime(), false}
-		f.used += info.Size()
+// found notes a file that was there before.
+func (f *Folder) found(owner string, info fs.FileInfo) {
+	state := State(filepath.Ext(info.Name()))
+	key := owner + "/" + strings.TrimSuffix(info.Name(), string(state))
+	if !slices.Contains(states, state) || f.files[key] != nil { // a killed process renamed none, so there is one
+		return
 	}
-}
-
-// digest names a text in names of files.
-func digest(kind, text string) string {
-	sum := sha256.Sum256([]byte("sluice answers\x00" + kind + "\x00" + text))
-	return hex.EncodeToString(sum[:16])
+	f.files[key] = &file{owner, state, info.Size(), info.ModTime(), false}
+	f.used += info.Size()
 }
 
 // keyOf is the path of an answer below the folder. Who has another key has another folder there.
-func keyOf(owner, id string) string { return digest("owner", owner) + "/" + digest("id", id) }
+func keyOf(owner, id string) string { return owned.Names{Of: "answers", By: "id"}.Key(owner, id) }
 
 func (f *Folder) at(key string, s State) string {
 	return filepath.Join(f.path, filepath.FromSlash(key)) + string(s)
@@ -171,18 +148,18 @@ func (f *Folder) shrink(bytes int64) bool {
 		return false
 	}
 	for f.used+bytes > f.most {
-		owned, most := map[string]int64{}, int64(0)
+		taken, most := map[string]int64{}, int64(0)
 		for _, x := range f.files {
 			if !x.busy {
-				owned[x.owner] += x.bytes
+				taken[x.owner] += x.bytes
 			}
 		}
-		for _, n := range owned {
+		for _, n := range taken {
 			most = max(most, n)
 		}
 		oldest := ""
 		for key, x := range f.files {
-			if !x.busy && owned[x.owner] == most && (oldest == "" || x.time.Before(f.files[oldest].time)) {
+			if !x.busy && taken[x.owner] == most && (oldest == "" || x.time.Before(f.files[oldest].time)) {
 				oldest = key
 			}
 		}

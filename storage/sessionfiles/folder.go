@@ -1,19 +1,17 @@
 package sessionfiles
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/sluice-ai/sluice/internal/safefile"
+	"github.com/sluice-ai/sluice/storage/owned"
 )
 
 // Folder is a folder of session files. Its methods may be called from any goroutine.
@@ -50,22 +48,14 @@ func OpenFolder(path string, most int64) (*Folder, error) {
 		return nil, err
 	}
 	f := &Folder{path: path, most: most, files: map[string]file{}}
-	owners, err := os.ReadDir(path)
+	err := owned.Files(path, func(owner string, info fs.FileInfo) {
+		if filepath.Ext(info.Name()) == "" {
+			f.files[owner+"/"+info.Name()] = file{owner, info.Size(), info.ModTime()}
+			f.used += info.Size()
+		}
+	})
 	if err != nil {
 		return nil, err
-	}
-	for _, o := range owners {
-		if !o.IsDir() || !isDigest(o.Name()) {
-			continue
-		}
-		entries, _ := os.ReadDir(filepath.Join(path, o.Name())) // what cannot be read is not there
-		for _, e := range entries {
-			info, err := e.Info()
-			if err == nil && info.Mode().IsRegular() && isDigest(e.Name()) {
-				f.files[o.Name()+"/"+e.Name()] = file{o.Name(), info.Size(), info.ModTime()}
-				f.used += info.Size()
-			}
-		}
 	}
 	return f, nil
 }
@@ -80,17 +70,10 @@ func (f *Folder) Used() int64 {
 	return f.used
 }
 
-func isDigest(name string) bool {
-	return len(name) == 32 && strings.Trim(name, "0123456789abcdef") == ""
-}
-
-func digest(kind, text string) string {
-	sum := sha256.Sum256([]byte("sluice sessions\x00" + kind + "\x00" + text))
-	return hex.EncodeToString(sum[:16])
-}
-
 // keyOf is the path of a session below the folder. Who has another key has another folder there.
-func keyOf(owner, name string) string { return digest("owner", owner) + "/" + digest("name", name) }
+func keyOf(owner, name string) string {
+	return owned.Names{Of: "sessions", By: "name"}.Key(owner, name)
+}
 
 func (f *Folder) at(key string) string { return filepath.Join(f.path, filepath.FromSlash(key)) }
 
@@ -138,7 +121,7 @@ func (d *Draft) Commit(now time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.used -= f.files[d.key].bytes
-	f.files[d.key] = file{ownerOf(d.key), d.bytes, now}
+	f.files[d.key] = file{owned.OwnerOf(d.key), d.bytes, now}
 	d.whole = true
 	return nil
 }
@@ -151,23 +134,18 @@ func (d *Draft) Close() error {
 	return d.File.Close()
 }
 
-func ownerOf(key string) string {
-	owner, _, _ := strings.Cut(key, "/")
-	return owner
-}
-
 // reserve takes room for a file that is to be written at key. The older one there stays until then.
 func (f *Folder) reserve(key string, bytes int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for f.used+bytes > f.most {
-		owned := map[string]int64{ownerOf(key): bytes}
+		taken := map[string]int64{owned.OwnerOf(key): bytes}
 		for _, x := range f.files {
-			owned[x.owner] += x.bytes
+			taken[x.owner] += x.bytes
 		}
 		oldest := ""
 		for k, x := range f.files {
-			if owned[x.owner] > owned[ownerOf(key)] && (oldest == "" || owned[x.owner] > owned[f.files[oldest].owner] ||
+			if taken[x.owner] > taken[owned.OwnerOf(key)] && (oldest == "" || taken[x.owner] > taken[f.files[oldest].owner] ||
 				x.owner == f.files[oldest].owner && x.time.Before(f.files[oldest].time)) {
 				oldest = k
 			}
