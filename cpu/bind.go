@@ -130,9 +130,14 @@ func (b *binder) op(it *live.Item, wanted bool) rowOp {
 	case ir.Scale:
 		return &scaleOp{out, in[0], n.Factor}
 	case ir.Leaky:
-		return &leakyOp{out, in[0], n.Factor}
+		return &eachOp{out, in[0], func(v float32) float32 {
+			if v < 0 {
+				v *= n.Factor
+			}
+			return v
+		}}
 	case ir.Clip:
-		return &clipOp{out, in[0], n.Factor}
+		return &eachOp{out, in[0], func(v float32) float32 { return max(min(v, n.Factor), -n.Factor) }}
 	case ir.XIELU:
 		return &xieluOp{out, in[0], n.XIELU}
 	case ir.Temper:

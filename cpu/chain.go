@@ -75,31 +75,16 @@ func (o *scaleOp) row(ex *execution, _, r int) error {
 	return nil
 }
 
-type leakyOp struct {
+// eachOp computes a function of each value.
+type eachOp struct {
 	out, x place
-	factor float32
+	of     func(v float32) float32
 }
 
-func (o *leakyOp) row(ex *execution, _, r int) error {
+func (o *eachOp) row(ex *execution, _, r int) error {
 	y := ex.at(&o.out, r)
 	for i, v := range ex.at(&o.x, r) {
-		if v < 0 {
-			v *= o.factor
-		}
-		y[i] = v
-	}
-	return nil
-}
-
-type clipOp struct {
-	out, x place
-	limit  float32
-}
-
-func (o *clipOp) row(ex *execution, _, r int) error {
-	y := ex.at(&o.out, r)
-	for i, v := range ex.at(&o.x, r) {
-		y[i] = max(min(v, o.limit), -o.limit)
+		y[i] = o.of(v)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func TestAutoencoders(t *testing.T) {
 					require.NoError(t, err)
 					s = r[sample].Shape
 					_, want := cells(r[sample].Floats(), 3, s[2], s[3], a.Side)
-					near(t, want, got, tolerance)
+					converttest.Near(t, want, got, tolerance)
 				}
 				decoded(converttest.Tensors(t, "multimodal", folder, "decode.safetensors"), "z", "sample")
 				if folder == "vae_flux" {
@@ -65,7 +65,7 @@ func TestAutoencoders(t *testing.T) {
 				grid, rows := cells(r["x"].Floats(), 3, s[2], s[3], a.Side)
 				got, err := a.Encode(context.Background(), grid, rows, nil)
 				require.NoError(t, err)
-				near(t, r["latents"].Floats(), a.Scaled(r["mean"].Floats()), 1e-5)
+				converttest.Near(t, r["latents"].Floats(), a.Scaled(r["mean"].Floats()), 1e-5)
 				s = r["mean"].Shape
 				_, mean := cells(r["mean"].Floats(), s[1], s[2], s[3], 1)
 				_, variance := cells(r["logvar"].Floats(), s[1], s[2], s[3], 1)
@@ -73,7 +73,7 @@ func TestAutoencoders(t *testing.T) {
 				for i := 0; i < len(mean); i += a.Channels {
 					want = append(append(want, mean[i:i+a.Channels]...), variance[i:i+a.Channels]...)
 				}
-				near(t, want, got, tolerance)
+				converttest.Near(t, want, got, tolerance)
 			})
 		}
 	}
@@ -93,7 +93,7 @@ func TestDecodedPipeline(t *testing.T) {
 		}
 		s = r["image"].Shape
 		_, want := cells(r["image"].Floats(), 3, s[2], s[3], a.Side)
-		near(t, want, got, tolerance)
+		converttest.Near(t, want, got, tolerance)
 	}
 }
 

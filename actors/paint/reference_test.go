@@ -49,17 +49,6 @@ func upscaler(t *testing.T, d backend.Device, folder string) *Upscaler {
 	return u
 }
 
-func near(t *testing.T, want, got []float32, most float64) {
-	t.Helper()
-	require.Len(t, got, len(want))
-	worst := 0.0
-	for i := range want {
-		worst = max(worst, math.Abs(float64(want[i]-got[i])))
-	}
-	require.Less(t, worst, most)
-	require.True(t, slices.ContainsFunc(want, func(x float32) bool { return x > 0.1 }), "values are of order 1")
-}
-
 // enlarged computes a picture of floats, [3][height][width], and returns it in the same order.
 func (u *Upscaler) enlarged(t *testing.T, x []float32, height, width int, o Options) []float32 {
 	t.Helper()
@@ -91,7 +80,7 @@ func TestUpscalers(t *testing.T) {
 				require.Equal(t, scale, u.Scale)
 				height, width := shape[2], shape[3]
 				whole := u.enlarged(t, want["x"].Floats(), height, width, Options{Bytes: math.MaxInt64})
-				near(t, want["out"].Floats(), whole, tolerance)
+				converttest.Near(t, want["out"].Floats(), whole, tolerance)
 				parts := 0
 				striped := u.enlarged(t, want["x"].Floats(), height, width, Options{Bytes: 1, Done: func(_, n int) { parts = n }})
 				require.True(t, slices.Equal(whole, striped), "stripes of a line have the same bits")
@@ -157,7 +146,7 @@ func TestTiles(t *testing.T) {
 				}
 			}
 		}
-		near(t, want, got, tolerance)
+		converttest.Near(t, want, got, tolerance)
 	}
 }
 

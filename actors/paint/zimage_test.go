@@ -58,7 +58,7 @@ func TestZImage(t *testing.T) {
 					got[i] = -got[i]
 				}
 				_, want := latents(r["sample"])
-				near(t, want, got, tolerance)
+				converttest.Near(t, want, got, tolerance)
 			})
 		}
 	}
@@ -84,7 +84,7 @@ func TestZImagePipeline(t *testing.T) {
 					diffuse.Step(x, v, levels[i], levels[i+1])
 				}
 				_, want := latents(r["latents_final"])
-				near(t, want, x, tolerance)
+				converttest.Near(t, want, x, tolerance)
 			})
 		}
 	}
@@ -109,7 +109,7 @@ func TestZImageGuided(t *testing.T) {
 			diffuse.Step(x, diffuse.Guided(v, away, 4, true), at, to)
 		}
 		_, want := latents(r["latents_final"])
-		near(t, want, x, tolerance)
+		converttest.Near(t, want, x, tolerance)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestEncode(t *testing.T) {
 			name := fmt.Sprint(i)
 			got, err := Encode(d, f, r[name+".ids"].IDs())
 			require.NoError(t, err)
-			near(t, r[name+".prompt_embeds"].Floats(), got, tolerance)
+			converttest.Near(t, r[name+".prompt_embeds"].Floats(), got, tolerance)
 		}
 	}
 }

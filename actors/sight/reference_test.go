@@ -1,9 +1,7 @@
 package sight
 
 import (
-	"math"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -88,22 +86,11 @@ func TestTowersAreTheLibrarys(t *testing.T) {
 						deep[i] = append(deep[i], seen.Deep[i]...)
 					}
 				}
-				near(t, want[c.rows].Floats(), rows)
+				converttest.Near(t, want[c.rows].Floats(), rows, tolerance)
 				for i, name := range c.deep {
-					near(t, want[name].Floats(), deep[i])
+					converttest.Near(t, want[name].Floats(), deep[i], tolerance)
 				}
 			})
 		}
 	}
-}
-
-func near(t *testing.T, want, got []float32) {
-	t.Helper()
-	require.Len(t, got, len(want))
-	worst := 0.0
-	for i := range want {
-		worst = max(worst, math.Abs(float64(want[i]-got[i])))
-	}
-	require.Less(t, worst, tolerance)
-	require.True(t, slices.ContainsFunc(want, func(x float32) bool { return x > 0.1 }), "values are of order 1")
 }

@@ -275,16 +275,20 @@ func Lacks(p *ir.Program) error {
 
 // lacks is Lacks of a node. A row's entry in a step says where it sees to, not from where.
 func lacks(n *ir.Node) error {
-	switch {
-	case n.Op == ir.XIELU || n.Op == ir.Clip:
+	switch n.Op {
+	case ir.XIELU, ir.Clip, ir.Conv2D, ir.GridNorm, ir.Leaky:
 		return fmt.Errorf("%s: %w", n.Op, ErrNoKernel)
-	case n.Act == ir.ReLU:
-		return fmt.Errorf("%s by %s: %w", n.Op, n.Act, ErrNoKernel)
-	case n.Op != ir.Attend:
-	case n.Attend.Reach > 0:
-		return fmt.Errorf("%s both ways within %d positions: %w", n.Op, n.Attend.Reach, ErrNoKernel)
-	case n.Attend.Alibi > 0:
-		return fmt.Errorf("%s whose scores fall with the distance (ALiBi): %w", n.Op, ErrNoKernel)
+	case ir.GLU, ir.Experts:
+		if n.Act == ir.ReLU {
+			return fmt.Errorf("%s by %s: %w", n.Op, n.Act, ErrNoKernel)
+		}
+	case ir.Attend:
+		switch {
+		case n.Attend.Reach > 0:
+			return fmt.Errorf("%s both ways within %d positions: %w", n.Op, n.Attend.Reach, ErrNoKernel)
+		case n.Attend.Alibi > 0:
+			return fmt.Errorf("%s whose scores fall with the distance (ALiBi): %w", n.Op, ErrNoKernel)
+		}
 	}
 	return nil
 }

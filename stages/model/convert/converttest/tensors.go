@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,4 +59,16 @@ func Tensors(t testing.TB, path ...string) map[string]Tensor {
 		all[s.Name] = Tensor{s.Shape, data[s.Offset:][:s.Size]}
 	}
 	return all
+}
+
+// Near requires that computed values are those of a reference, each less than most away.
+func Near(t testing.TB, want, got []float32, most float64) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	worst := 0.0
+	for i := range want {
+		worst = max(worst, math.Abs(float64(want[i]-got[i])))
+	}
+	require.Less(t, worst, most)
+	require.True(t, slices.ContainsFunc(want, func(x float32) bool { return x > 0.1 }), "values are of order 1")
 }
