@@ -19,7 +19,9 @@ type Names struct{ Of, By string }
 const digestSize = 32
 
 // Key is the path of a file below the folder, with slashes: OWNER/NAME.
-func (n Names) Key(owner, name string) string { return n.digest("owner", owner) + "/" + n.digest(n.By, name) }
+func (n Names) Key(owner, name string) string {
+	return n.digest("owner", owner) + "/" + n.digest(n.By, name)
+}
 
 func (n Names) digest(kind, text string) string {
 	sum := sha256.Sum256([]byte("sluice " + n.Of + "\x00" + kind + "\x00" + text))
