@@ -71,7 +71,7 @@ func Bind(p *Program, tensors []Tensor) (*Bound, error) {
 
 // ignores says whether a file may hold a tensor that the program does not use.
 func (p *Program) ignores(name string) bool {
-	return slices.ContainsFunc(p.Ignore, func(s string) bool {
+	return p.Part || slices.ContainsFunc(p.Ignore, func(s string) bool {
 		return name == s || strings.HasSuffix(s, ".") && strings.HasPrefix(name, s)
 	})
 }

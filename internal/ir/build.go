@@ -53,6 +53,12 @@ func (b *Builder) Layer(l int) {
 // FFN opens the feed-forward segment of the current layer.
 func (b *Builder) FFN() { b.open(SegFFN, b.segment().Layer) }
 
+// Part declares that the file's other tensors belong to another program.
+func (b *Builder) Part() { b.p.Part = true }
+
+// Parted says whether Part was called.
+func (b *Builder) Parted() bool { return b.p.Part }
+
 // IgnoreLayer declares that the file may hold a layer l that the program has no use for.
 func (b *Builder) IgnoreLayer(l int) { b.Ignore("blk." + strconv.Itoa(l) + ".") }
 

@@ -191,6 +191,8 @@ type Program struct {
 	// Ignore names tensors that a file may hold though this program does not use them; an entry that ends in a dot
 	// stands for all names that begin with it.
 	Ignore []string
+	// Part says that a file's tensors belong to another program, of which this one uses some.
+	Part bool
 	// Positions is the number of learned positions; 0: positions are not learned, and there may be any number.
 	Positions int
 	Pooling   Pooling // of a program that ends with a pool

@@ -14,6 +14,7 @@ import (
 type Options struct {
 	Context int  // positions a sequence may have; 0 means what the model was trained for
 	Adapted bool // adapters may change matrices: see ir.Builder.Adaptable
+	Head    bool // the program is that of the head which predicts tokens further on: see TargetRows
 }
 
 // family records one architecture. Faults of the metadata are kept by params; recording goes on with values in
@@ -179,6 +180,9 @@ func Record(m *meta.Map, has func(name string) bool, o Options) (*ir.Program, er
 		b.Adaptable()
 	}
 	e.record(p, b)
+	if o.Head && len(p.faults) == 0 && !b.Parted() {
+		p.faultf("no heads that predict tokens further on are known of this architecture")
+	}
 	if len(p.faults) > 0 {
 		return nil, fmt.Errorf("metadata of %s: %w", name, errors.Join(p.faults...))
 	}

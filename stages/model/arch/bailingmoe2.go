@@ -7,7 +7,6 @@ import "github.com/sluice-ai/sluice/internal/ir"
 // network, and their number.
 func bailingMoE2(p *params, b *ir.Builder) {
 	s := p.decoder("attention.layer_norm_rms_epsilon")
-	s.layers -= p.nextLayers(&s, b)
 	r := p.rope(&s, halves, 10000)
 	m := p.biasedMixture(&s, ir.RouteArgs{Scoring: ir.SigmoidEach})
 	if p.has("expert_shared_feed_forward_length") {
@@ -15,8 +14,8 @@ func bailingMoE2(p *params, b *ir.Builder) {
 	}
 	lead := p.leadingDense()
 
-	x := b.Embed("token_embd", s.vocab, s.width)
-	for l := range s.layers {
+	x, layers := p.trunk(&s, b)
+	for _, l := range layers {
 		b.Layer(l)
 		q, k, v := s.qkv(b, b.RMSNorm(x, "attn_norm", s.eps))
 		q = r.turn(b, b.HeadNorm(q, "attn_q_norm", s.kDim, s.eps))

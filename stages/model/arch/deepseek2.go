@@ -13,13 +13,12 @@ import (
 // sharpens the scores, and leaves cos and sin alone. mistral4 is the same; its queries sharpen with their position.
 func deepseek2(p *params, b *ir.Builder) {
 	s := p.decoder("attention.layer_norm_rms_epsilon")
-	s.layers -= p.nextLayers(&s, b)
 	m := p.biasedMixture(&s, ir.RouteArgs{Scoring: ir.SoftmaxAll})
 	l := p.latent(&s)
 	lead := p.leadingDense()
 
-	x := b.Embed("token_embd", s.vocab, s.width)
-	for i := range s.layers {
+	x, layers := p.trunk(&s, b)
+	for _, i := range layers {
 		b.Layer(i)
 		x = b.Add(x, l.attend(&s, b, b.RMSNorm(x, "attn_norm", s.eps)))
 		b.FFN()

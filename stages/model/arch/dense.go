@@ -12,6 +12,9 @@ type shape struct {
 	heads, kvHeads, kDim, vDim int
 	eps                        float32
 	clip                       float32 // Q, K and V lie within −clip and clip; 0: anywhere
+
+	next   string // what names of a head's tensors begin with; empty: the program is the trunk's
+	normed bool   // heads take hidden states as the output matrix does
 }
 
 // dense is decoder for families without experts.
@@ -90,5 +93,6 @@ func (s *shape) selfAttend(b *ir.Builder, x ir.Value, r rope, a ir.AttendArgs) i
 
 // head ends a program whose last norm is an RMS norm.
 func (s *shape) head(b *ir.Builder, x ir.Value) ir.Value {
-	return b.Head(b.RMSNorm(b.Rows(x), "output_norm", s.eps), "output", "token_embd")
+	x = b.RMSNorm(b.Rows(x), s.own(b, "shared_head_norm", "output_norm"), s.eps)
+	return b.Head(x, s.own(b, "shared_head_head", "output"), "token_embd")
 }

@@ -5,16 +5,15 @@ import "github.com/sluice-ai/sluice/internal/ir"
 // GLM-4.5 and 4.6. Paper: arXiv:2508.06471; checked against transformers, modeling_glm4_moe.py.
 // Differs from Qwen 3 with experts: Q, K and V have biases; the large models alone normalise heads; RoPE turns half of
 // each head; the first layers are dense; experts by sigmoids, and a bias that only their choice sees; beside them a
-// network that all rows share. The last layers of a file predict tokens further on: they are left out.
+// network that all rows share. The last layers of a file are heads that predict tokens further on.
 func glm4moe(p *params, b *ir.Builder) {
 	s := p.decoder("attention.layer_norm_rms_epsilon")
-	s.layers -= p.nextLayers(&s, b)
 	r := p.rope(&s, halves, 10000)
 	m := p.biasedMixture(&s, ir.RouteArgs{Scoring: ir.SigmoidEach})
 	lead := p.leadingDense()
 
-	x := b.Embed("token_embd", s.vocab, s.width)
-	for l := range s.layers {
+	x, layers := p.trunk(&s, b)
+	for _, l := range layers {
 		b.Layer(l)
 		n := b.RMSNorm(x, "attn_norm", s.eps)
 		q, k := b.LinearBias(n, "attn_q", s.heads*s.kDim), b.LinearBias(n, "attn_k", s.kvHeads*s.kDim)
@@ -41,17 +40,4 @@ func (p *params) leadingDense() int {
 		return 0
 	}
 	return p.integer(name, 0, maxLayers)
-}
-
-// nextLayers is how many of the last layers only predict tokens further on, for drafts. Their tensors are ignored.
-func (p *params) nextLayers(s *shape, b *ir.Builder) int {
-	const name = "nextn_predict_layers"
-	if !p.has(name) {
-		return 0
-	}
-	n := p.integer(name, 0, s.layers-1)
-	for l := range n {
-		b.IgnoreLayer(s.layers - 1 - l)
-	}
-	return n
 }

@@ -18,8 +18,12 @@ func mimo2(p *params, b *ir.Builder) {
 	window, local := p.window(), p.local(s.layers, 1)
 	scale := float32(p.positiveOr("attention.value_scale", 1))
 
-	x := b.Embed("token_embd", s.vocab, s.width)
-	for l := range s.layers {
+	x, layers := p.trunk(&s, b)
+	if p.options.Head {
+		p.faultf("%s: heads of models with windows are not supported", p.key(nextKey))
+		return
+	}
+	for _, l := range layers {
 		if s.kvHeads = kv[l]; s.heads%s.kvHeads != 0 {
 			p.faultf("%s: is %d for layer %d, want a divisor of %d", p.key("attention.head_count_kv"), s.kvHeads, l, s.heads)
 			s.kvHeads = s.heads

@@ -19,17 +19,17 @@ func qwen3next(p *params, b *ir.Builder) {
 // deltaNets is the program of Qwen 3 Next and 3.5: every so many layers attend, the others are gated delta networks,
 // whose heads lie tiled or side by side by group.
 func (p *params) deltaNets(b *ir.Builder, s *shape, tiled bool, feed func(b *ir.Builder, x ir.Value) ir.Value) {
-	s.layers -= p.nextLayers(s, b)
+	s.normed = true
 	r := p.rope(s, halves, 10000)
 	every := p.countOr("full_attention_interval", maxLayers, 4)
 	m := p.states()
 	m.scan.Scale, m.scan.Tiled = float32(1/math.Sqrt(float64(m.scan.KDim))), tiled
 
-	x := b.Embed("token_embd", s.vocab, s.width)
-	for l := range s.layers {
+	x, layers := p.trunk(s, b)
+	for _, l := range layers {
 		b.Layer(l)
 		n := b.RMSNorm(x, "attn_norm", s.eps)
-		if (l+1)%every == 0 {
+		if (l+1)%every == 0 || p.options.Head {
 			x = b.Add(x, s.gatedAttend(b, n, r))
 		} else {
 			x = b.Add(x, m.deltaNet(b, n, s))

@@ -57,6 +57,7 @@ type converter struct {
 	out     []*output
 	byName  map[string]*output
 	now     *source // the tensor whose rule runs
+	next    int     // heads that predict tokens further on, as layers behind the others
 }
 
 // Plan makes the plan of the GGUF file that a folder becomes.
@@ -118,10 +119,11 @@ type source struct {
 // mapTensors applies the rules to all tensors.
 func (c *converter) mapTensors() error {
 	rules := c.family.table()
-	layers := c.layers()
+	c.next = c.nextLayers()
+	layers := c.layers() + c.next
 	var unknown []string
 	for _, t := range c.folder.Tensors {
-		key, suffix, numbers := keyOf(t.Name, c.family.prefixes)
+		key, suffix, numbers := keyOf(c.named(t.Name), c.family.prefixes)
 		r, ok := rules[key+suffix]
 		if ok {
 			suffix = ""
@@ -142,7 +144,7 @@ func (c *converter) mapTensors() error {
 			s.expert = numbers[1]
 		}
 		if r.to == "" && r.how == nil || s.layer >= layers {
-			continue // of no use, or of a layer that only predicts further tokens
+			continue // of no use, or of a layer that only predicts further tokens, in a family whose heads are left out
 		}
 		s.to = strings.Replace(r.to, "*", strconv.Itoa(s.layer), 1) + suffix
 		if err := c.apply(r, s); err != nil {
@@ -161,7 +163,7 @@ const (
 	mostDim    = 1 << 16 // of a head
 )
 
-// layers is how many layers the model has; tensors of further ones are left out.
+// layers is how many layers the model has, heads that predict tokens further on not among them.
 func (c *converter) layers() int {
 	n := c.config.need("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 	if n > mostLayers {

@@ -4,8 +4,8 @@ package convert
 func deepseeks() []family {
 	return []family{{
 		arch: "deepseek2", classes: []string{"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM"}, prefixes: usualPrefixes(),
-		usual: deepseekKeys, pre: "deepseek-v3",
-		names: map[string]rule{
+		usual: deepseekKeys, pre: "deepseek-v3", ahead: true,
+		names: joined(aheadNames(keep), map[string]rule{
 			"layers.*.self_attn.q_a_proj":               as("blk.*.attn_q_a"),
 			"layers.*.self_attn.q_a_layernorm":          as("blk.*.attn_q_a_norm"),
 			"layers.*.self_attn.q_b_proj":               as("blk.*.attn_q_b"),
@@ -17,7 +17,7 @@ func deepseeks() []family {
 			"layers.*.mlp.shared_experts.gate_proj":     as("blk.*.ffn_gate_shexp"),
 			"layers.*.mlp.shared_experts.up_proj":       as("blk.*.ffn_up_shexp"),
 			"layers.*.mlp.shared_experts.down_proj":     as("blk.*.ffn_down_shexp"),
-		},
+		}),
 	}}
 }
 
@@ -43,6 +43,9 @@ func deepseekKeys(c *converter) {
 	}
 	c.count("leading_dense_block_count", o.intOr(dense, "first_k_dense_replace"))
 	c.count("vocab_size", o.need("vocab_size"))
+	if c.next > 0 {
+		c.count("nextn_predict_layers", c.next)
+	}
 	c.countOf("attention.q_lora_rank", "q_lora_rank")
 	c.count("attention.kv_lora_rank", rank)
 	c.count("attention.key_length", rank+rope)

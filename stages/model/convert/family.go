@@ -17,6 +17,7 @@ type family struct {
 	vocab    func(*converter) error
 
 	noUsualNames bool // the usual names mean nothing here
+	ahead        bool // folders may have heads that predict tokens further on, and the architecture has a use for them
 	pre          string
 }
 
@@ -60,6 +61,15 @@ func (f *family) table() map[string]rule {
 	}
 	maps.Copy(table, f.names)
 	return table
+}
+
+// joined is several tables in one. A later one's rules come before those of an earlier one.
+func joined(tables ...map[string]rule) map[string]rule {
+	all := map[string]rule{}
+	for _, t := range tables {
+		maps.Copy(all, t)
+	}
+	return all
 }
 
 // usualNames are the rules for the names of tensors that most models of transformers have.

@@ -10,14 +10,14 @@ func glms() []family {
 				"layers.*.mlp.gate_up_proj":         as("blk.*.ffn_up"),
 			},
 			keys: func(c *converter) { c.partialRope(0.5) }},
-		{arch: "glm4moe", classes: []string{"Glm4MoeForCausalLM"}, prefixes: usualPrefixes(), pre: "glm4",
-			names: map[string]rule{
+		{arch: "glm4moe", classes: []string{"Glm4MoeForCausalLM"}, prefixes: usualPrefixes(), pre: "glm4", ahead: true,
+			names: joined(aheadNames(keep), map[string]rule{
 				"layers.*.post_attention_layernorm":         as("blk.*.post_attention_norm"),
 				"layers.*.mlp.gate.e_score_correction_bias": as("blk.*.exp_probs_b.bias"),
 				"layers.*.mlp.shared_experts.gate_proj":     as("blk.*.ffn_gate_shexp"),
 				"layers.*.mlp.shared_experts.up_proj":       as("blk.*.ffn_up_shexp"),
 				"layers.*.mlp.shared_experts.down_proj":     as("blk.*.ffn_down_shexp"),
-			},
+			}),
 			keys: glm4moeKeys},
 	}
 }
@@ -33,7 +33,7 @@ func glm4moeKeys(c *converter) {
 	if norm, set := c.config.truth("norm_topk_prob"); set {
 		c.set("expert_weights_norm", norm)
 	}
-	c.count("nextn_predict_layers", 0) // layers that predict further tokens are left out
+	c.count("nextn_predict_layers", c.next)
 }
 
 // partialRope says how much of a head is turned.

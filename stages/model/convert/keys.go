@@ -58,7 +58,7 @@ func (c *converter) keys(tensors []Tensor) error {
 
 // usualKeys writes the keys that most families have.
 func (c *converter) usualKeys() {
-	c.count("block_count", c.layers())
+	c.count("block_count", c.layers()+c.next)
 	c.countOf("context_length", "max_position_embeddings", "n_ctx", "n_positions", "max_length", "max_sequence_length",
 		"model_max_length")
 	c.countOf("embedding_length", "hidden_size", "n_embd", "dim")

@@ -15,10 +15,7 @@ func qwenNexts() []family {
 			"layers.*.linear_attn.conv1d.weight": by("blk.*.ssm_conv1d.weight", tiledConvolution),
 			"layers.*.linear_attn.out_proj":      by("blk.*.ssm_out", tiledHeads(1, 0, Same)),
 		}
-		for name, r := range linear {
-			all[name] = r
-		}
-		return all
+		return joined(all, aheadNames(plus1), linear)
 	}
 	next := names(map[string]rule{ // here values stay beside their keys
 		"layers.*.linear_attn.A_log":               by("blk.*.ssm_a", negExp),
@@ -35,12 +32,12 @@ func qwenNexts() []family {
 		"layers.*.linear_attn.in_proj_b":   by("blk.*.ssm_beta", tiledHeads(0, 1, Same)),
 	})
 	return []family{
-		{arch: "qwen3next", classes: []string{"Qwen3NextForCausalLM"}, prefixes: usualPrefixes(), names: next,
+		{arch: "qwen3next", classes: []string{"Qwen3NextForCausalLM"}, prefixes: usualPrefixes(), names: next, ahead: true,
 			keys: qwenNextKeys, pre: "qwen2"},
 		{arch: "qwen35", classes: []string{"Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration"},
-			prefixes: usualPrefixes(), names: tiled, keys: qwen35Keys, pre: "qwen35"},
+			prefixes: usualPrefixes(), names: tiled, ahead: true, keys: qwen35Keys, pre: "qwen35"},
 		{arch: "qwen35moe", classes: []string{"Qwen3_5MoeForCausalLM", "Qwen3_5MoeForConditionalGeneration"},
-			prefixes: usualPrefixes(), names: tiled, keys: qwen35Keys, pre: "qwen35"},
+			prefixes: usualPrefixes(), names: tiled, ahead: true, keys: qwen35Keys, pre: "qwen35"},
 	}
 }
 
@@ -114,6 +111,9 @@ func qwenNextKeys(c *converter) {
 	c.count("ssm.time_step_rank", keys*perKey)
 	c.count("ssm.inner_size", valueDim*keys*perKey)
 	c.count("full_attention_interval", c.fullInterval())
+	if c.next > 0 {
+		c.count("nextn_predict_layers", c.next)
+	}
 	c.partialRope(0.25)
 }
 
