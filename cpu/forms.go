@@ -65,38 +65,38 @@ func (floating) rotated() *kvcode.Rotation { return nil }
 func keysOf(f backend.Form, dim int) keys {
 	switch f := f.(type) {
 	case backend.Float32:
-		return plainKeys{elements: floats32{}, dim: dim}
+		return &plainKeys{elements: &floats32{}, dim: dim}
 	case backend.Half:
-		return plainKeys{elements: floats16{}, dim: dim}
+		return &plainKeys{elements: &floats16{}, dim: dim}
 	case backend.Scaled:
 		if f.Each > 0 {
-			return scaledKeys{each: f.Each, dim: dim}
+			return &scaledKeys{each: f.Each, dim: dim}
 		}
 	case backend.Coded:
 		if dim <= vec.CodesMost {
 			return newCodedKeys(f, dim)
 		}
 	}
-	return loadedKeys{Form: f, dim: dim}
+	return &loadedKeys{Form: f, dim: dim}
 }
 
 // valuesOf chooses the same for a form of V, in rows of stride elements.
 func valuesOf(f backend.Form, dim, stride int) values {
 	switch f := f.(type) {
 	case backend.Float32:
-		return plainValues{elements: floats32{}, dim: dim, stride: stride}
+		return &plainValues{elements: &floats32{}, dim: dim, stride: stride}
 	case backend.Half:
-		return plainValues{elements: floats16{}, dim: dim, stride: stride}
+		return &plainValues{elements: &floats16{}, dim: dim, stride: stride}
 	case backend.Scaled:
 		if f.Each == 0 {
-			return scaledValues{dim: dim, stride: stride}
+			return &scaledValues{dim: dim, stride: stride}
 		}
 	case backend.Coded:
 		if dim <= vec.CodesMost {
 			return newCodedValues(f, dim)
 		}
 	}
-	return loadedValues{Form: f, dim: dim, stride: stride}
+	return &loadedValues{Form: f, dim: dim, stride: stride}
 }
 
 // as views memory as numbers of another type.
@@ -128,19 +128,19 @@ type plainKeys struct {
 	dim int
 }
 
-func (k plainKeys) bytes() int { return backend.BlockSize * k.dim * k.size() }
+func (k *plainKeys) bytes() int { return backend.BlockSize * k.dim * k.size() }
 
-func (k plainKeys) store(isa vec.ISA, w *workspace, in held, at int, rows []float32) {
+func (k *plainKeys) store(isa vec.ISA, w *workspace, in held, at int, rows []float32) {
 	for ; len(rows) > 0; rows, at = rows[k.dim:], at+1 {
 		k.column(isa, w, in.block, at, rows[:k.dim])
 	}
 }
 
-func (k plainKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, in held, next []byte) {
+func (k *plainKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, in held, next []byte) {
 	k.elements.multiply(isa, q, p, in.block, next)
 }
 
-func (k plainKeys) load(rows []float32, in held) {
+func (k *plainKeys) load(rows []float32, in held) {
 	column := make([]float32, backend.BlockSize)
 	for i := range k.dim {
 		k.wide(column, in.block[i*backend.BlockSize*k.size():])
@@ -157,59 +157,61 @@ type plainValues struct {
 	dim, stride int
 }
 
-func (v plainValues) bytes() int { return backend.BlockSize * v.stride * v.size() }
+func (v *plainValues) bytes() int { return backend.BlockSize * v.stride * v.size() }
 
-func (v plainValues) store(isa vec.ISA, _ *workspace, in held, at int, rows []float32) {
+func (v *plainValues) store(isa vec.ISA, _ *workspace, in held, at int, rows []float32) {
 	for ; len(rows) > 0; rows, at = rows[v.dim:], at+1 {
 		v.row(isa, in.block[at*v.stride*v.size():], rows[:v.dim])
 	}
 }
 
-func (v plainValues) load(rows []float32, in held) {
+func (v *plainValues) load(rows []float32, in held) {
 	for at := range backend.BlockSize {
 		v.wide(rows[at*v.dim:][:v.dim], in.block[at*v.stride*v.size():])
 	}
 }
 
-func (v plainValues) multiply(isa vec.ISA, q *queries, p *vec.Product, _ []float32, lo int, in held, next []byte) {
+func (v *plainValues) multiply(isa vec.ISA, q *queries, p *vec.Product, _ []float32, lo int, in held, next []byte) {
 	v.elements.multiply(isa, q, p, in.block[lo*v.stride*v.size():], next)
 }
 
 type floats32 struct{}
 
-func (floats32) size() int { return 4 }
+func (*floats32) size() int { return 4 }
 
-func (floats32) column(_ vec.ISA, _ *workspace, block []byte, at int, row []float32) {
+func (*floats32) column(_ vec.ISA, _ *workspace, block []byte, at int, row []float32) {
 	scatter(as[float32](block), row, at)
 }
 
-func (floats32) row(_ vec.ISA, to []byte, row []float32) { copy(as[float32](to), row) }
+func (*floats32) row(_ vec.ISA, to []byte, row []float32) { copy(as[float32](to), row) }
 
-func (floats32) wide(to []float32, b []byte) { copy(to, as[float32](b)) }
+func (*floats32) wide(to []float32, b []byte) { copy(to, as[float32](b)) }
 
-func (floats32) multiply(isa vec.ISA, _ *queries, p *vec.Product, b, next []byte) {
+func (*floats32) multiply(isa vec.ISA, _ *queries, p *vec.Product, b, next []byte) {
 	isa.Panel(p, as[float32](b)[:span(p)], as[float32](next))
 }
 
 type floats16 struct{}
 
-func (floats16) size() int { return 2 }
+func (*floats16) size() int { return 2 }
 
-func (floats16) column(isa vec.ISA, w *workspace, block []byte, at int, row []float32) {
+func (*floats16) column(isa vec.ISA, w *workspace, block []byte, at int, row []float32) {
 	kept := w.halves[:len(row)]
 	isa.Halve(kept, row)
 	scatter(as[uint16](block), kept, at)
 }
 
-func (floats16) row(isa vec.ISA, to []byte, row []float32) { isa.Halve(as[uint16](to)[:len(row)], row) }
+func (*floats16) row(isa vec.ISA, to []byte, row []float32) {
+	isa.Halve(as[uint16](to)[:len(row)], row)
+}
 
-func (floats16) wide(to []float32, b []byte) {
+func (*floats16) wide(to []float32, b []byte) {
 	for i, x := range as[uint16](b)[:len(to)] {
 		to[i] = quant.F16ToF32(x)
 	}
 }
 
-func (floats16) multiply(isa vec.ISA, q *queries, p *vec.Product, b, next []byte) {
+func (*floats16) multiply(isa vec.ISA, q *queries, p *vec.Product, b, next []byte) {
 	kept := as[uint16](b)[:span(p)]
 	if p.Rows < worthWidening {
 		isa.PanelHalf(p, kept, as[uint16](next))
@@ -242,11 +244,11 @@ type scaledKeys struct {
 	each, dim int
 }
 
-func (k scaledKeys) scales() int { return (k.dim + k.each - 1) / k.each }
+func (k *scaledKeys) scales() int { return (k.dim + k.each - 1) / k.each }
 
-func (k scaledKeys) bytes() int { return backend.BlockSize * k.dim }
+func (k *scaledKeys) bytes() int { return backend.BlockSize * k.dim }
 
-func (k scaledKeys) store(isa vec.ISA, w *workspace, in held, at int, rows []float32) {
+func (k *scaledKeys) store(isa vec.ISA, w *workspace, in held, at int, rows []float32) {
 	kept := w.bytes[:k.dim]
 	for ; len(rows) > 0; rows, at = rows[k.dim:], at+1 {
 		for i := range k.scales() {
@@ -258,7 +260,7 @@ func (k scaledKeys) store(isa vec.ISA, w *workspace, in held, at int, rows []flo
 	}
 }
 
-func (k scaledKeys) load(rows []float32, in held) {
+func (k *scaledKeys) load(rows []float32, in held) {
 	for i := range k.dim {
 		kept, scale := as[int8](in.block[i*backend.BlockSize:]), in.scale(i/k.each)
 		for at, unit := range scale {
@@ -267,7 +269,7 @@ func (k scaledKeys) load(rows []float32, in held) {
 	}
 }
 
-func (k scaledKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, in held, next []byte) {
+func (k *scaledKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, in held, next []byte) {
 	part, scores := *p, p.C
 	for i := range k.scales() {
 		from := i * k.each
@@ -290,17 +292,17 @@ type scaledValues struct {
 	dim, stride int
 }
 
-func (scaledValues) scales() int { return 1 }
+func (*scaledValues) scales() int { return 1 }
 
-func (v scaledValues) bytes() int { return backend.BlockSize * v.stride }
+func (v *scaledValues) bytes() int { return backend.BlockSize * v.stride }
 
-func (v scaledValues) store(isa vec.ISA, _ *workspace, in held, at int, rows []float32) {
+func (v *scaledValues) store(isa vec.ISA, _ *workspace, in held, at int, rows []float32) {
 	for ; len(rows) > 0; rows, at = rows[v.dim:], at+1 {
 		in.scale(0)[at] = isa.Bytes(as[int8](in.block[at*v.stride:])[:v.dim], rows[:v.dim], backend.KVTiny)
 	}
 }
 
-func (v scaledValues) load(rows []float32, in held) {
+func (v *scaledValues) load(rows []float32, in held) {
 	for at, unit := range in.scale(0) {
 		for i, x := range as[int8](in.block[at*v.stride:])[:v.dim] {
 			rows[at*v.dim+i] = float32(x) * unit
@@ -308,7 +310,7 @@ func (v scaledValues) load(rows []float32, in held) {
 	}
 }
 
-func (v scaledValues) multiply(isa vec.ISA, q *queries, p *vec.Product, weights []float32, lo int, in held,
+func (v *scaledValues) multiply(isa vec.ISA, q *queries, p *vec.Product, weights []float32, lo int, in held,
 	next []byte) {
 	isa.MulRows(weights, in.scale(0))
 	multiplyBytes(isa, q, p, in.block[lo*v.stride:], next)
@@ -322,15 +324,15 @@ type loadedKeys struct {
 	dim int
 }
 
-func (k loadedKeys) bytes() int { return align(k.Bytes(k.dim)) }
+func (k *loadedKeys) bytes() int { return align(k.Bytes(k.dim)) }
 
-func (k loadedKeys) store(_ vec.ISA, _ *workspace, in held, at int, rows []float32) {
+func (k *loadedKeys) store(_ vec.ISA, _ *workspace, in held, at int, rows []float32) {
 	k.Put(in.block, k.dim, at, rows)
 }
 
-func (k loadedKeys) load(rows []float32, in held) { k.Get(rows, in.block, k.dim, 0) }
+func (k *loadedKeys) load(rows []float32, in held) { k.Get(rows, in.block, k.dim, 0) }
 
-func (k loadedKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, in held, _ []byte) {
+func (k *loadedKeys) multiply(isa vec.ISA, q *queries, p *vec.Product, in held, _ []byte) {
 	rows, wide := q.rows[:p.N*k.dim], q.wide[:span(p)]
 	k.Get(rows, in.block, k.dim, 0)
 	for at := range p.N {
@@ -347,15 +349,15 @@ type loadedValues struct {
 	dim, stride int
 }
 
-func (v loadedValues) bytes() int { return align(v.Bytes(v.dim)) }
+func (v *loadedValues) bytes() int { return align(v.Bytes(v.dim)) }
 
-func (v loadedValues) store(_ vec.ISA, _ *workspace, in held, at int, rows []float32) {
+func (v *loadedValues) store(_ vec.ISA, _ *workspace, in held, at int, rows []float32) {
 	v.Put(in.block, v.dim, at, rows)
 }
 
-func (v loadedValues) load(rows []float32, in held) { v.Get(rows, in.block, v.dim, 0) }
+func (v *loadedValues) load(rows []float32, in held) { v.Get(rows, in.block, v.dim, 0) }
 
-func (v loadedValues) multiply(isa vec.ISA, q *queries, p *vec.Product, _ []float32, lo int, in held, _ []byte) {
+func (v *loadedValues) multiply(isa vec.ISA, q *queries, p *vec.Product, _ []float32, lo int, in held, _ []byte) {
 	rows, wide := q.rows[:p.K*v.dim], q.wide[:p.K*v.stride]
 	v.Get(rows, in.block, v.dim, lo)
 	clear(wide)

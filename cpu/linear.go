@@ -9,7 +9,8 @@ type linear struct {
 	wanted   bool
 	products []product
 	now      []product // of the running step, or of its part
-	shares   shares    // of them
+	bounds   []int     // first tile of each chunk of theirs, and the end
+	rows     int       // rows that both were made for, if the segment ran whole; else 0
 }
 
 // shares divide tiles into chunks: each chunk is a share of the tiles left, so chunks get smaller and workers end
@@ -42,6 +43,16 @@ func (l *linear) chunks() int {
 	if rows == 0 {
 		return 0
 	}
+	if l.ex.part == nil && rows == l.rows { // nothing has changed since the step before
+		for i := range l.now {
+			l.now[i].acts.Rows = rows
+		}
+		return len(l.bounds) - 1
+	}
+	l.rows = 0
+	if l.ex.part == nil {
+		l.rows = rows
+	}
 	bytes, tiles := 0, 0
 	l.now = l.now[:0]
 	for i := range l.products {
@@ -51,11 +62,12 @@ func (l *linear) chunks() int {
 			l.now = append(l.now, p)
 		}
 	}
-	if tiles == 0 {
-		return 0
+	l.bounds = append(l.bounds[:0], 0)
+	if tiles > 0 {
+		s := newShares(tiles, rows, l.ex.device.pool.size(), bytes)
+		l.bounds = s.divide(l.bounds)
 	}
-	l.shares = newShares(tiles, rows, l.ex.device.pool.size(), bytes)
-	return l.shares.chunks()
+	return len(l.bounds) - 1
 }
 
 // newShares divides tiles of so many bytes for a product with some rows. One row is limited by memory bandwidth, and
@@ -70,11 +82,13 @@ func newShares(tiles, rows, workers, bytes int) shares {
 	return s
 }
 
-func (s *shares) chunks() (n int) {
-	for left := s.tiles; left > 0; left -= s.next(left) {
-		n++
+// divide appends the end of each chunk.
+func (s *shares) divide(bounds []int) []int {
+	for left := s.tiles; left > 0; {
+		left -= s.next(left)
+		bounds = append(bounds, s.tiles-left)
 	}
-	return n
+	return bounds
 }
 
 // next is the size of a chunk when so many tiles are left.
@@ -87,17 +101,8 @@ func (s *shares) next(left int) int {
 	return min(n/multiple*multiple, left)
 }
 
-// chunk is tiles [from, to) of chunk i.
-func (s *shares) chunk(i int) (from, to int) {
-	left := s.tiles
-	for range i {
-		left -= s.next(left)
-	}
-	return s.tiles - left, s.tiles - left + s.next(left)
-}
-
 func (l *linear) run(worker, chunk int) {
-	from, to := l.shares.chunk(chunk)
+	from, to := l.bounds[chunk], l.bounds[chunk+1]
 	for i := range l.now {
 		p := &l.now[i]
 		if a, b := max(from, p.from)-p.from, min(to-p.from, p.w.Tiles()); a < b {

@@ -18,10 +18,8 @@ func TestShares(t *testing.T) {
 		tile := rapid.IntRange(64, 1<<20).Draw(t, "bytes of a tile")
 		s := newShares(tiles, rows, workers, tiles*tile)
 		end, before := 0, tiles
-		for i := range s.chunks() {
-			from, to := s.chunk(i)
-			size := to - from
-			require.Equal(t, end, from)
+		for _, to := range s.divide(nil) {
+			size := to - end
 			require.Positive(t, size)
 			require.LessOrEqual(t, size, before)
 			if to < tiles && size > kernels.Streams {
@@ -41,9 +39,10 @@ func TestShares(t *testing.T) {
 func TestSharesOfOneRow(t *testing.T) {
 	s := newShares(128, 1, 2, 128*26880) // 2048×2048 in Q6_K
 	var sizes []int
-	for i := range s.chunks() {
-		from, to := s.chunk(i)
-		sizes = append(sizes, to-from)
+	end := 0
+	for _, to := range s.divide(nil) {
+		sizes = append(sizes, to-end)
+		end = to
 	}
 	require.Equal(t, []int{40, 28, 20, 12, 8, 4, 4, 4, 2, 2, 1, 1, 1, 1}, sizes)
 }
