@@ -78,6 +78,7 @@ func (d *device) Receive(c actor.Context) {
 		d.flush(m)
 	case *step:
 		if g := d.guest(m); g != nil && m.gen == g.gen {
+			m.behind = d.flying > 0
 			g.queue = append(g.queue, m)
 			d.order.Wait(g.index)
 		}

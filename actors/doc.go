@@ -30,6 +30,7 @@
 //	device                      the actor that computes steps, model by model
 //	guesses                     who guesses tokens, and what that costs and gains
 //	drafting, following         a draft model that does, from both sides
+//	spent                       what a sequence's time goes to
 //	sampler, scheduler          tokens of a step, and the forming of the next one
 //	records, session, sessions  the life of a request
 //	model, root                 supervision; who enters and leaves

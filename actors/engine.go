@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/bill"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/sample"
@@ -124,6 +125,9 @@ func (e *Engine) begin(r Request, score bool) (*Stream, error) {
 	rec := &record{
 		id: fmt.Sprint(e.opened.Add(1)), leave: sync.OnceFunc(leave), stream: newStream(streamCapacity),
 		asked: asked{Request: r, terms: batch.Terms{Client: r.Client, Score: score, Adapters: adapters}, opened: now()},
+	}
+	if rec.spent = r.Spent; !rec.spent.Begun() {
+		rec.spent = bill.Begin(rec.asked.opened)
 	}
 	if n := len(r.Drawn); n > 0 {
 		rec.answer, rec.state = slices.Clone(r.Drawn), sample.State{Drift: r.Drift}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluice-ai/sluice/stages/bill"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
@@ -21,6 +22,7 @@ type record struct {
 	leave  func()   // gives the place in the engine back
 	among  *records // nil: the model has not taken it yet
 
+	spent  bill.Bill    // up to the last token, or the last thing that the session did
 	answer []int32      // tokens that were generated
 	state  sample.State // after the last token
 	scored int          // Score: positions handed to the stream

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/bill"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/grammar"
@@ -55,6 +56,8 @@ type Request struct {
 	Now   time.Time // the time that a template is told; zero: that of now
 	Drawn []int32   // tokens of the answer that an earlier process drew: it goes on behind them
 	Drift float64   // state of sampling behind Drawn
+
+	Spent bill.Bill // the request's time before it was opened; zero: it begins with that
 
 	Slot *Slot // remembers the text with its answer, which can be saved then; nil: none does
 

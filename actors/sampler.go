@@ -61,6 +61,7 @@ func (s *sampler) Receive(c actor.Context) {
 			s.working.Store(m)
 			m.times.sampling = now()
 			s.step(m)
+			m.times.masking = now()
 			s.ahead(m)
 			s.working.Store(nil)
 			m.times.sampled = now()

@@ -146,6 +146,7 @@ func (s *scheduler) start(c actor.Context) {
 func (s *scheduler) admit(h *sequence) {
 	h.kv, h.mask = newKVRequest(h), newMask(h)
 	h.Host = s.spec.draw(&h.of.Sampling, 0).Host
+	h.spending.begin(s.unflushed != 0)
 	s.tape.opened(h)
 	s.state.Submit(&h.Seq)
 	s.guesses.begin(h)
@@ -164,9 +165,11 @@ func (s *scheduler) restart(c actor.Context) {
 	s.waits = false // the device forgets this model's turn with its generation
 	s.state.Reset()
 	s.following.lost(s.state)
+	at := now()
 	for _, q := range s.state.Seqs() {
 		h := q.Owner.(*sequence)
 		h.kv, h.mask = newKVRequest(h), newMask(h) // the old ones may still be in a mailbox
+		h.spending.again(at)
 		s.hold(q)
 	}
 	s.unflushed = s.out.partners.Flush(s.gen)
@@ -206,6 +209,7 @@ func (s *scheduler) pump(c actor.Context) {
 		s.rest(trace.Scheduler)
 	}
 	s.following.keep(s.state)
+	s.spend()
 	s.publishStats()
 }
 
@@ -250,10 +254,12 @@ func (s *scheduler) dispatch(m *step) {
 	s.out.step.Send(m)
 }
 
-// admitted notes how long requests waited for their first rows.
+// admitted notes how long requests waited, for their first rows or for more.
 func (s *scheduler) admitted(m *step) {
 	for _, p := range m.parts {
-		if q := p.Seq.Owner.(*sequence); q.fresh {
+		q := p.Seq.Owner.(*sequence)
+		q.spending.planned(m.times.planned)
+		if q.fresh {
 			s.stats.queue.add(m.times.planned.Sub(q.of.opened))
 			q.fresh = false
 		}
@@ -384,6 +390,7 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 		return
 	case m.err != nil:
 		s.state.Drop(m.parts)
+		m.lose()
 		s.stats.idle()
 		return
 	}
@@ -394,8 +401,10 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 		s.pace.answered(len(m.compute.Tokens), took, !m.decodes())
 		s.guesses.measured(m)
 	}
+	work := m.work()
 	for i, p := range m.parts {
 		r := &m.results[i]
+		p.Seq.Owner.(*sequence).spending.done(m, &m.parts[i], &work)
 		s.state.Advance(p, max(len(r.tokens)-1, 0))
 		s.guesses.settled(p, r)
 		p.Seq.Owner.(*sequence).reached(p.Seq.Done())
@@ -474,6 +483,7 @@ func (s *scheduler) failed(c actor.Context, m *step) {
 		s.failing.err = m.err
 	}
 	s.failing.parts = append(s.failing.parts, m.parts...)
+	m.lose()
 	if s.out.step.Held() == 0 {
 		s.strikeParts(c, s.failing.parts, s.failing.err)
 		s.failing = failing{}

@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/bill"
 	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/speculate"
@@ -30,6 +31,7 @@ type sequence struct {
 	follows *draft                // it belongs to; nil: it follows nothing
 	rows    []float32             // Score: logits of the rows of the last step
 
+	spending  spending
 	fresh     bool       // its request had no rows in any step yet
 	kv        *kvRequest // the request under way or the next one
 	prompt    *progress  // its request's; nil: nobody wants to know
@@ -124,6 +126,7 @@ type tokenMessage struct {
 	tried  int       // tokens that were guessed for the step and tried; with the step's first token only
 	right  int       // how many of them were accepted; likewise
 	step   uint64    // number of the step
+	spent  bill.Bill // the request's, as of then
 	at     time.Time // when it was sampled
 }
 
@@ -132,7 +135,9 @@ func (*tokenMessage) Late() {}
 // message returns the sequence's next message, with what it takes from the step.
 func (h *sequence) message(of *step) *tokenMessage {
 	m := &h.out[h.Sent()%batch.Window]
-	*m = tokenMessage{seq: h, cached: max(h.cached, 0), at: of.times.sampled, step: of.number}
+	*m = tokenMessage{seq: h, cached: max(h.cached, 0), at: of.times.sampled, step: of.number,
+		spent: h.spending.bill}
+	h.spending.bill.Decodes()
 	return m
 }
 

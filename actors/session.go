@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/bill"
 	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/reply"
 	"github.com/sluice-ai/sluice/stages/speculate"
@@ -84,7 +85,9 @@ func (s *session) start(c actor.Context) {
 		return
 	}
 	var err error
+	s.spend(bill.Queue)
 	s.turns.Leave(func() { err = s.prepare() })
+	s.spend(bill.Tokenize)
 	if err != nil {
 		s.end(c, err)
 		return
@@ -111,7 +114,9 @@ func (s *session) prepare() error {
 // submit hands the rest of the work to the scheduler, as a new sequence.
 func (s *session) submit(c actor.Context) {
 	r := s.record
-	s.abandon(c)
+	if s.abandon(c); r.life.past(lifeSubmitted) {
+		s.spend(bill.Restart)
+	}
 	bound, err := s.bind()
 	if err != nil {
 		s.end(c, err)
@@ -138,8 +143,15 @@ func (s *session) submit(c actor.Context) {
 		q.fresh = true
 		s.stats.promptTokens.Add(uint64(a.terms.Prompt))
 	}
+	s.spend(bill.Grammar)
+	if q.spending.bill = r.spent; len(r.answer) > 0 {
+		q.spending.bill.Decodes()
+	}
 	s.out.submit.Send(&q.submit)
 }
+
+// spend notes what the request's time went to up to now.
+func (s *session) spend(c bill.Cause) { s.record.spent.Until(now(), c) }
 
 // source returns what proposes tokens after a text, which may grow to so many tokens.
 func (s *session) source(text []int32, tokens int) speculate.Source {
@@ -204,6 +216,7 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 		return
 	}
 	s.timed(m.at)
+	r.spent = m.spent
 	r.answer = append(r.answer, m.result.ID)
 	r.state = m.result.State
 	s.stats.generated.Add(1)
@@ -216,6 +229,7 @@ func (s *session) token(c actor.Context, m *tokenMessage) {
 		u.Proposed += m.tried
 		u.Accepted += m.right
 		u.Decode = m.at.Sub(r.began)
+		u.Spent = m.spent
 	})
 	if finish == Running {
 		return

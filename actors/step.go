@@ -29,6 +29,7 @@ type step struct {
 	delays  delays // what delayed it until it was planned
 
 	over      bool // the device's actor knows that it has ended
+	behind    bool // the device had other steps when it came
 	contended bool // other models had work for the device when it ended
 
 	meet  atomic.Uint32 // left and ended swap it: the second one sees that the first was there
@@ -41,11 +42,12 @@ type step struct {
 	tell    func([]int32) // bound once
 
 	times struct {
-		planned, started, computed, sampling, sampled time.Time
-		waited                                        time.Duration                  // for weights
-		took                                          time.Duration                  // to compute, as far as is known
-		segments                                      [ir.SegmentKinds]time.Duration // by kind
-		gaps                                          [trace.Causes]time.Duration    // of a timed device
+		planned, started, computed time.Time
+		sampling, masking, sampled time.Time                      // masking: after the drawing
+		waited                     time.Duration                  // for weights
+		took                       time.Duration                  // to compute, as far as is known
+		segments                   [ir.SegmentKinds]time.Duration // by kind
+		gaps                       [trace.Causes]time.Duration    // of a timed device
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/bill"
 	"github.com/sluice-ai/sluice/stages/reply"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/tools"
@@ -69,6 +70,9 @@ type Usage struct {
 	Queue     time.Duration // from opening the request until it was submitted
 	Prefill   time.Duration // from then until the first token
 	Decode    time.Duration // from the first token to the last
+
+	// Spent is what the time went to up to the last token that was read, or is there to be read.
+	Spent bill.Bill
 }
 
 // Stream is the client's side of a request. One goroutine reads it. Each read returns a credit: the sequence of a

@@ -12,6 +12,8 @@ import (
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/bill"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/stages/tools"
@@ -31,6 +33,8 @@ type Choice struct {
 	Stop     string       // the stop string that ended it; "" if none did
 	Usage    actors.Usage // with the first part: the prompt's counts; with Finish: all counts
 
+	causes  bool          // Order.Causes
+	wall    time.Duration // from the request's arrival to the answer's end, once that is there
 	within  time.Duration // Order.Within
 	began   time.Time     // when its first event came
 	request actors.Request
@@ -55,6 +59,7 @@ func (c *Choice) begin(ctx context.Context, x *exchange.Exchange, m *Model) (end
 	if err := m.places.take(ctx, x, 1); err != nil {
 		return nil, err
 	}
+	c.request.Spent.Until(time.Now(), bill.Queue)
 	if f := c.request.Bound(); f != nil {
 		made, err := c.forms.get(ctx, x.Turn, f)
 		if err != nil {
@@ -62,6 +67,7 @@ func (c *Choice) begin(ctx context.Context, x *exchange.Exchange, m *Model) (end
 			return nil, err
 		}
 		c.request.Bind(made)
+		c.request.Spent.Until(time.Now(), bill.Grammar)
 	}
 	if c.stream, err = m.Engine.Generate(c.request); err != nil {
 		m.places.leave(x, 1)
@@ -109,6 +115,25 @@ func (c *Choice) usage() {
 	if c.Usage = c.stream.Usage(); c.shown {
 		c.Usage.Cached = c.cached
 	}
+	if spent := &c.Usage.Spent; c.causes && spent.Begun() {
+		end := time.Now()
+		c.wall = end.Sub(spent.Began())
+		spent.Until(end, bill.Write)
+	}
+}
+
+// Timed reports whether the client wants an answer's timings also where its API has none.
+func (c *Choice) Timed() bool { return c.causes }
+
+// Timings are the values of the answer's timings object.
+func (c *Choice) Timings() *wire.Timings {
+	u := &c.Usage
+	t := &wire.Timings{Cached: u.Cached, Read: u.Prompt - u.Cached, Written: u.Generated, Reading: u.Prefill,
+		Writing: u.Decode, Tried: u.Proposed, Right: u.Accepted}
+	if c.causes {
+		t.Spent, t.Wall = &u.Spent, c.wall
+	}
+	return t
 }
 
 // late reports whether the answer has passed its time limit and ends at a complete line.

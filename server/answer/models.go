@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/bill"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
@@ -179,7 +180,9 @@ func (d *directory) AskedTo(x *exchange.Exchange, do Task, name string) (*Model,
 		return nil, wire.Invalid("model", "missing_required_parameter", "model is missing: %s", d.offer())
 	}
 	x.Watch()
+	x.Spend(bill.Receive)
 	engine, done, err := d.models.Use(x.Context, name)
+	x.Spend(bill.Load)
 	switch {
 	case err == nil:
 	case errors.Is(err, actors.ErrUnknown):

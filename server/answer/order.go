@@ -18,6 +18,9 @@ const (
 	MaxValues    = 1 << 15 // values in a body's JSON: keys, lists and objects count too, long lists of numbers do not
 )
 
+// timingsHeader asks by its value "causes", in any API, for what the field timings_causes asks.
+const timingsHeader = "X-Timings"
+
 // Body is the text of a request's body, with the budget for decoding it.
 type Body struct {
 	Text   string
@@ -46,6 +49,7 @@ type Order struct {
 	Store   bool          // with answers that outlive the process: this one is kept until it is deleted
 	// Background has the answer computed also if nobody reads it; only where Service.Lasts.
 	Background bool
+	Causes     bool // the client wants to know what its time went to
 	Repeats    bool // the encoder keeps parts of the stream for its end: they are charged as memory
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/bill"
 )
 
 // Service answers requests for the models of a server.
@@ -59,7 +60,10 @@ func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 	}
 	x.Watch()
 	s.lasting.recall(x, o)
+	o.Causes = o.Causes || string(rc.Request.Header.Peek(timingsHeader)) == "causes"
+	x.Spend(bill.Receive)
 	err := s.prepare(x, o)
+	x.Spend(bill.Tokenize)
 	if err != nil {
 		x.Release()
 		return explain(x, o, err)
@@ -69,7 +73,7 @@ func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 	if fault != nil {
 		return fault
 	}
-	choices := s.choicesOf(o, r)
+	choices := s.choicesOf(x, o, r)
 	if o.Stream {
 		return s.stream(rc, x, o, e, choices, r)
 	}
@@ -123,6 +127,7 @@ func (s *Service) prepare(x *exchange.Exchange, o *Order) error {
 		return err
 	}
 	defer done()
+	x.Spend(bill.Queue)
 	err = x.Large(func(gone func() bool) (err error) {
 		for i := range o.Prompts {
 			o.Prompts[i].Salt, o.Prompts[i].Client = x.Salt, x.Client
@@ -141,23 +146,27 @@ func (s *Service) prepare(x *exchange.Exchange, o *Order) error {
 			x.Log.Info().Int("messages", left).Msg("the conversation is too long: its oldest messages are left out")
 		}
 		if f := o.Prompts[i].Bound(); f != nil && err == nil {
+			x.Spend(bill.Tokenize)
 			_, err = s.forms.get(x.Context, x.Turn, f)
+			x.Spend(bill.Grammar)
 		}
 	}
 	return err
 }
 
 // choicesOf returns the choices of an order; the order drops its prompts.
-func (s *Service) choicesOf(o *Order, kept *run) []*Choice {
+func (s *Service) choicesOf(x *exchange.Exchange, o *Order, kept *run) []*Choice {
 	var choices []*Choice
 	nonce := rand.Uint64()
 	if kept != nil {
 		nonce = kept.begun.Nonce
 	}
+	spent := x.Spent()
 	for i, r := range o.Requests() {
+		r.Spent = spent
 		c := &Choice{
 			Index: i, Prompt: i / o.N, Probs: r.Sampling.LogProbs >= 0, within: o.Within, request: r,
-			vocab: o.Model.Engine.Vocab(), forms: s.forms, nonce: nonce,
+			vocab: o.Model.Engine.Vocab(), forms: s.forms, nonce: nonce, causes: o.Causes,
 		}
 		if o.IDs {
 			c.IDs = slices.Clone(r.PromptIDs())

@@ -127,7 +127,7 @@ func (e *encoder) delta(dst []byte, form string, text []byte) []byte {
 func (e *encoder) End(dst []byte, c *answer.Choice) []byte {
 	dst = append(event(e.leave(dst), "message_delta"), `,"delta":{`...)
 	dst = append(e.reason(dst, c), `},"usage":`...)
-	return append(appendUsage(dst, c.Usage), end...)
+	return append(appendTimings(appendUsage(dst, c.Usage), c), end...)
 }
 
 // Close implements answer.Encoder.
@@ -151,7 +151,7 @@ func (e *encoder) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 		dst = e.block(dst, &c.New.Parts[i])
 	}
 	dst = append(e.reason(append(dst, "],"...), c), `,"usage":`...)
-	dst = append(appendUsage(dst, c.Usage), '}')
+	dst = append(appendTimings(appendUsage(dst, c.Usage), c), '}')
 	return slices.Values([][]byte{dst})
 }
 
@@ -198,4 +198,12 @@ func appendUsage(dst []byte, u actors.Usage) []byte {
 	dst = strconv.AppendInt(append(dst, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...), int64(u.Cached), 10)
 	dst = strconv.AppendInt(append(dst, `,"output_tokens":`...), int64(u.Generated), 10)
 	return append(dst, '}')
+}
+
+// appendTimings appends the timings of an answer whose client asked for them.
+func appendTimings(dst []byte, c *answer.Choice) []byte {
+	if !c.Timed() {
+		return dst
+	}
+	return wire.AppendTimings(append(dst, `,"timings":`...), c.Timings())
 }

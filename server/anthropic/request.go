@@ -30,6 +30,7 @@ func parse(body answer.Body, find decode.Finder, answered bool) (request, *wire.
 	}
 	f := fields{in}
 	o := request{Order: answer.Order{Model: m, N: 1}}
+	f.Terms(&o.Order)
 	prompt := &chat.Input{Extra: &jsontext.Object{}}
 	r := actors.Request{Chat: prompt, Thoughts: true, Sampling: m.Sampling}
 	r.Sampling.Seed, r.Sampling.LogProbs = cmp.Or(m.Sampling.Seed, decode.AnySeed()), -1

@@ -16,6 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/bill"
 )
 
 // Causes for which a Context ends early.
@@ -61,6 +62,7 @@ type Exchange struct {
 	pace pace // how fast the client reads
 
 	mu     sync.Mutex
+	spent  bill.Bill // what the time went to before the engine had the request
 	intake *Intake
 	paid   cost          // what the request is charged by intake
 	body   int           // bytes of the request's body
@@ -90,6 +92,7 @@ func Begin(base context.Context, rc *fasthttp.RequestCtx, id string, patience ti
 	finished func(x *Exchange, status int),
 ) *Exchange {
 	x := &Exchange{ID: id, At: time.Now(), Log: log, conn: rc.Conn(), patience: patience, finished: finished}
+	x.spent = bill.Begin(x.At)
 	x.complete = rc.Request.Header.ContentLength() == 0 || rc.RequestBodyStream() == nil
 	x.Context, x.end = context.WithCancelCause(base)
 	return x
@@ -107,6 +110,20 @@ func (x *Exchange) Hold(arrived, ended func()) {
 // Again replaces the exchange's id, body and time by those of an earlier request, which is served instead. The body
 // that came is read, and then dropped.
 func (x *Exchange) Again(id, body string, at time.Time) { x.ID, x.given, x.At = id, &body, at }
+
+// Spend notes what the exchange's time went to up to now.
+func (x *Exchange) Spend(c bill.Cause) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.spent.Until(time.Now(), c)
+}
+
+// Spent is what the exchange's time went to so far.
+func (x *Exchange) Spent() bill.Bill {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.spent
+}
 
 // Keep has give called when the answer is complete and its resources are no longer needed.
 func (x *Exchange) Keep(give func()) { x.kept = append(x.kept, give) }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"runtime"
 	"time"
+
+	"github.com/sluice-ai/sluice/stages/bill"
 )
 
 // Limits of turns. Work that keeps a processor busy for long needs a turn. A turn reserves the memory of the most
@@ -27,10 +29,12 @@ func (x *Exchange) Turn(ctx context.Context) (done func(), err error) {
 	pool := x.intake.turns
 	ctx, cancel := context.WithTimeoutCause(ctx, x.intake.wait, ErrCrowded)
 	defer cancel()
+	x.Spend(bill.Tokenize)
 	began := time.Now()
 	if err := pool.Take(ctx, x.Client, turnBytes, turns()*turnBytes); err != nil {
 		return nil, err
 	}
+	x.Spend(bill.Queue)
 	x.mu.Lock()
 	x.waited += time.Since(began)
 	x.mu.Unlock()

@@ -168,7 +168,7 @@ func (e *encoder) ended(dst []byte, c *answer.Choice) []byte {
 	dst = wire.AppendString(append(dst, `,"truncated":false,"stop_type":`...), why)
 	dst = wire.AppendString(append(dst, `,"stopping_word":`...), stop)
 	dst = strconv.AppendInt(append(dst, `,"tokens_cached":`...), int64(u.Prompt+u.Generated), 10)
-	dst = wire.AppendTimings(append(dst, `,"timings":`...), &wire.Timings{Cached: u.Cached, Read: u.Prompt - u.Cached,
-		Written: u.Generated, Reading: u.Prefill, Writing: u.Decode, Tried: u.Proposed, Right: u.Accepted})
-	return append(dst, '}')
+	t := c.Timings()
+	t.Written = u.Generated
+	return append(wire.AppendTimings(append(dst, `,"timings":`...), t), '}')
 }

@@ -98,6 +98,7 @@ func (f fields) beside() (all []token.Snippet) {
 // common decodes the fields of both endpoints. The returned engine request lacks the prompt.
 func (f fields) common(m *answer.Model) (o request, r actors.Request) {
 	o = request{Order: answer.Order{Model: m, N: 1}}
+	f.Terms(&o.Order)
 	r = actors.Request{Sampling: f.Sampling(m), MaxTokens: -1}
 	f.Flag("stream", &o.Stream)
 	f.Flag("return_progress", &o.Reading)

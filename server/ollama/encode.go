@@ -233,6 +233,9 @@ func (e *encoder) done(dst []byte, c *answer.Choice, now time.Time) []byte {
 		dst = append(append(append(dst, `,"`...), x.name...), `":`...)
 		dst = strconv.AppendInt(dst, x.n, 10)
 	}
+	if c.Timed() {
+		dst = wire.AppendTimings(append(dst, `,"timings":`...), c.Timings())
+	}
 	return append(dst, '}')
 }
 

@@ -27,6 +27,7 @@ type fields struct{ decode.Fields }
 // common decodes the fields of both endpoints. The returned engine request lacks the prompt.
 func (f fields) common(m *answer.Model, vars *jsontext.Object) (o request, r actors.Request) {
 	o = request{Order: answer.Order{Model: m, N: 1, Stream: true}}
+	f.Terms(&o.Order)
 	f.Flag("stream", &o.Stream)
 	r.Thoughts = true
 	f.options(m, &r)

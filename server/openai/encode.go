@@ -89,7 +89,7 @@ func (e *encoder) Part(dst []byte, c *answer.Choice) []byte {
 // End implements answer.Encoder. The last event of a choice brings its timings.
 func (e *encoder) End(dst []byte, c *answer.Choice) []byte {
 	dst = append(e.shut(e.shape.last(e.open(dst), c)), `,"timings":`...)
-	return append(appendTimings(dst, c.Usage), "}\n\n"...)
+	return append(wire.AppendTimings(dst, c.Timings()), "}\n\n"...)
 }
 
 // Close implements answer.Encoder.
@@ -125,7 +125,7 @@ func (e *encoder) Whole(choices []*answer.Choice) iter.Seq[[]byte] {
 		}
 		dst = appendUsage(append(dst, `],"usage":`...), choices)
 		if len(choices) == 1 {
-			dst = appendTimings(append(dst, `,"timings":`...), choices[0].Usage)
+			dst = wire.AppendTimings(append(dst, `,"timings":`...), choices[0].Timings())
 		}
 		yield(append(dst, '}'))
 	}

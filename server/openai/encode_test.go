@@ -23,12 +23,15 @@ func TestLogProbIsJSON(t *testing.T) {
 }
 
 func TestTimings(t *testing.T) {
+	timings := func(u actors.Usage) string {
+		return string(wire.AppendTimings(nil, (&answer.Choice{Usage: u}).Timings()))
+	}
 	u := actors.Usage{Prompt: 10, Cached: 4, Generated: 5, Prefill: 3 * time.Millisecond, Decode: 10 * time.Millisecond}
 	require.JSONEq(t, `{"cache_n":4,"prompt_n":6,"prompt_ms":3,"prompt_per_token_ms":0.5,"prompt_per_second":2000,
-		"predicted_n":5,"predicted_ms":10,"predicted_per_token_ms":2,"predicted_per_second":500}`, string(appendTimings(nil, u)))
-	require.True(t, json.Valid(appendTimings(nil, actors.Usage{})))
+		"predicted_n":5,"predicted_ms":10,"predicted_per_token_ms":2,"predicted_per_second":500}`, timings(u))
+	require.True(t, json.Valid([]byte(timings(actors.Usage{}))))
 	u.Proposed, u.Accepted = 7, 5
-	require.Contains(t, string(appendTimings(nil, u)), `,"draft_n":7,"draft_n_accepted":5}`)
+	require.Contains(t, timings(u), `,"draft_n":7,"draft_n_accepted":5}`)
 }
 
 // TestNoAlloc: an event of a stream is written into a buffer that is used again.

@@ -31,6 +31,7 @@ func readRequest(body answer.Body, find decode.Finder) (fields, *answer.Model) {
 // common decodes the fields of both endpoints. The returned engine request lacks the prompt.
 func (f fields) common(m *answer.Model) (request, actors.Request) {
 	o := request{Order: answer.Order{Model: m, N: 1}}
+	f.Terms(&o.Order)
 	r := actors.Request{Sampling: f.Sampling(m)}
 	f.Count("n", 1, answer.MaxChoices, &o.N)
 	f.Flag("stream", &o.Stream)

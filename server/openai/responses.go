@@ -462,5 +462,9 @@ func appendEnd(dst []byte, c *answer.Choice) []byte {
 	dst = strconv.AppendInt(append(dst, `},"output_tokens":`...), int64(c.Usage.Generated), 10)
 	dst = strconv.AppendInt(append(dst, `,"output_tokens_details":{"reasoning_tokens":`...), int64(c.Pondered), 10)
 	dst = strconv.AppendInt(append(dst, `},"total_tokens":`...), int64(c.Usage.Prompt+c.Usage.Generated), 10)
-	return append(dst, "}}"...)
+	dst = append(dst, '}')
+	if c.Timed() {
+		dst = wire.AppendTimings(append(dst, `,"timings":`...), c.Timings())
+	}
+	return append(dst, '}')
 }

@@ -46,6 +46,7 @@ func decodeResponse(body answer.Body, find decode.Finder, before past, lasts boo
 		return responseRequest{}, f.Fault
 	}
 	o := responseRequest{Order: answer.Order{Model: m, N: 1, Repeats: true}, format: "text", metadata: "{}", store: true}
+	f.Terms(&o.Order)
 	in := &chat.Input{AddGenerationPrompt: true, Extra: &jsontext.Object{}}
 	r := actors.Request{Chat: in, Thoughts: true, Sampling: f.Sampling(m)}
 	f.Flag("stream", &o.Stream)

@@ -3,9 +3,7 @@ package openai
 import (
 	"strconv"
 
-	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/wire"
 )
 
 // appendUsage appends the usage object. Choices of one prompt share its tokens, which count once.
@@ -24,10 +22,4 @@ func appendUsage(dst []byte, choices []*answer.Choice) []byte {
 		dst = strconv.AppendInt(append(dst, `,"rejected_prediction_tokens":`...), int64(u.Proposed-u.Accepted), 10)
 	}
 	return append(dst, "}}"...)
-}
-
-// appendTimings appends llama.cpp's timings object.
-func appendTimings(dst []byte, u actors.Usage) []byte {
-	return wire.AppendTimings(dst, &wire.Timings{Cached: u.Cached, Read: u.Prompt - u.Cached, Written: u.Generated,
-		Reading: u.Prefill, Writing: u.Decode, Tried: u.Proposed, Right: u.Accepted})
 }

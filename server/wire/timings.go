@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/sluice-ai/sluice/stages/bill"
 )
 
 // Timings holds the values of llama.cpp's timings object.
@@ -11,6 +13,9 @@ type Timings struct {
 	Cached, Read, Written int // tokens: of the prompt in the cache, of the prompt computed, of the answer
 	Reading, Writing      time.Duration
 	Tried, Right          int // tokens that were guessed, and those of them that were right
+
+	Spent *bill.Bill    // what the time went to; nil: the client did not ask
+	Wall  time.Duration // from the request's arrival to the answer's end; with Spent
 }
 
 // AppendTimings appends llama.cpp's timings object, with times in milliseconds.
@@ -22,7 +27,35 @@ func AppendTimings(dst []byte, t *Timings) []byte {
 		dst = strconv.AppendInt(append(dst, `,"draft_n":`...), int64(t.Tried), 10)
 		dst = strconv.AppendInt(append(dst, `,"draft_n_accepted":`...), int64(t.Right), 10)
 	}
+	if t.Spent != nil {
+		dst = appendCauses(append(dst, `,"causes":`...), t)
+	}
 	return append(dst, '}')
+}
+
+// appendCauses appends an object of what a request's time went to, in milliseconds. What the causes do not explain of
+// the wall time is its residual.
+func appendCauses(dst []byte, t *Timings) []byte {
+	number := func(name string, d time.Duration) {
+		dst = append(append(append(dst, '"'), name...), `_ms":`...)
+		dst = append(strconv.AppendFloat(dst, float64(d.Nanoseconds())/1e6, 'f', -1, 64), ',')
+	}
+	dst = append(dst, '{')
+	number("wall", t.Wall)
+	for c := range bill.Compute {
+		number(c.String(), t.Spent.Spent(c))
+	}
+	phase := func(name string, of func(bill.Cause) time.Duration) {
+		dst = append(append(append(dst, '"'), name...), `":{`...)
+		for c := bill.Compute; c < bill.Causes; c++ {
+			number(c.String(), of(c))
+		}
+		dst = append(dst[:len(dst)-1], `},`...)
+	}
+	phase("prefill", t.Spent.Spent)
+	phase("decode", t.Spent.Decoding)
+	number("residual", t.Wall-t.Spent.Sum())
+	return append(dst[:len(dst)-1], '}')
 }
 
 func appendPace(dst []byte, what string, n int, ms float64) []byte {

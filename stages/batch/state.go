@@ -104,6 +104,38 @@ func (s *State) Live(q *Seq) bool { return q.phase != ended }
 // Starved says that the sequence waits for its client to read.
 func (s *State) Starved(q *Seq) bool { return q.phase != ended && !q.credit() }
 
+// Wait is what a sequence waits for before it has rows in a step.
+type Wait uint8
+
+const (
+	WaitNothing Wait = iota // it has ended, or rests
+	WaitStep                // a step in flight has rows of it
+	WaitMask
+	WaitReader // its client has to read
+	WaitPlace  // among those that run; it has not run yet
+	WaitBlocks // of the KV cache
+	WaitTurn   // all is there but a step
+)
+
+// Awaits says what a sequence waits for.
+func (s *State) Awaits(q *Seq) Wait {
+	switch {
+	case q.phase == ended, q.rests:
+		return WaitNothing
+	case q.flying > 0:
+		return WaitStep
+	case q.mask != found:
+		return WaitMask
+	case !q.credit():
+		return WaitReader
+	case q.phase == waiting && !q.kv.refused && q.reached == 0:
+		return WaitPlace
+	case q.phase != running, s.left(q) > 0 && q.room() <= q.planned:
+		return WaitBlocks
+	}
+	return WaitTurn
+}
+
 // Reset forgets all progress, because the KV cache is gone. Steps in flight count for nothing, and masks that were
 // asked for are due again. Every living sequence waits, in its old order, and will be recomputed from its tokens.
 func (s *State) Reset() {
