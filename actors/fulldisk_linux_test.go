@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -177,4 +178,31 @@ func TestUnreadableBlocks(t *testing.T) {
 	shut(t, next)
 	_, err = kvfiles.Open(path, 1<<20, time.Now())
 	require.NoError(t, err)
+}
+
+// Blocks are copied to the device while others are still read: of one file nothing comes, as of a drive that stands
+// still, and the others are copied meanwhile. Then the answer is the same.
+func TestBlocksAreCopiedWhileOthersAreRead(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	all, path := ended(1), t.TempDir()
+	e := startFixture(t, fixture, func(c *Config) { keeping(t, c, path) })
+	want := alone(t, e, all, 8)
+	shut(t, e)
+	d := &carried{}
+	next := startFixture(t, fixture, func(c *Config) {
+		keeping(t, c, path)
+		d.Device = c.Device
+		c.Device = d
+	})
+	slow := ""
+	eachFile(t, path, func(path string) { slow = path })
+	require.NoError(t, os.Remove(slow))
+	require.NoError(t, syscall.Mkfifo(slow, 0o600))
+	s := begin(t, next, ask(all[0], 8))
+	assert.Eventually(t, func() bool { return len(d.take()) > 0 }, patient, time.Millisecond)
+	writer, err := os.OpenFile(slow, os.O_WRONLY, 0) // it opens only now
+	require.NoError(t, err)
+	require.NoError(t, writer.Close())
+	require.Equal(t, want[0], spelled(t, s))
+	shut(t, next)
 }

@@ -253,21 +253,48 @@ func (x *cacheMemory) filePart(all []kv.Move, part []backend.Carriage, errs []er
 		})
 		return nil
 	}
+	return x.readPart(all, part, errs)
+}
+
+// readPart reads blocks from files, and copies what is there to the device while others are read.
+func (x *cacheMemory) readPart(all []kv.Move, part []backend.Carriage, errs []error) error {
+	there := arrived{carry: x.carryAll}
 	each(len(all), func(i int) {
 		errs[i] = x.kept.shelf.Read(kvfiles.Key(all[i].Text.Key), all[i].Class, part[i].Memory, now())
-	})
-	var good []backend.Carriage
-	for i, c := range part {
 		if errs[i] == nil {
-			good = append(good, c)
+			there.add(part[i])
 		}
+	})
+	return there.err
+}
+
+// arrived are blocks that were read. Who has read one copies it, with those that come until that is done, unless
+// another does so already: no goroutine waits for another, and a device is asked as seldom as it is slow.
+type arrived struct {
+	carry func([]backend.Carriage) error
+
+	mu   sync.Mutex
+	due  []backend.Carriage
+	busy bool
+	err  error // nothing is copied any more
+}
+
+func (a *arrived) add(c backend.Carriage) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.due = append(a.due, c); a.busy {
+		return
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.device == nil {
-		return errNotCompiled
+	a.busy = true
+	for len(a.due) > 0 && a.err == nil {
+		due := a.due
+		a.due = nil
+		a.mu.Unlock()
+		err := a.carry(due)
+		a.mu.Lock()
+		a.err = err
 	}
-	return x.device.Carry(good)
+	a.busy = false
 }
 
 // fetchAll copies blocks from where they lie to staging memory.

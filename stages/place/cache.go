@@ -100,8 +100,9 @@ func (c *cache) plan(a *Ask, m *Model, layout *backend.Config, free, share room)
 }
 
 const (
-	// Staged is the memory that blocks pass through on their way from and to files, in bytes.
-	Staged = 16 << 20
+	// Staged is the memory that blocks pass through on their way from and to files, in bytes: several of the blocks that
+	// large models have, so that some are read while others are copied to the device.
+	Staged = 32 << 20
 	// mostKept is how many blocks of a class are kept in files at most: the books of each take some 400 bytes.
 	mostKept = 1 << 16
 	// fileBytes is what a file takes beside its block.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -63,19 +64,41 @@ func (s *Shelf) path(key *Key, class int) string {
 // Scan lists the blocks that are there, by their headers. Files that hold none are removed if they have a block's name,
 // and left alone if not.
 func (s *Shelf) Scan(now time.Time) (all []Found) {
-	var buf [headerSize]byte
-	for _, x := range s.of.list(s.name, now) {
-		path := filepath.Join(s.Path(), x.name)
-		found := Found{Used: x.used}
-		err := s.head(path, &found.Header, x.bytes, buf[:])
-		switch {
-		case err == nil && x.bytes == found.whole() && s.path(&found.Key, found.Class) == path:
-			all = append(all, found)
-		case err == nil, errors.Is(err, ErrBroken):
-			s.remove(path)
+	list := s.of.list(s.name, now)
+	found := make([]*Found, len(list))
+	var readers sync.WaitGroup
+	for at := range min(len(list), scannedAtOnce) {
+		readers.Go(func() {
+			buf := make([]byte, headerSize)
+			for i := at; i < len(list); i += scannedAtOnce {
+				found[i] = s.find(list[i], buf)
+			}
+		})
+	}
+	readers.Wait()
+	for _, x := range found {
+		if x != nil {
+			all = append(all, *x)
 		}
 	}
 	return all
+}
+
+// scannedAtOnce is how many files are looked into at a time: each waits for the drive on its own.
+const scannedAtOnce = 8
+
+// find returns what a file holds, and removes it if it holds no block; nil: none that can be read.
+func (s *Shelf) find(x file, buf []byte) *Found {
+	path := filepath.Join(s.Path(), x.name)
+	found := &Found{Used: x.used}
+	err := s.head(path, &found.Header, x.bytes, buf)
+	switch {
+	case err == nil && x.bytes == found.whole() && s.path(&found.Key, found.Class) == path:
+		return found
+	case err == nil, errors.Is(err, ErrBroken):
+		s.remove(path)
+	}
+	return nil
 }
 
 // head reads the header and the tail of a file of this size. Checksums of keys tell whether the tail is sound.
