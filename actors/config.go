@@ -66,6 +66,11 @@ type Model struct {
 	// file. With DraftOnly all guesses are the draft model's, and none come from the text.
 	Draft     *gguf.File
 	DraftOnly bool
+	// Heads says that Draft is a share of File: what guesses is the head in it that predicts tokens further on (MTP), from
+	// the model's hidden states. See HasHead. With HeadsIfFit the model runs without where the head finds no memory, or
+	// where because of it weights would have to be streamed.
+	Heads, HeadsIfFit bool
+	head              bool // it is such a head itself
 	// Adapted has the model take adapters (LoRA): see Engine.AddAdapter. Adapters is how many bytes of host memory they
 	// may take; default: AdapterMemory.
 	Adapted  bool

@@ -140,6 +140,9 @@ func (c *cursor) enqueue() (waits bool, err error) {
 			if g.weights != nil {
 				g.weights.Begin(m.compute.Tokens)
 			}
+			if err := g.passing.bring(g.model, m); err != nil {
+				return false, err
+			}
 		}
 		done := true
 		if w := g.weights; w == nil || !w.Streams(c.segment) {
@@ -157,6 +160,9 @@ func (c *cursor) enqueue() (waits bool, err error) {
 			if err := m.show(g.model, g.spec.bound.Program, c.segment); err != nil {
 				return false, fmt.Errorf("pictures after %s: %w", segmentName(s), err)
 			}
+		}
+		if err := g.passing.take(g.model, m, c.segment); err != nil {
+			return false, err
 		}
 	}
 	return false, nil

@@ -15,13 +15,13 @@ func withDrafts(models []Model) (all []Model, targets []int) {
 	for i := range models {
 		m := models[i]
 		if !m.Speculate {
-			m.Draft, m.DraftOnly = nil, false
+			m.Draft, m.DraftOnly, m.Heads = nil, false, false
 		}
 		at := len(all)
 		all, targets = append(all, m), append(targets, -1)
 		if m.Draft != nil {
 			all = append(all, Model{File: m.Draft, KV: backend.KVF16, Context: m.Context, Sequences: m.Sequences,
-				Blocks: m.Blocks, Rows: m.Rows, NoRepack: m.NoRepack})
+				Blocks: m.Blocks, Rows: m.Rows, NoRepack: m.NoRepack, head: m.Heads})
 			targets = append(targets, at)
 		}
 	}

@@ -38,6 +38,7 @@ type drafter struct {
 	ids     *atomic.Uint64 // the last sequence's number
 	context int            // positions that one sequence may hold
 	vocab   int            // tokens that it knows
+	head    bool           // it is the target's head, which is told hidden states
 	row     float64        // what reading a token costs, in steps of the target of one row
 }
 
@@ -76,12 +77,10 @@ func (*drafting) waits(h *sequence) bool { return h.draft != nil && h.draft.due 
 // begin asks for n tokens after a sequence's, if the draft model has read those before them, or all but a few. Else it
 // has them read, once that is worth it, and returns false.
 func (d *drafting) begin(h *sequence, n int) bool {
-	x, missed := h.draft, len(h.Tokens)
-	if x != nil {
-		missed -= x.read
-	}
+	missed := d.missed(h) // it may drop the draft
+	x := h.draft
 	switch {
-	case x != nil && x.due, len(h.Tokens)+n > d.by.context, !d.knows(h.Tokens[len(h.Tokens)-missed:]),
+	case missed == 0 || x != nil && x.due, len(h.Tokens)+n > d.by.context, !d.knows(h.Tokens[len(h.Tokens)-missed:]),
 		!d.learned.Reads(missed, int(h.Sent()), d.by.row, h.guesses.Looks()): //nolint:gosec // tokens of an answer
 		return false
 	case x == nil:
@@ -100,6 +99,26 @@ func (d *drafting) begin(h *sequence, n int) bool {
 	return true
 }
 
+// missed is how many of a sequence's last tokens the draft model has not read. A head reads only those before which
+// the hidden state is known; one that lacks others begins anew. 0: it can read nothing.
+func (d *drafting) missed(h *sequence) int {
+	x, all := h.draft, len(h.Tokens)
+	if d.by.head {
+		known := h.hidden.before(all - 1)
+		if x != nil && !x.due && (all-x.read > known || known == 0) {
+			d.drop(h)
+			x = nil
+		}
+		if x == nil {
+			return known
+		}
+	}
+	if x != nil {
+		return max(all-x.read, 1)
+	}
+	return all
+}
+
 // knows says whether the draft model has tokens in its vocabulary. It may lack the last ones of its target's.
 func (d *drafting) knows(tokens []int32) bool {
 	return d.by.vocab >= d.vocab || !slices.ContainsFunc(tokens, func(id int32) bool { return int(id) >= d.by.vocab })
@@ -109,7 +128,9 @@ func (d *drafting) send(h *sequence, n int, waits bool) {
 	x := h.draft
 	x.ask = follow{draft: x, text: h.Tokens[:len(h.Tokens):len(h.Tokens)], most: n, begins: x.read == 0,
 		waits: waits}
-	x.due = true
+	if x.due = true; d.by.head {
+		x.heard.listen(h.hidden, max(min(x.read, len(h.Tokens)-1), x.heard.base), len(h.Tokens))
+	}
 	d.count(waits, 1)
 	d.out.follow.At(d.by.at).Send(&x.ask)
 }
@@ -186,17 +207,27 @@ func (d *drafting) parted(all []*batch.Seq, gone bool) {
 	}
 }
 
+// unshared is an odd factor that makes salts of numbers of sequences: what a head leaves in its caches depends on
+// hidden states, too, and is nobody else's.
+const unshared = 0x9e3779b97f4a7c15
+
 // newDraft makes a sequence of the draft model that follows one of the target. It draws as that one does.
 func (d *drafting) newDraft(h *sequence) *draft {
 	x := &draft{of: h, by: d.incarnation}
 	x.asks.Sampling, x.asks.Salt = h.of.Sampling, h.of.Salt
 	x.asks.Sampling.LogProbs, x.asks.Sampling.Masked = -1, false // nobody reads them, and no mask is found
-	x.asks.terms = batch.Terms{Client: h.Client, Prompt: len(h.Tokens), MaxLen: len(h.Tokens) + 1}
+	id, text := d.by.ids.Add(1), h.Tokens
+	if d.by.head {
+		x.heard.base = len(text) - h.hidden.before(len(text)-1)
+		text = text[x.heard.base:]
+		x.asks.Salt = id * unshared
+	}
+	x.asks.terms = batch.Terms{Client: h.Client, Prompt: len(text), MaxLen: len(text) + 1}
 	q := &x.seq
 	q.of, q.cached, q.follows = &x.asks, -1, x
-	room := min(h.MaxLen, len(h.Tokens)+tokenSlack) + mostProposed
-	q.Seq = batch.Seq{Terms: &x.asks.terms, ID: batch.ID(d.by.ids.Add(1)), Follows: true, Owner: q,
-		Tokens: append(make([]int32, 0, room), h.Tokens...)}
+	room := min(h.MaxLen-x.heard.base, len(text)+tokenSlack) + mostProposed
+	q.Seq = batch.Seq{Terms: &x.asks.terms, ID: batch.ID(id), Follows: true, Anew: d.by.head, Owner: q,
+		Tokens: append(make([]int32, 0, room), text...)}
 	q.cancel.seq = q
 	x.answer = drafted{draft: x, tokens: make([]int32, 0, mostProposed)}
 	return x

@@ -73,14 +73,32 @@ func TestDraftedAhead(t *testing.T) {
 // Whatever of a draft model dies, and whatever it shares with its target, answers are those without it; the target does
 // not notice, and has it guess again.
 func TestDraftDies(t *testing.T) {
+	open := func() (*gguf.File, error) { return gguf.Open(fixturePath(t, fixture)) }
+	draftDies(t, open, func(m *Model) {
+		draft, err := open()
+		require.NoError(t, err)
+		m.Draft = draft
+	})
+}
+
+// A head dies as a draft model does.
+func TestHeadDies(t *testing.T) {
+	path := headedFile(t, "hybrid")
+	draftDies(t, func() (*gguf.File, error) { return gguf.Open(path) }, func(m *Model) {
+		m.Draft, m.Heads = m.File.Share(), true
+	})
+}
+
+func draftDies(t *testing.T, open func() (*gguf.File, error), edit func(*Model)) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	all := prompts(3)
-	want := likeliest(t, startFixture(t, fixture, nil), all, 40)
-	h := emptyHouse(t, newDevice(t))
-	m := modelIn(t, "target", func() (*gguf.File, error) { return gguf.Open(fixturePath(t, fixture)) })
-	draft, err := gguf.Open(fixturePath(t, fixture))
+	alone, err := open()
 	require.NoError(t, err)
-	m.Draft, m.DraftOnly, m.Speculate = draft, true, true
+	want := likeliest(t, startFile(t, alone, nil), all, 40)
+	h := emptyHouse(t, newDevice(t))
+	m := modelIn(t, "target", open)
+	m.DraftOnly, m.Speculate = true, true
+	edit(&m)
 	h.took = time.Millisecond
 	e, err := h.Enter(t.Context(), m)
 	require.NoError(t, err)

@@ -72,11 +72,16 @@ func (h *House) admit(models []Model) ([]*tenant, error) {
 		return nil, err
 	}
 	left := h.left()
-	models, targets := withDrafts(models)
-	specs, plan, err := planAll(models, targets, lessened(h.device.Traits(), left), left[0], h.plan)
+	p, err := fitted(models, lessened(h.device.Traits(), left), left[0], h.plan)
 	if err != nil {
 		return nil, err
 	}
+	if p.less {
+		if err := dropHeads(models); err != nil {
+			return nil, err
+		}
+	}
+	models, targets, specs, plan := p.models, p.targets, p.specs, p.plan
 	if err := h.slabs.Fit(plan.Slab); err != nil {
 		return nil, err
 	}

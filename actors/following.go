@@ -22,7 +22,7 @@ type following struct {
 func (f *following) follow(s *batch.State, m *follow, computes bool) {
 	x := m.draft
 	x.owed, x.answer.tokens, x.answer.lost = true, x.answer.tokens[:0], false
-	if !m.begins && !(computes && s.Follow(&x.seq.Seq, m.text, m.most)) {
+	if !m.begins && !(computes && s.Follow(&x.seq.Seq, m.text[x.heard.base:], m.most)) {
 		f.forsake(s, x)
 	}
 }
@@ -59,14 +59,18 @@ func (f *following) forsake(s *batch.State, x *draft) {
 	f.answer(x)
 }
 
-// keep ends sequences that have lost their places while the target's steps wait for them.
+// hopes says whether a draft is of use only if its sequence has kept its place: the target's steps wait for it, or it
+// is of a head, which was told no more than is new.
+func (x *draft) hopes() bool { return x.ask.waits || x.heard.base > 0 && !x.ask.begins }
+
+// keep ends sequences that have lost their places and are of no use without.
 func (f *following) keep(s *batch.State) {
 	if f.target == nil {
 		return
 	}
 	for i := len(s.Seqs()) - 1; i >= 0; i-- {
 		q := s.Seqs()[i] // the list becomes shorter behind it only
-		if x := q.Owner.(*sequence).follows; x != nil && x.owed && x.ask.waits && !s.Placed(q) {
+		if x := q.Owner.(*sequence).follows; x != nil && x.owed && x.hopes() && !s.Placed(q) {
 			f.forsake(s, x)
 		}
 	}

@@ -49,6 +49,7 @@ type guest struct {
 	stats    *stats // its track gets the spans of the guest's segments
 	progress *tiers.Progress
 	caches   *cacheMemory
+	passing  *passing // of hidden states; nil: it has no head, nor is one
 
 	model    backend.Model
 	timed    bool             // the device itself reports when segments ran

@@ -21,15 +21,16 @@ type Plan struct {
 	Apart     bool           // the devices have memory of their own
 	Traits    backend.Traits // of the device
 	Draft     *Plan          // of its draft model, whose slabs are the same; nil: it has none
+	Heads     bool           // it is the plan of a head in the model's own file
 }
 
 // PlanFor plans one model for a device, and starts nothing. Device and file stay the caller's.
 func PlanFor(m *Model, d backend.Device) (*Plan, error) {
-	models, targets := withDrafts([]Model{*m})
-	specs, plan, err := planAll(models, targets, d.Traits(), mem.Available(), nil)
+	all, err := fitted([]Model{*m}, d.Traits(), mem.Available(), nil)
 	if err != nil {
 		return nil, err
 	}
+	specs, plan := all.specs, all.plan
 	p, err := planOf(specs[0], &plan.Models[0], d)
 	if err == nil && len(specs) > 1 {
 		p.Draft, err = planOf(specs[1], &plan.Models[1], d)
@@ -65,7 +66,7 @@ func beyondCache(a *place.Ask, m *place.Model, machine place.Machine) (changed b
 
 // planOf is the plan of one of the models that were planned together, without slabs.
 func planOf(s *spec, m *place.Model, d backend.Device) (p *Plan, err error) {
-	p = &Plan{Info: s.info, Model: *m, Available: mem.Available()}
+	p = &Plan{Info: s.info, Model: *m, Available: mem.Available(), Heads: s.head}
 	if p.Traits = d.Traits(); p.Traits.Memory == backend.OwnMemory && m.Apart() {
 		p.Apart, p.Available = true, 0
 		for _, d := range devicesOf(p.Traits)[1:] {
@@ -147,7 +148,7 @@ func planAll(models []Model, targets []int, traits backend.Traits, memory int64,
 			Budgets: append([]int64{m.Weights}, slices.Repeat([]int64{m.VRAM}, len(devices)-1)...), Experts: m.Experts,
 			Context: m.Context, Sequences: m.Sequences, Blocks: m.Blocks, Rows: m.Rows, KVHost: m.KVHost,
 			KVDisk: m.Kept.bytes(), Adapters: m.adapterMemory()}
-		memory -= m.KVHost + m.adapterMemory()
+		memory -= m.KVHost + m.adapterMemory() + m.hiddenBytes(specs[i].bound.Width)
 		if m.Kept.Folder != nil {
 			memory -= place.Staged
 		}

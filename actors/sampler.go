@@ -119,8 +119,8 @@ func (s *sampler) part(m *step, part, row int) {
 	q := p.Seq.Owner.(*sequence)
 	tokens, last := m.proposals(part), q.state
 	history := p.Seq.Tokens
-	if p.Proposed > 0 {
-		s.history = append(s.history[:0], history...)
+	if before := q.before(); p.Proposed > 0 || len(before) > 0 {
+		s.history = append(append(s.history[:0], before...), history...)
 		history = s.history
 	}
 	for i := range p.Wanted {

@@ -273,7 +273,7 @@ func (s *scheduler) draws(m *step) {
 		return
 	}
 	for i, p := range m.parts {
-		end := m.compute.Spans[i].Pos + p.Rows
+		end := m.compute.Spans[i].Pos + p.Rows + len(p.Seq.Owner.(*sequence).before())
 		for at := end - p.Wanted + 1; at <= end; at++ {
 			d := backend.Draw{Host: true}
 			if !p.Seq.Score {

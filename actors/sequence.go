@@ -29,6 +29,7 @@ type sequence struct {
 	drafts  bool                  // a draft model may guess its tokens
 	draft   *draft                // guesses its tokens, too; nil: nothing follows it
 	follows *draft                // it belongs to; nil: it follows nothing
+	hidden  *hidden               // for a head that guesses its tokens; nil: none does
 	rows    []float32             // Score: logits of the rows of the last step
 
 	spending  spending
@@ -71,6 +72,8 @@ type draft struct {
 	by   int   // the incarnation of the target's scheduler that made it
 	asks asked // how it draws
 
+	heard heard // of hidden states
+
 	read int  // tokens of the text that were read, as last answered; for the target
 	due  bool // an answer is; likewise
 	owed bool // the same; for the draft model
@@ -109,6 +112,14 @@ func (h *sequence) reached(done int) {
 		h.prompt.cached.Store(int64(max(h.cached, 0)))
 		h.prompt.done.Store(int64(done))
 	}
+}
+
+// before is the text before a sequence's tokens, if it is of a head, which begins late.
+func (h *sequence) before() []int32 {
+	if x := h.follows; x != nil {
+		return x.ask.text[:x.heard.base]
+	}
+	return nil
 }
 
 func newKVRequest(q *sequence) *kvRequest { return &kvRequest{seq: &q.Seq, of: q.of} }

@@ -47,6 +47,8 @@ type spec struct {
 	guesses  bool                           // tokens of answers are guessed; see Model.Speculate
 	drafted  bool                           // by a draft model, too
 	textless bool                           // and only by that
+	headed   bool                           // which is the head of this model's file
+	head     bool                           // it is such a head
 	among    int                            // most tokens (top-k) that a draw on the device may choose among
 	trie     func() *grammar.Trie           // of vocab; made when the first request with a grammar comes
 	calls    func() *grammar.Trie           // the same, with marks
@@ -81,7 +83,7 @@ type KVInfo struct {
 
 // specOf reads all that a model's file says of it.
 func specOf(m *Model) (*spec, error) {
-	s := &spec{file: m.File}
+	s := &spec{file: m.File, head: m.head}
 	var err error
 	if s.vocab, err = token.New(&m.File.Meta); err != nil {
 		return nil, fmt.Errorf("%s: %w", m.File.Name, err)
@@ -125,7 +127,7 @@ func specOf(m *Model) (*spec, error) {
 func bind(m *Model) (*ir.Bound, error) {
 	f := m.File
 	has := func(name string) bool { _, ok := f.Tensor(name); return ok }
-	program, err := arch.Record(&f.Meta, has, arch.Options{Context: m.Context, Adapted: m.Adapted})
+	program, err := arch.Record(&f.Meta, has, arch.Options{Context: m.Context, Adapted: m.Adapted, Head: m.head})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
@@ -268,7 +270,7 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 		s.limits.Redo = backend.BlockSize
 	}
 	s.guesses = m.Speculate && !s.bound.Whole
-	s.drafted, s.textless = m.Draft != nil, m.DraftOnly
+	s.drafted, s.textless, s.headed = m.Draft != nil, m.DraftOnly, m.Draft != nil && m.Heads
 	s.among = traits.Draws
 	for segment := range s.layout.Devices {
 		s.silent = append(s.silent, !traits.Of(&s.layout.Layout, segment).Clock)

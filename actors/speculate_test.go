@@ -67,8 +67,15 @@ func unseenWith(t *testing.T, n int, edit func(*Config)) {
 
 func unseenOf(t *testing.T, name string, n int, edit func(*Config)) Snapshot {
 	t.Helper()
+	return unseenFile(t, fixturePath(t, name), n, edit)
+}
+
+func unseenFile(t *testing.T, path string, n int, edit func(*Config)) Snapshot {
+	t.Helper()
 	start := func(guesses bool) *Engine {
-		return startFixture(t, name, func(c *Config) {
+		f, err := gguf.Open(path)
+		require.NoError(t, err)
+		return startFile(t, f, func(c *Config) {
 			c.Context, c.Sequences, c.Rows, c.Speculate, c.took = 512, 6, 64, guesses, time.Millisecond
 			edit(c)
 		})

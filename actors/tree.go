@@ -89,8 +89,8 @@ func (h *House) newGuest(t *tenant) *guest {
 	traits := h.device.Traits()
 	g := &guest{
 		index: t.stay.index, spec: t.spec, tape: t.tape, out: t.wiring.guest, stats: &t.stats, progress: &t.loaded,
-		caches: &t.caches,
-		timed:  traits.Clock,
+		caches: &t.caches, passing: newPassing(t.spec),
+		timed: traits.Clock,
 		tell: guestNews{
 			ready: func() { t.health.set(nil) }, fail: t.fail, barred: func(err error) { h.barred(t, err) },
 			measured: func(m backend.Memory) { h.measured(t, &m) },
@@ -188,7 +188,7 @@ func (h *House) schedulerChild(t *tenant) run.Child {
 			system: h.system, turns: h.turns, log: h.log, out: t.wiring.schedulerEdges, spec: t.spec, tape: t.tape,
 			streams: t.spec.streams(), lost: t.fail, stats: &t.stats, generations: &t.generations, incarnation: n,
 			guesses: guesses{propose: h.propose, took: h.took, again: len(t.spec.bound.States) > 0, stats: &t.stats,
-				tape: t.tape},
+				headed: t.spec.headed, width: t.spec.bound.Width, tape: t.tape},
 			following: t.wiring.following,
 		}
 		if t.target != nil {
@@ -207,7 +207,7 @@ func (h *House) newDrafting(t *tenant, incarnation int) drafting {
 		each, row := t.spec.draftCosts(x.spec)
 		d.learned = speculate.NewDrafts(each)
 		d.by = &drafter{at: x.wiring.scheduler.Address, ids: &x.sequences, context: x.spec.plan.Context,
-			vocab: x.spec.bound.Vocab, row: row}
+			vocab: x.spec.bound.Vocab, row: row, head: x.spec.head}
 	}
 	return d
 }

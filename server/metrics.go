@@ -121,7 +121,7 @@ func collect(send sender, s actors.Snapshot) {
 	send.count("generated_tokens_total", "Tokens generated.", float64(s.Generated))
 	send.count("guessed_tokens_total", "Tokens that were guessed and tried.", float64(s.Proposed))
 	send.count("guessed_tokens_right_total", "Those of them that were drawn.", float64(s.Accepted))
-	send.count("drafted_tokens_total", "Tokens that a draft model guessed and that were tried.", float64(s.Drafted))
+	send.count("drafted_tokens_total", "Tokens that a draft model or a head guessed and that were tried.", float64(s.Drafted))
 	send.count("drafted_tokens_right_total", "Those of them that were drawn.", float64(s.DraftedRight))
 	send.gauge("sequences", "Sequences by state.", float64(s.Running), "state", "running")
 	send.gauge("sequences", "Sequences by state.", float64(s.Waiting), "state", "waiting")

@@ -24,6 +24,12 @@ func plan(t *testing.T, flags ...string) outcome {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "mini.gguf")
 	require.NoError(t, os.WriteFile(path, mini.GGUF, 0o600))
+	return planFile(t, path, flags...)
+}
+
+// planFile plans a file, on a machine whose speeds are known.
+func planFile(t *testing.T, path string, flags ...string) outcome {
+	t.Helper()
 	e, _ := envtest.CachingEnv(t, append([]string{"plan", path, "--ctx", "2048"}, flags...)...)
 	known := compute.Unmeasured(e, path)
 	known.Direct, known.Disk, known.Memory, known.Multiply = true, 2e9, 20e9, 1e12

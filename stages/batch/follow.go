@@ -20,6 +20,9 @@ func (s *State) Follow(q *Seq, text []int32, most int) bool {
 			q.text = append(q.text, answered(token))
 		}
 	}
+	if q.Anew {
+		q.done = min(q.done, q.sure)
+	}
 	q.done = min(q.done, same, len(text)-1) // the logits after the last token are wanted
 	q.planned = q.done
 	q.sure, q.MaxLen, q.rests = len(text), len(text)+most, false

@@ -44,6 +44,9 @@ type Seq struct {
 	// them as it was asked for it rests, with its blocks. What it has drawn is shared with nobody: it may turn out
 	// wrong. There are no recurrent states, and no Ends.
 	Follows bool
+	// Anew says that rows of what it has drawn itself are computed again once these tokens are the other sequence's: what
+	// goes into them beside the token is another thing then.
+	Anew bool
 
 	// Proposer guesses the tokens that follow; nil: none are proposed. While it is ready, only one step in flight
 	// draws tokens for the sequence: how many are accepted, and so the next row's position, is known only when that

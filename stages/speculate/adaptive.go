@@ -165,11 +165,14 @@ func (a *Adaptive) draft() (best int, gain float64) {
 	d := a.drafts
 	e := &a.known[Drafted]
 	if most := d.most(a.clock, e); most > 0 {
-		d.pays()
 		if best, gain = a.best(e, most, d.cost(a.clock)/d.beside); best > 0 {
+			d.pays()
 			return a.beside(best, most), gain
 		}
-		return 0, 1
+		if a.clock.Rows() > 1 { // the others may go on
+			d.pays()
+			return 0, 1
+		}
 	}
 	if best = d.look(a.clock); best > 0 {
 		return best, math.Inf(1)

@@ -10,6 +10,7 @@ package gguf
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/quant"
@@ -36,6 +37,13 @@ type File struct {
 
 	parts  []part
 	byName map[string]int // index into Tensors
+	shares atomic.Int32   // Close has to be called so many times more
+}
+
+// Share returns the file for another owner: it stays open until each has closed it.
+func (f *File) Share() *File {
+	f.shares.Add(1)
+	return f
 }
 
 // part is one file of a model: a mapping, whose pages fault if the file is truncated, or plain memory.
@@ -112,8 +120,11 @@ func (f *File) Bytes(t *Tensor) []byte {
 	return f.parts[t.Part].data[t.Offset:][:t.Size:t.Size]
 }
 
-// Close unmaps the file. No View may be running, and nothing may touch Bytes.
+// Close unmaps the file, if no other owner has it. No View may be running, and nothing may touch Bytes.
 func (f *File) Close() error {
+	if f.shares.Load() > 0 && f.shares.Add(-1) >= 0 {
+		return nil
+	}
 	var errs []error
 	for i := range f.parts {
 		p := &f.parts[i]

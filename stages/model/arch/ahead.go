@@ -2,6 +2,7 @@ package arch
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/sluice-ai/sluice/internal/ir"
 )
@@ -63,10 +64,16 @@ func (p *params) ahead(s *shape, b *ir.Builder) ir.Value {
 	return b.Linear(b.HeadJoin(e, h, 1), s.next+"eh_proj", s.width)
 }
 
-// own is the name of a tensor of the head, or of the trunk's, if the head has none. It is asked outside layers.
+// own is the name of a tensor of the head, or of the trunk's, if the head has none. Ling's last norm has another name.
+// It is asked outside layers.
 func (s *shape) own(b *ir.Builder, name, trunk string) string {
-	if s.next != "" && b.Has(s.next+name+".weight") {
+	ling := strings.TrimSuffix(s.next, "nextn.") + "layer_output_norm"
+	switch {
+	case s.next == "":
+	case b.Has(s.next + name + ".weight"):
 		return s.next + name
+	case trunk == "output_norm" && b.Has(ling+".weight"):
+		return ling
 	}
 	return trunk
 }

@@ -50,6 +50,7 @@ type Config struct {
 	Recurrent
 	Latent
 	Encoder
+	Ahead
 }
 
 // Scaling is how RoPE reaches beyond the context of its training.
@@ -150,6 +151,7 @@ func (c *Config) checkCounts() error {
 		{"qk_nope_head_dim", c.StillDim, 0, 1 << 10}, {"qk_rope_head_dim", c.RopeDim, 0, 1 << 10},
 		{"v_head_dim", c.ValueDim, 0, 1 << 10}, {"n_shared_experts", c.SharedExperts, 0, 1 << 10},
 		{"first_k_dense_replace", c.LeadingDense, 0, MostLayers}, {"n_group", c.RouteGroups, 0, 1 << 12},
+		{"num_nextn_predict_layers", c.NextLayers, 0, MostLayers}, {"mtp_num_hidden_layers", c.MTPLayers, 0, MostLayers},
 		{"topk_group", c.RouteGroupsUsed, 0, 1 << 12}, {"type_vocab_size", c.TokenTypes, 0, 1 << 10},
 	} {
 		if f.n < f.least || f.n > f.most {

@@ -63,7 +63,8 @@ func (c *Config) Meta(name string) *meta.Map {
 	m.Set("general.type", "model")
 	m.Set("general.name", name+" (random weights)")
 	w := writer{m, f.arch + "."}
-	w.count("block_count", c.Layers)
+	w.count("block_count", c.Layers+c.NextHeads())
+	w.countIf("nextn_predict_layers", c.NextHeads())
 	w.count("context_length", c.Context)
 	w.count("embedding_length", c.Width)
 	w.count("feed_forward_length", c.FFN)
@@ -160,7 +161,7 @@ func (c *Config) Has(name string) bool {
 		return c.Tied == nil && !f.tied || c.Tied != nil && !*c.Tied
 	case name == ropeFreqs:
 		return c.Scaling.kind() == "llama3"
-	case c.hasRecurrent(name), c.hasLatent(name), c.hasEncoder(name):
+	case c.hasRecurrent(name), c.hasLatent(name), c.hasEncoder(name), c.hasAhead(name):
 		return true
 	case name == "output.bias":
 		return c.HeadBias

@@ -38,7 +38,7 @@ func (f *Filler) Write(w io.Writer, t *Tensor, typ quant.Type) error {
 	for _, n := range t.Shape[1:] {
 		rows *= n
 	}
-	if t.Vector || t.Mean != 0 || t.Values != nil {
+	if t.Vector || t.Mean != 0 || t.Values != nil || t.Diagonal {
 		return writeRows(w, t, typ, rows, random)
 	}
 	pool, err := f.pool(kind{typ, t.Dev})
@@ -60,11 +60,14 @@ func writeRows(w io.Writer, t *Tensor, typ quant.Type, rows int, random *rand.Ra
 		return err
 	}
 	data := make([]byte, size)
-	for range rows {
+	for r := range rows {
 		for i := range values {
 			values[i] = float32(t.Mean + t.Dev*random.NormFloat64())
 		}
-		copy(values, t.Values)
+		if copy(values, t.Values); t.Diagonal {
+			clear(values)
+			values[r] = 1
+		}
 		if err := quant.Quantize(typ, data, values); err != nil {
 			return err
 		}

@@ -14,18 +14,29 @@ type Tensor struct {
 	Vector    bool  // a few float32; else a matrix
 	Mean, Dev float64
 	Values    []float32 // if not nil, these
+	Diagonal  bool      // row r is 1 in column r, and 0 elsewhere
 }
 
-// Tensors lists the weights of a program with values that keep it well-conditioned: products of rows of unit size have
-// unit size, norms are near 1, biases are small.
-func (c *Config) Tensors(p *ir.Program) []Tensor {
-	out := make([]Tensor, len(p.Weights))
-	for i := range p.Weights {
-		w := &p.Weights[i]
-		out[i] = Tensor{Name: w.Name, Shape: w.Shape(), Vector: w.Use&ir.Vector != 0}
-		out[i].Mean, out[i].Dev = conditioned(w)
-		if w.Name == ropeFreqs {
-			out[i].Values = c.ropeDivisors(w.Cols)
+// Tensors lists the weights of a model's programs, those of its trunk and of its head if it has one, with values that
+// keep them well-conditioned: products of rows of unit size have unit size, norms are near 1, biases are small.
+func (c *Config) Tensors(programs ...*ir.Program) (out []Tensor) {
+	there := map[string]bool{}
+	for _, p := range programs {
+		for i := range p.Weights {
+			w := &p.Weights[i]
+			if there[w.Name] {
+				continue
+			}
+			there[w.Name] = true
+			t := Tensor{Name: w.Name, Shape: w.Shape(), Vector: w.Use&ir.Vector != 0}
+			t.Mean, t.Dev = conditioned(w)
+			if w.Name == ropeFreqs {
+				t.Values = c.ropeDivisors(w.Cols)
+			}
+			if c.NextHeads() > 0 {
+				foreseeable(&t, w)
+			}
+			out = append(out, t)
 		}
 	}
 	return out

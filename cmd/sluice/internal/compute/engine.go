@@ -45,7 +45,7 @@ type Flags struct {
 	GPULayers   layers   `name:"gpu-layers" placeholder:"N" default:"all" help:"Layers that a GPU computes, the last ones, with the head; this machine's processor computes the others, from its own memory. 0: the GPU computes none. all (the default): what does not fit is copied there for each token. auto: either, or as with --cpu-experts, whichever is predicted to be sooner."`
 	CPUExperts  int      `name:"cpu-experts" placeholder:"N" help:"Layers whose experts this machine's processor computes, from its own memory, while a GPU computes all else: the first ones that have any. Default: 0, what does not fit is copied there for each token."`
 	MMProj      string   `name:"mmproj" placeholder:"FILE" help:"How the model sees: the mmproj file (GGUF) that belongs to it. Default: what is in the model's folder, or such a file beside the only model of a folder."`
-	Speculate   string   `name:"speculate" enum:"auto,ngram,draft,off" default:"auto" help:"Guess tokens of an answer, as many as make it faster; the answer is the same. ngram: from what it and its prompt say, or the client expects. draft: by --draft alone. auto: by all means that there are, but not where speed is measured (bench) without --draft. Default: auto."`
+	Speculate   string   `name:"speculate" enum:"auto,ngram,draft,mtp,off" default:"auto" help:"Guess tokens of an answer, as many as make it faster; the answer is the same. ngram: from what it and its prompt say, or the client expects. draft: by --draft alone. mtp: by the head in the model's file that predicts tokens further on, alone. auto: by all means that there are, but by a head only without --draft and where memory has room, and not where speed is measured (bench) without --draft. Default: auto."`
 	Draft       string   `name:"draft" placeholder:"MODEL" help:"A smaller model with the same vocabulary, named as -m is: it guesses tokens of answers. It takes part of --ram and --vram. Where several models are served it guesses for those that it fits. Default: none."`
 	FastPrefill bool     `help:"On a GPU, read prompts in half precision, as those of F16 files are anyway: faster, but a little less exact, and earlier answers in a prompt are read anew."`
 	Threads     int      `short:"t" placeholder:"N" help:"Threads that compute. Default: one for each core."`
@@ -143,6 +143,10 @@ func (f *Flags) ModelOn(e *env.Env, name string, file *gguf.File, d backend.Devi
 	if err == nil {
 		err = f.addTower(e, &m)
 	}
+	if err != nil && m.Draft != nil {
+		err = errors.Join(err, m.Draft.Close())
+		m.Draft = nil
+	}
 	return m, err
 }
 
@@ -169,11 +173,12 @@ func (f *Flags) HeaderOf(name string, file *gguf.File) (*actors.Header, error) {
 	return actors.HeaderOf(&actors.Model{Name: name, File: file, KV: backend.KVF16, Context: f.context(file)})
 }
 
-// AddDraft opens the draft model that the flags name, if they do, for a model whose file is open. With ifFits, a model
-// of another vocabulary runs without; else entering it is an error.
+// AddDraft opens the draft model that the flags name, if they do, for a model whose file is open, or has the head in
+// that file guess. With ifFits, a model of another vocabulary runs without, as one without a head does; else entering
+// it is an error.
 func (f *Flags) AddDraft(e *env.Env, m *actors.Model, ifFits bool) (err error) {
 	if f.Draft == "" {
-		return nil
+		return f.addHead(m, ifFits)
 	}
 	if m.Draft, err = models.OpenWeights(e, f.Draft); err != nil {
 		return fmt.Errorf("--draft: %w", err)
@@ -188,6 +193,20 @@ func (f *Flags) AddDraft(e *env.Env, m *actors.Model, ifFits bool) (err error) {
 		err := m.Draft.Close()
 		m.Draft, m.DraftOnly = nil, false
 		return err
+	}
+	return nil
+}
+
+// addHead has the head of a model's file guess tokens, if the flags allow it.
+func (f *Flags) addHead(m *actors.Model, ifFits bool) error {
+	only := f.Speculate == "mtp"
+	switch {
+	case !only && f.Speculate != "auto":
+	case actors.HasHead(m.File):
+		m.Draft, m.Heads, m.HeadsIfFit, m.DraftOnly = m.File.Share(), true, !only, only
+	case only && !ifFits:
+		return env.Usagef("--speculate mtp: %s has no head that predicts tokens further on (nextn tensors): "+
+			"convert its folder again if that has one, or leave the flag out", m.File.Name)
 	}
 	return nil
 }

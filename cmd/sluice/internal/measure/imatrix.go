@@ -55,6 +55,7 @@ func (c *Imatrix) Run(e *env.Env) error {
 	engine, err := c.Start(ctx, e, func(cfg *actors.Config) {
 		seen = &observed{Device: cfg.Device}
 		cfg.Device, cfg.Sequences, cfg.Context = seen, 1, cmp.Or(cfg.Context, c.Chunk)
+		cfg.Speculate = false
 	})
 	if err != nil {
 		return err

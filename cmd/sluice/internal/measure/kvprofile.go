@@ -91,7 +91,7 @@ type profiling struct {
 
 // observe has a model's caches keep what is tapped, on a device that shows what is stored.
 func (r *profiling) observe(cfg *actors.Config) {
-	r.file = cfg.File
+	r.file, cfg.Speculate = cfg.File, false
 	plan, err := actors.PlanFor(&cfg.Model, cfg.Device)
 	if err != nil {
 		r.fault = err

@@ -40,7 +40,7 @@ func (c *Logits) Run(e *env.Env) error {
 func (c *Logits) write(e *env.Env, out io.Writer) error {
 	ctx, cancel := e.Interruptible(context.Background())
 	defer cancel()
-	engine, err := c.Start(ctx, e, func(cfg *actors.Config) { cfg.Sequences = 1 })
+	engine, err := c.Start(ctx, e, func(cfg *actors.Config) { cfg.Sequences, cfg.Speculate = 1, false })
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (c *Perplexity) Run(e *env.Env) error {
 	defer cancel()
 	var device backend.Device
 	engine, err := c.Start(ctx, e, func(cfg *actors.Config) {
-		device = cfg.Device
+		device, cfg.Speculate = cfg.Device, false
 		c.sized(&cfg.Model)
 	})
 	if err != nil {

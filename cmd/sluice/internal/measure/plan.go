@@ -253,7 +253,11 @@ func orNone(bytes int64) string {
 // draft says what a draft model takes beside the model.
 func (t *planText) draft(w io.Writer) {
 	if d := t.plan.Draft; d != nil {
-		fmt.Fprintf(w, "The draft model takes as well: weights %s, KV cache %s, scratch %s.\n",
+		who := "The draft model"
+		if d.Heads {
+			who = "The head that guesses tokens"
+		}
+		fmt.Fprintf(w, "%s takes as well: weights %s, KV cache %s, scratch %s.\n", who,
 			env.BinarySize(d.Memory.Weights), env.BinarySize(d.Memory.KV), env.BinarySize(d.Memory.Scratch))
 	}
 }

@@ -31,7 +31,15 @@ func ShapedOf(name string, config *synth.Config, recipe *ftype.Type) (*Shaped, e
 	if err != nil {
 		return nil, err
 	}
-	all := config.Tensors(program)
+	programs := []*ir.Program{program}
+	if config.NextHeads() > 0 {
+		head, err := arch.Record(md, config.Has, arch.Options{Head: true})
+		if err != nil {
+			return nil, err
+		}
+		programs = append(programs, head)
+	}
+	all := config.Tensors(programs...)
 	s := &Shaped{Meta: recipe.Meta(md), Program: program, Values: map[string]*synth.Tensor{}}
 	before := make([]ftype.Tensor, len(all))
 	for i := range all {

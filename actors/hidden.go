@@ -1,0 +1,192 @@
+package actors
+
+import (
+	"fmt"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/model/arch"
+)
+
+// In this file hidden states go from a model to its head, which guesses tokens from them, and from the head's last row
+// to its next. A hidden state is a row of the residual stream after the last layer. The head's sequence begins at the
+// oldest row that is still known: the prompt before it need not be read, nor kept.
+
+// mostHidden is how many of a sequence's newest hidden states are kept for its head.
+const mostHidden = 128
+
+// hidden is a sequence's newest hidden states. The device writes them while a step of the sequence is in flight, its
+// scheduler reads them while none is.
+type hidden struct {
+	width    int
+	rows     []float32 // by position, modulo mostHidden
+	from, to int       // positions that are there
+}
+
+func newHidden(width int) *hidden {
+	return &hidden{width: width, rows: make([]float32, mostHidden*width)}
+}
+
+// put keeps rows from a position on. Rows that were there from this position on are another text's.
+func (h *hidden) put(pos int, rows []float32) {
+	if pos > h.to || pos < h.from {
+		h.from = pos
+	}
+	n := len(rows) / h.width
+	for i := max(0, n-mostHidden); i < n; i++ {
+		copy(h.at(pos+i), rows[i*h.width:][:h.width])
+	}
+	h.to = pos + n
+	h.from = max(h.from, h.to-mostHidden)
+}
+
+func (h *hidden) at(pos int) []float32 { return h.rows[pos%mostHidden*h.width:][:h.width] }
+
+// before is how many states are there of the positions before one, without a gap.
+func (h *hidden) before(pos int) int {
+	if pos > h.to {
+		return 0
+	}
+	return max(0, pos-h.from)
+}
+
+// heard is what a draft knows of its target's hidden states, if it is of a head, and of its own.
+type heard struct {
+	base  int       // tokens of the target's text that the head's sequence lacks: its first ones
+	first int       // position of the target whose hidden state is the first of rows
+	rows  []float32 // one for each token that is new to the head: the hidden state before it
+	own   []float32 // the hidden state that the head left for the token at ownAt
+	ownAt int       // position in the head's own text
+}
+
+// listen copies the hidden states before the tokens of a text from one on.
+func (t *heard) listen(h *hidden, from, tokens int) {
+	t.first, t.rows = from-1, t.rows[:0]
+	for pos := t.first; pos < tokens-1; pos++ {
+		t.rows = append(t.rows, h.at(pos)...)
+	}
+}
+
+// row is the target's hidden state before the token at a position of the head's text; nil: it is not known.
+func (t *heard) row(pos, width int) []float32 {
+	i := (t.base + pos - 1 - t.first) * width
+	if i < 0 || i+width > len(t.rows) {
+		return nil
+	}
+	return t.rows[i:][:width]
+}
+
+// passing takes hidden states out of the steps of a model, or brings them to those of a head. It belongs to the
+// device's actor.
+type passing struct {
+	after       int      // segment after which the hidden states are there
+	stream      ir.Value // that they are
+	width       int
+	head        bool
+	target, own ir.Value // inputs of a head
+	rows, owns  []float32
+}
+
+// newPassing returns nil if a model neither has a head nor is one.
+func newPassing(s *spec) *passing {
+	if !s.head && !s.headed {
+		return nil
+	}
+	p := &passing{after: len(s.bound.Segments) - 2, width: s.bound.Width, head: s.head}
+	p.stream = s.bound.Segments[p.after].Stream()
+	p.target, _ = s.bound.Input(arch.TargetRows)
+	p.own, _ = s.bound.Input(arch.OwnRows)
+	return p
+}
+
+// bring gives a step of a head its inputs, before the first segment.
+func (p *passing) bring(model backend.Model, m *step) error {
+	if p == nil || !p.head {
+		return nil
+	}
+	n := m.compute.Rows() * p.width
+	p.rows, p.owns = grown(p.rows, n), grown(p.owns, n)
+	clear(p.rows)
+	clear(p.owns)
+	for i, part := range m.parts {
+		t := &part.Seq.Owner.(*sequence).follows.heard
+		span := &m.compute.Spans[i]
+		for r := range span.Rows {
+			to := (span.Row + r) * p.width
+			if row := t.row(span.Pos+r, p.width); row != nil {
+				copy(p.rows[to:], row)
+			} else if t.ownAt == span.Pos+r {
+				copy(p.owns[to:][:p.width], t.own)
+			}
+		}
+	}
+	if err := model.In(p.target, m.compute, p.rows); err != nil {
+		return fmt.Errorf("hidden states: %w", err)
+	}
+	if err := model.In(p.own, m.compute, p.owns); err != nil {
+		return fmt.Errorf("a head's hidden states: %w", err)
+	}
+	return nil
+}
+
+// take keeps the hidden states that a step has left after a segment.
+func (p *passing) take(model backend.Model, m *step, segment int) error {
+	if p == nil || segment != p.after || !p.wants(m) {
+		return nil
+	}
+	p.rows = grown(p.rows, m.compute.Rows()*p.width)
+	if err := model.Out(p.stream, m.compute, p.rows); err != nil {
+		return fmt.Errorf("hidden states: %w", err)
+	}
+	for i, part := range m.parts {
+		q, span := part.Seq.Owner.(*sequence), &m.compute.Spans[i]
+		rows := p.rows[span.Row*p.width:][:span.Rows*p.width]
+		switch {
+		case p.head:
+			t := &q.follows.heard
+			t.own, t.ownAt = append(t.own[:0], rows[len(rows)-p.width:]...), span.Pos+span.Rows
+		case wanted(q, span):
+			q.hidden.put(span.Pos, rows)
+		}
+	}
+	return nil
+}
+
+// wants says whether any hidden state of a step is of use.
+func (p *passing) wants(m *step) bool {
+	if p.head {
+		return true
+	}
+	for i, part := range m.parts {
+		if wanted(part.Seq.Owner.(*sequence), &m.compute.Spans[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// wanted says whether hidden states of a span are among those that will be kept when the answer begins.
+func wanted(q *sequence, span *backend.Span) bool {
+	return q.hidden != nil && span.Pos+span.Rows > q.Prompt-mostHidden
+}
+
+// grown returns memory for n numbers, which may be that of x.
+func grown(x []float32, n int) []float32 {
+	if cap(x) < n {
+		return make([]float32, n)
+	}
+	return x[:n]
+}
+
+// hiddenBytes is the host memory for hidden states of a model and its head.
+func (m *Model) hiddenBytes(width int) int64 {
+	if !m.Heads {
+		return 0
+	}
+	const usual, each = 32, 2 // sequences, and places of a state
+	sequences := m.Sequences
+	if sequences == 0 {
+		sequences = usual
+	}
+	return int64(sequences) * each * mostHidden * int64(width) * 4
+}
