@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/stages/kv"
 	"github.com/sluice-ai/sluice/storage/kvfiles"
+	"github.com/sluice-ai/sluice/storage/sealed"
 )
 
 // Kept says where cached blocks of a model are kept on disk, so that they outlive the process.
@@ -18,7 +19,8 @@ type Kept struct {
 	Folder *kvfiles.Folder // nil: nowhere
 	// Weights tells the model's weights from all others; "": they are not known, and no session is saved.
 	Weights string
-	Build   string // tells this program's build from those that may compute otherwise
+	Build   string      // tells this program's build from those that may compute otherwise
+	Key     *sealed.Key // by which saved sessions are encrypted; nil: they are not. The folder has its own
 }
 
 // bytes is how much the files may take.

@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/storage/sealed"
 	"github.com/sluice-ai/sluice/storage/sessionfiles"
 )
 
@@ -25,10 +26,10 @@ func KeepSessions(folder *sessionfiles.Folder, log zerolog.Logger) *Sessions {
 // SessionFile is a session's file that is read, for who may not import storage.
 type SessionFile = sessionfiles.File
 
-// ReadSession reads all but the blocks of a session's file of this size. The error wraps ErrSessionBroken if it holds
-// no whole session.
-func ReadSession(from io.ReaderAt, size int64) (*SessionFile, error) {
-	return sessionfiles.Read(from, size)
+// ReadSession reads all but the blocks of a session's file of this size, which a key encrypted, or none. The error
+// wraps ErrSessionBroken if it holds no whole session.
+func ReadSession(from io.ReaderAt, size int64, key *sealed.Key) (*SessionFile, error) {
+	return sessionfiles.Read(from, size, key)
 }
 
 // Errors of saved sessions. Others are of the engine, or say why a file cannot be read or written.
@@ -148,7 +149,7 @@ func (e *Engine) SaveText(of Slot, note []byte, create func(bytes int64) (io.Wri
 	if begun {
 		return m, err
 	}
-	h = sessionfiles.Header{Kind: e.caches.traits}
+	h = sessionfiles.Header{Kind: e.caches.traits, Key: e.spec.kept.Key}
 	if m.Bytes, err = sessionfiles.Size(h, 0, len(note)); err != nil {
 		return m, err
 	}
@@ -177,7 +178,7 @@ func (e *Engine) RestoreText(to Slot, f *sessionfiles.File) (m Moved, err error)
 // header without kind and classes comes with it. If nothing is cached, create is not called.
 func (e *Engine) export(h sessionfiles.Header, tokens []int32, note []byte,
 	create func(bytes int64) (io.Writer, error)) (m Moved, err error) {
-	if h.Kind = e.caches.traits; e.spec.kept.Weights == "" {
+	if h.Kind, h.Key = e.caches.traits, e.spec.kept.Key; e.spec.kept.Weights == "" {
 		return m, errUnknown
 	}
 	var w *sessionfiles.Writer

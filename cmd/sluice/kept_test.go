@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 )
 
@@ -172,4 +173,30 @@ func TestKilledServerLeavesItsRecord(t *testing.T) {
 	require.Eventually(t, func() bool { return read() == 2 }, patient, 10*time.Millisecond)
 	kill(server, syscall.SIGKILL)
 	require.Equal(t, 2, read())
+}
+
+// What a server with a key keeps comes back by that key; to a server with another one, or with none, it is not there.
+func TestKeptUnderAKey(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts four servers")
+	}
+	state, text := t.TempDir(), strings.Repeat("The sea is a secret. ", 40)
+	cached := func(key string) int {
+		t.Setenv(compute.StateKeyName, key)
+		url, server := startKept(t, "--state", state)
+		n := askKept(t, url, "k", text).Usage.Of.Cached
+		kill(server, syscall.SIGTERM)
+		return n
+	}
+	own := strings.Repeat("5e", 32)
+	require.Zero(t, cached(own))
+	require.Zero(t, cached(strings.Repeat("5f", 32)))
+	require.Zero(t, cached(""))
+	require.Positive(t, cached(own))
+	wrong := exec.Command(os.Args[0], "-test.run", "^TestKilledServerFindsPrompts$")
+	wrong.Env = append(os.Environ(), keptRun+"=serve\n--state\n"+state, compute.StateKeyName+"=hunter2")
+	out, err := wrong.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "SLUICE_STATE_KEY: 7 characters are no key of 32 bytes")
+	require.NotContains(t, string(out), "hunter2")
 }

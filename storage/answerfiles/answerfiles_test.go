@@ -169,9 +169,9 @@ func TestOddFilesAreIgnored(t *testing.T) {
 		"one bit":       func(b []byte) []byte { b[len(b)-3] ^= 1; return b },
 		"huge record":   func(b []byte) []byte { b[headSize+3] = 0x7f; return b },
 		"of another": func([]byte) []byte {
-			return appendRecord(appendHead(nil), asked, appendAsked(nil, request("b", "1")))
+			return appendRecord(appendHead(nil, nil), asked, appendAsked(nil, request("b", "1")))
 		},
-		"no request": func([]byte) []byte { return appendRecord(appendHead(nil), closed, nil) },
+		"no request": func([]byte) []byte { return appendRecord(appendHead(nil, nil), closed, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := folder(t, 1<<20)
@@ -252,17 +252,17 @@ func FuzzRead(f *testing.F) {
 	log.Begun(&Begun{})
 	log.Token(&Token{ID: 7, Probs: true, Top: []Prob{{1, 2}}, Drift: 1})
 	log.Closed("")
-	whole := append(appendRecord(appendHead(nil), asked, appendAsked(nil, request("a", "1"))), log.Take()...)
+	whole := append(appendRecord(appendHead(nil, nil), asked, appendAsked(nil, request("a", "1"))), log.Take()...)
 	f.Add(whole)
 	f.Add(whole[:len(whole)-5])
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := parse(data)
+		p, err := parse(data, nil, "")
 		if err != nil {
 			return
 		}
 		require.LessOrEqual(t, p.bytes, int64(len(data)))
 		require.LessOrEqual(t, len(p.Tokens), len(data))
-		again, err := parse(data[:p.bytes])
+		again, err := parse(data[:p.bytes], nil, "")
 		require.NoError(t, err)
 		require.Equal(t, p.bytes, again.bytes)
 		require.Len(t, again.Tokens, len(p.Tokens))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/storage/owned"
+	"github.com/sluice-ai/sluice/storage/sealed"
 )
 
 // State says how far an answer is. It is the end of its file's name.
@@ -41,6 +42,7 @@ const (
 type Folder struct {
 	path string
 	most int64
+	key  *sealed.Key // nil: files are not encrypted
 
 	lock  io.Closer
 	mu    sync.Mutex
@@ -94,6 +96,10 @@ func OpenFolder(path string, most int64, now time.Time) (*Folder, error) {
 	f.shrink(0)
 	return f, nil
 }
+
+// Encrypt has answers written and read by a key, if there is one. It is called before there are answers. Files of
+// another key, or of none, are not used.
+func (f *Folder) Encrypt(key *sealed.Key) { f.key = key }
 
 // Close lets others use the folder.
 func (f *Folder) Close() { _ = f.lock.Close() }
@@ -189,8 +195,9 @@ type File struct {
 
 // Create begins the file of an answer; a finished one of the same id goes for it.
 func (f *Folder) Create(a *Asked, now time.Time) (*File, error) {
-	data := appendRecord(appendHead(nil), asked, appendAsked(nil, a))
 	key := keyOf(a.Owner, a.ID)
+	data := appendHead(nil, f.key)
+	data = appendSealed(data, appendRecord(nil, asked, appendAsked(nil, a)), f.key, key, len(data))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.expire(now)
@@ -226,6 +233,7 @@ func (x *File) Append(records []byte, now time.Time) error {
 		f.mu.Unlock()
 		return ErrMissing
 	}
+	records = appendSealed(nil, records, f.key, x.key, int(at.bytes))
 	if !f.shrink(int64(len(records))) {
 		f.mu.Unlock()
 		return fmt.Errorf("%d bytes of %d are used: %w", f.used, f.most, ErrFull)
@@ -278,14 +286,14 @@ func (f *Folder) Find(owner, id string) (*Past, error) {
 	}
 	path := f.at(key, x.state)
 	f.mu.Unlock()
-	p, err := readFile(path)
+	p, err := f.readFile(path, key)
 	if err == nil && (p.ID != id || p.Owner != owner) {
 		err = errors.New("it is of another request")
 	}
 	return p, err
 }
 
-func readFile(path string) (*Past, error) {
+func (f *Folder) readFile(path, key string) (*Past, error) {
 	info, err := os.Lstat(path)
 	if err == nil && !info.Mode().IsRegular() {
 		err = errors.New("it is no file")
@@ -297,7 +305,7 @@ func readFile(path string) (*Past, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parse(data)
+	return parse(data, f.key, key)
 }
 
 // Has says whether there is an answer of an owner.
@@ -357,7 +365,7 @@ func (f *Folder) Unfinished() (all []*Past, odd []error) {
 	f.mu.Unlock()
 	slices.Sort(keys)
 	for _, key := range keys {
-		p, err := readFile(f.at(key, Open))
+		p, err := f.readFile(f.at(key, Open), key)
 		if err == nil && keyOf(p.Owner, p.ID) != key {
 			err = errors.New("it is of another request")
 		}

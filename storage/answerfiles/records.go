@@ -8,6 +8,8 @@ import (
 	"hash/crc32"
 	"math"
 	"time"
+
+	"github.com/sluice-ai/sluice/storage/sealed"
 )
 
 // Asked is an accepted request, as it is served again.
@@ -79,14 +81,15 @@ type Told struct {
 type kind uint8
 
 const (
-	asked   kind = iota + 1 // JSON of Asked, behind its length, and the body
-	begun                   // JSON of Begun
-	drawn                   // tokens
-	read                    // JSON of Counts, with a choice's first token
-	ended                   // JSON of End
-	told                    // JSON of Told, in place of earlier ones
-	closed                  // text of the fault that ended it; none: it is whole
-	resumed                 // it was gone on with from here
+	asked     kind = iota + 1 // JSON of Asked, behind its length, and the body
+	begun                     // JSON of Begun
+	drawn                     // tokens
+	read                      // JSON of Counts, with a choice's first token
+	ended                     // JSON of End
+	told                      // JSON of Told, in place of earlier ones
+	closed                    // text of the fault that ended it; none: it is whole
+	resumed                   // it was gone on with from here
+	sealedAll                 // records, encrypted
 )
 
 // Limits of what a file may claim.
@@ -98,16 +101,35 @@ const (
 
 const (
 	magic      = "sluicean"
-	version    = 1
+	version    = 1 // of files that are not encrypted
+	encrypted  = 2
 	headSize   = len(magic) + 4
 	recordHead = 9 // length of the payload, kind, CRC-32C of both and the payload
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func appendHead(dst []byte) []byte {
-	return binary.LittleEndian.AppendUint32(append(dst, magic...), version)
+func appendHead(dst []byte, key *sealed.Key) []byte {
+	return binary.LittleEndian.AppendUint32(append(dst, magic...), uint32(versionOf(key)))
 }
+
+func versionOf(key *sealed.Key) int {
+	if key == nil {
+		return version
+	}
+	return encrypted
+}
+
+// appendSealed appends records that stand at a place of the file of an answer: with a key, as one record of them all.
+func appendSealed(dst, records []byte, key *sealed.Key, name string, at int) []byte {
+	if key == nil {
+		return append(dst, records...)
+	}
+	return appendRecord(dst, sealedAll, key.Seal(nil, records, boundOf(name, at)))
+}
+
+// boundOf says where records stand, so that none is taken for those of another answer, or of another time.
+func boundOf(name string, at int) string { return fmt.Sprintf("answer %s at %d", name, at) }
 
 // appendRecord appends a record.
 func appendRecord(dst []byte, k kind, payload []byte) []byte {
@@ -261,19 +283,34 @@ func (p *Past) State() State {
 	return Done
 }
 
-// parse reads a file. A torn tail is left out; an error says that it is no file of an answer.
-func parse(data []byte) (*Past, error) {
+// parse reads the file of an answer. A torn tail is left out; an error says that it is no file of an answer.
+func parse(data []byte, key *sealed.Key, name string) (*Past, error) {
 	if len(data) < headSize || string(data[:len(magic)]) != magic {
 		return nil, errors.New("it is no file of an answer")
 	}
-	if v := binary.LittleEndian.Uint32(data[len(magic):]); v != version {
-		return nil, fmt.Errorf("it has version %d of its format: this program knows %d", v, version)
+	switch v := binary.LittleEndian.Uint32(data[len(magic):]); {
+	case v == uint32(versionOf(key)):
+	case v == encrypted:
+		return nil, errors.New("it is encrypted, and there is no key")
+	case v == version:
+		return nil, errors.New("it is not encrypted, but there is a key")
+	default:
+		return nil, fmt.Errorf("it has version %d of its format: this program knows %d and %d", v, version, encrypted)
 	}
 	p := &Past{size: int64(len(data)), Read: map[int]Counts{}, Ended: map[int]End{}}
 	rest := data[headSize:]
 	for len(rest) > 0 {
+		at := len(data) - len(rest)
 		k, payload, behind, err := nextRecord(rest)
-		if err != nil || p.take(k, payload) != nil || p.bytes == 0 && k != asked {
+		if err == nil && key != nil {
+			err = p.takeSealed(k, payload, key, boundOf(name, at))
+		} else if err == nil {
+			err = p.takeNext(k, payload)
+		}
+		if errors.Is(err, sealed.ErrOpen) && p.bytes == 0 {
+			return nil, err // it has another key
+		}
+		if err != nil {
 			break
 		}
 		rest = behind
@@ -283,6 +320,31 @@ func parse(data []byte) (*Past, error) {
 		return nil, errors.New("its request was not written completely")
 	}
 	return p, nil
+}
+
+// takeSealed adds the records that one of an encrypted file holds.
+func (p *Past) takeSealed(k kind, payload []byte, key *sealed.Key, bound string) error {
+	if k != sealedAll {
+		return errTorn
+	}
+	rest, err := key.Open(payload, bound)
+	for first := p.bytes == 0; err == nil && len(rest) > 0; first = false {
+		if k, payload, rest, err = nextRecord(rest); err == nil && first != (k == asked) {
+			err = errTorn
+		}
+		if err == nil {
+			err = p.take(k, payload)
+		}
+	}
+	return err
+}
+
+// takeNext adds a record, the first of which has to be the request.
+func (p *Past) takeNext(k kind, payload []byte) error {
+	if p.bytes == 0 && k != asked {
+		return errTorn
+	}
+	return p.take(k, payload)
 }
 
 // take adds a record.

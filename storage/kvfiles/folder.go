@@ -11,12 +11,15 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/sluice-ai/sluice/storage/sealed"
 )
 
 // Folder is a folder of blocks, of any number of models. Its methods may be called from any goroutine.
 type Folder struct {
 	path string
 	most int64
+	key  *sealed.Key // nil: files are not encrypted
 
 	mu     sync.Mutex
 	used   int64  // bytes of all files
@@ -66,6 +69,10 @@ func Open(path string, most int64, now time.Time) (*Folder, error) {
 	f.shrink(0)
 	return f, nil
 }
+
+// Encrypt has blocks written and read by a key, if there is one. It is called before there are shelves. Blocks of
+// another key, or of none, are on other shelves.
+func (f *Folder) Encrypt(key *sealed.Key) { f.key = key }
 
 // Path is where the folder is.
 func (f *Folder) Path() string { return f.path }

@@ -59,8 +59,14 @@ var ErrBroken = errors.New("it holds no whole block of this format")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// whole is the size of the file.
-func (h *Header) whole() int64 { return int64(headerSize) + int64(h.Bytes) + 4*int64(len(h.Before)) }
+// whole is the size of the file, each part of which has so many bytes more than what it holds.
+func (h *Header) whole(over int) int64 {
+	n := int64(headerSize+over) + int64(h.Bytes+over)
+	if len(h.Before) > 0 {
+		n += 4*int64(len(h.Before)) + int64(over)
+	}
+	return n
+}
 
 // tail is what stands behind the block.
 func (h *Header) tail() (b []byte) {

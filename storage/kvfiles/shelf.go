@@ -13,6 +13,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sluice-ai/sluice/storage/sealed"
 )
 
 // Shelf is the part of a folder whose blocks were computed and laid out alike.
@@ -32,6 +34,9 @@ type Found struct {
 // until Close: nothing of it is removed for others.
 func (f *Folder) Shelf(kind string) *Shelf {
 	sum := sha256.Sum256([]byte(kind))
+	if f.key != nil {
+		sum = f.key.Name(sum[:])
+	}
 	s := &Shelf{of: f, kind: sum, name: hex.EncodeToString(sum[:16])}
 	f.mu.Lock()
 	f.open[s.name]++
@@ -56,9 +61,46 @@ func (s *Shelf) Close(now time.Time) {
 // Path is the folder of the shelf's files.
 func (s *Shelf) Path() string { return filepath.Join(s.of.path, s.name) }
 
-// path is the file of a block.
+// path is the file of a block. Where it is encrypted, its name does not tell its tokens' digest either.
 func (s *Shelf) path(key *Key, class int) string {
-	return filepath.Join(s.Path(), fmt.Sprintf("%s-%d", hex.EncodeToString(key[:16]), class))
+	name := *key
+	if s.of.key != nil {
+		name = Key(s.of.key.Name(key[:]))
+	}
+	return filepath.Join(s.Path(), fmt.Sprintf("%s-%d", hex.EncodeToString(name[:16]), class))
+}
+
+// Parts of a file that are encrypted one by one.
+const (
+	headPart  = "header"
+	blockPart = "block"
+	tailPart  = "tail"
+)
+
+// bound says which part of which file of which shelf a part is.
+func (s *Shelf) bound(part, path string) string {
+	return "kv " + part + " " + hex.EncodeToString(s.kind[:]) + " " + filepath.Base(path)
+}
+
+// open decrypts a part of a file.
+func (s *Shelf) open(data []byte, part, path string) ([]byte, error) {
+	plain, err := s.of.key.Open(data, s.bound(part, path))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, ErrBroken)
+	}
+	return plain, nil
+}
+
+// readPart reads a part of so many bytes and decrypts it; into is its memory if that is large enough.
+func (s *Shelf) readPart(f io.Reader, bytes int, into []byte, part, path string) ([]byte, error) {
+	bytes += s.of.key.Over()
+	if len(into) < bytes {
+		into = make([]byte, bytes)
+	}
+	if _, err := io.ReadFull(f, into[:bytes]); err != nil {
+		return nil, short(err)
+	}
+	return s.open(into[:bytes], part, path)
 }
 
 // Scan lists the blocks that are there, by their headers. Files that hold none are removed if they have a block's name,
@@ -69,7 +111,7 @@ func (s *Shelf) Scan(now time.Time) (all []Found) {
 	var readers sync.WaitGroup
 	for at := range min(len(list), scannedAtOnce) {
 		readers.Go(func() {
-			buf := make([]byte, headerSize)
+			buf := make([]byte, headerSize+sealed.Overhead)
 			for i := at; i < len(list); i += scannedAtOnce {
 				found[i] = s.find(list[i], buf)
 			}
@@ -93,7 +135,7 @@ func (s *Shelf) find(x file, buf []byte) *Found {
 	found := &Found{Used: x.used}
 	err := s.head(path, &found.Header, x.bytes, buf)
 	switch {
-	case err == nil && x.bytes == found.whole() && s.path(&found.Key, found.Class) == path:
+	case err == nil && x.bytes == found.whole(s.of.key.Over()) && s.path(&found.Key, found.Class) == path:
 		return found
 	case err == nil, errors.Is(err, ErrBroken):
 		s.remove(path)
@@ -108,17 +150,18 @@ func (s *Shelf) head(path string, h *Header, size int64, buf []byte) error {
 		return bare(err)
 	}
 	defer f.Close()
-	_, n, err := s.readHead(f, h, buf)
+	_, n, err := s.readHead(f, h, buf, path)
 	if err != nil || n == 0 {
 		return err
 	}
-	at := int64(headerSize + h.Bytes)
-	if size != at+4*int64(n) {
+	over := int64(s.of.key.Over())
+	at := int64(headerSize+h.Bytes) + 2*over
+	if size != at+4*int64(n)+over {
 		return fmt.Errorf("the file has %d bytes: %w", size, ErrBroken)
 	}
-	tail := make([]byte, 4*n)
-	if _, err := f.ReadAt(tail, at); err != nil {
-		return short(err)
+	tail, err := s.readPart(io.NewSectionReader(f, at, size-at), 4*n, nil, tailPart, path)
+	if err != nil {
+		return err
 	}
 	h.Before = make([]int32, n)
 	for i := range h.Before {
@@ -128,9 +171,9 @@ func (s *Shelf) head(path string, h *Header, size int64, buf []byte) error {
 }
 
 // readHead reads a header; see decode.
-func (s *Shelf) readHead(f io.Reader, h *Header, buf []byte) (block uint32, before int, err error) {
-	if _, err := io.ReadFull(f, buf[:headerSize]); err != nil {
-		return 0, 0, short(err)
+func (s *Shelf) readHead(f io.Reader, h *Header, buf []byte, path string) (block uint32, before int, err error) {
+	if buf, err = s.readPart(f, headerSize, buf, headPart, path); err != nil {
+		return 0, 0, err
 	}
 	if block, before, err = h.decode(buf); err != nil {
 		return 0, 0, err
@@ -152,7 +195,7 @@ func short(err error) error {
 // Write keeps a block. The header's kind and size are filled in. A block that is there already stays as it is.
 func (s *Shelf) Write(h Header, block []byte) (err error) {
 	h.Kind, h.Bytes = s.kind, len(block)
-	path, whole, tail := s.path(&h.Key, h.Class), h.whole(), h.tail()
+	path, whole, tail := s.path(&h.Key, h.Class), h.whole(s.of.key.Over()), h.tail()
 	had := int64(0)
 	if info, err := os.Stat(path); err == nil {
 		if had = info.Size(); had == whole {
@@ -175,17 +218,30 @@ func (s *Shelf) Write(h Header, block []byte) (err error) {
 		return bare(err)
 	}
 	sum := crc32.Update(crc32.Checksum(block, castagnoli), castagnoli, tail)
-	for _, part := range [][]byte{h.encode(make([]byte, 0, headerSize), sum), block, tail} {
-		if err == nil {
-			_, err = f.Write(part)
-		}
-	}
+	err = s.writeTo(f, path, h.encode(make([]byte, 0, headerSize), sum), block, tail)
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
 		_ = os.Remove(f.Name()) // the first error says more
 		return bare(err)
+	}
+	return nil
+}
+
+// writeTo writes the parts of a file.
+func (s *Shelf) writeTo(f io.Writer, path string, head, block, tail []byte) error {
+	for i, name := range []string{headPart, blockPart, tailPart} {
+		part := [][]byte{head, block, tail}[i]
+		if len(part) == 0 {
+			continue
+		}
+		if s.of.key != nil {
+			part = s.of.key.Seal(make([]byte, 0, len(part)+sealed.Overhead), part, s.bound(name, path))
+		}
+		if _, err := f.Write(part); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -215,22 +271,35 @@ func (s *Shelf) read(path string, key Key, class int, block []byte) error {
 
 func (s *Shelf) readFrom(f io.Reader, key Key, class int, block []byte) error {
 	var h Header
-	sum, before, err := s.readHead(f, &h, make([]byte, headerSize))
+	path := s.path(&key, class)
+	sum, before, err := s.readHead(f, &h, make([]byte, headerSize+sealed.Overhead), path)
 	if err != nil {
 		return err
 	}
 	if h.Key != key || h.Class != class || h.Bytes != len(block) {
 		return fmt.Errorf("it has %d bytes of another block: %w", h.Bytes, ErrBroken)
 	}
-	if _, err := io.ReadFull(f, block); err != nil {
-		return short(err)
+	plain, err := s.readPart(f, len(block), block, blockPart, path)
+	if err != nil {
+		return err
 	}
-	tail, err := io.ReadAll(io.LimitReader(f, 4*int64(before)+1))
+	if s.of.key != nil {
+		copy(block, plain)
+	}
+	if before > 0 {
+		before = 4*before + s.of.key.Over()
+	}
+	tail, err := io.ReadAll(io.LimitReader(f, int64(before)+1))
 	if err != nil {
 		return bare(err)
 	}
-	if len(tail) != 4*before {
-		return fmt.Errorf("it has %d bytes behind the block, not %d: %w", len(tail), 4*before, ErrBroken)
+	if len(tail) != before {
+		return fmt.Errorf("it has %d bytes behind the block, not %d: %w", len(tail), before, ErrBroken)
+	}
+	if before > 0 {
+		if tail, err = s.open(tail, tailPart, path); err != nil {
+			return err
+		}
 	}
 	if crc32.Update(crc32.Checksum(block, castagnoli), castagnoli, tail) != sum {
 		return fmt.Errorf("the block's checksum is wrong: %w", ErrBroken)

@@ -12,12 +12,14 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/storage/owned"
+	"github.com/sluice-ai/sluice/storage/sealed"
 )
 
 // Folder is a folder of session files. Its methods may be called from any goroutine.
 type Folder struct {
 	path string
 	most int64
+	key  *sealed.Key // nil: files are not encrypted
 
 	mu    sync.Mutex
 	files map[string]file // by path below the folder
@@ -59,6 +61,9 @@ func OpenFolder(path string, most int64) (*Folder, error) {
 	}
 	return f, nil
 }
+
+// Encrypt has sessions read by a key, if there is one. It is called before there are any.
+func (f *Folder) Encrypt(key *sealed.Key) { f.key = key }
 
 // Path is where the folder is.
 func (f *Folder) Path() string { return f.path }
@@ -177,7 +182,7 @@ func (f *Folder) Open(owner, name string) (*File, io.Closer, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	x, err := Read(from, info.Size())
+	x, err := Read(from, info.Size(), f.key)
 	if err == nil && (x.Owner != owner || x.Name != name) {
 		err = fmt.Errorf("it is of another client, or has another name: %w", ErrBroken)
 	}

@@ -62,7 +62,7 @@ func encoded(t require.TestingT, h Header, ids []int32, note []byte) []byte {
 
 // readAll reads a file and all of its blocks.
 func readAll(b []byte) (*File, error) {
-	f, err := Read(bytes.NewReader(b), int64(len(b)))
+	f, err := Read(bytes.NewReader(b), int64(len(b)), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func TestClaims(t *testing.T) {
 		require.NoError(t, err)
 		good := header()
 		b = append(b, make([]byte, good.bytes())...)
-		_, err = Read(bytes.NewReader(b), int64(len(b)))
+		_, err = Read(bytes.NewReader(b), int64(len(b)), nil)
 		require.ErrorIs(t, err, ErrBroken)
 	}
 	for i, n := range map[int]uint32{0: 2, 1: mostHeader + 1, 2: mostNote + 1, 3: mostTokens + 64} {
@@ -301,7 +301,7 @@ func FuzzRead(f *testing.F) {
 				binary.LittleEndian.PutUint32(b[n:], crc32.Checksum(b[:n], castagnoli))
 			}
 		}
-		x, err := Read(bytes.NewReader(b), int64(len(b)))
+		x, err := Read(bytes.NewReader(b), int64(len(b)), nil)
 		if err != nil {
 			require.ErrorIs(t, err, ErrBroken)
 			return

@@ -53,7 +53,7 @@ func (s *SessionFlag) open(sampling *compute.SamplingFlags, flags *compute.Flags
 		return nil, fmt.Errorf("--session: %w", env.OnFile(k.path, err))
 	}
 	k.closer = from
-	if k.file, err = actors.ReadSession(from, info.Size()); err == nil {
+	if k.file, err = actors.ReadSession(from, info.Size(), flags.StateKey()); err == nil {
 		if err = json.Unmarshal(k.file.Note, &k.past); err == nil {
 			k.talk, err = chat.ParseConversation(string(k.past.Talk))
 		}

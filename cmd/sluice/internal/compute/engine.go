@@ -24,6 +24,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/kvfiles"
+	"github.com/sluice-ai/sluice/storage/sealed"
 )
 
 // EngineFlags are the flags that all commands which run one model share.
@@ -54,6 +55,7 @@ type Flags struct {
 	LogFormat   string   `name:"log-format" enum:"text,json" default:"text" help:"What lines of the log are: text, or json."`
 
 	kept       *kvfiles.Folder // of cached blocks; nil: there is none
+	stateKey   *sealed.Key     // encrypts what is kept; nil: nothing is
 	identified bool            // models know which they are: something of them is saved
 }
 

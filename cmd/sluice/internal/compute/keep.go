@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/storage/answerfiles"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/kvfiles"
+	"github.com/sluice-ai/sluice/storage/sealed"
 	"github.com/sluice-ai/sluice/storage/sessionfiles"
 )
 
@@ -22,12 +23,23 @@ type KeepFlag struct {
 	KVDisk string `name:"kv-disk" placeholder:"DIR[:SIZE]" help:"Folder in which what prompts begin with is kept, so that it is not computed again after a restart, and how much it may take: 8G without SIZE. off: nowhere. It is as private as the conversations."`
 }
 
+// StateKeyName is the variable of the environment that has the key by which all that is kept is encrypted. It is no
+// flag: other users see those of a process.
+const StateKeyName = "SLUICE_STATE_KEY"
+
+// StateKey encrypts what is kept; nil: it is not encrypted. Keep finds it.
+func (f *Flags) StateKey() *sealed.Key { return f.stateKey }
+
 // keptBytes is what a folder may take, if nothing is said.
 const keptBytes = 8 << 30
 
 // Keep has models that are loaded with the flags keep their cached blocks in the folder that the flag names, or else in
-// usual; "": in none.
+// usual; "": in none. It finds the key by which that is encrypted.
 func (k *KeepFlag) Keep(e *env.Env, f *Flags, usual string) (err error) {
+	text, _ := e.Lookup(StateKeyName)
+	if f.stateKey, err = sealed.Parse(text); err != nil {
+		return env.Usagef("%s: %v", StateKeyName, err)
+	}
 	path, size := k.KVDisk, env.Size(keptBytes)
 	if at := strings.LastIndexByte(path, ':'); at > 0 && size.UnmarshalText([]byte(path[at+1:])) == nil {
 		path = path[:at]
@@ -43,6 +55,7 @@ func (k *KeepFlag) Keep(e *env.Env, f *Flags, usual string) (err error) {
 	if f.kept, err = kvfiles.Open(path, int64(size), e.Now()); err != nil {
 		return fmt.Errorf("--kv-disk: %w", env.OnFile(path, err))
 	}
+	f.kept.Encrypt(f.stateKey)
 	return nil
 }
 
@@ -63,7 +76,7 @@ func (s *StateFlag) KVFolder() string {
 const keptAnswers = 512 << 20
 
 // Answers returns where answers are kept so that they outlive the process, and what ends that; nil without --state.
-func (s *StateFlag) Answers(e *env.Env, log zerolog.Logger) (_ *actors.Answers, closed func(), err error) {
+func (s *StateFlag) Answers(e *env.Env, f *Flags, log zerolog.Logger) (_ *actors.Answers, closed func(), err error) {
 	if s.State == "" {
 		return nil, func() {}, nil
 	}
@@ -72,6 +85,7 @@ func (s *StateFlag) Answers(e *env.Env, log zerolog.Logger) (_ *actors.Answers, 
 	if err != nil {
 		return nil, nil, fmt.Errorf("--state: %w", env.OnFile(path, err))
 	}
+	folder.Encrypt(f.stateKey)
 	a := actors.KeepAnswers(folder, log)
 	return a, func() { a.Close(); folder.Close() }, nil
 }
@@ -90,6 +104,7 @@ func (s *StateFlag) Sessions(f *Flags, log zerolog.Logger) (*actors.Sessions, er
 	if err != nil {
 		return nil, fmt.Errorf("--state: %w", env.OnFile(path, err))
 	}
+	folder.Encrypt(f.stateKey)
 	f.Identified()
 	return actors.KeepSessions(folder, log), nil
 }
@@ -106,7 +121,7 @@ func (f *Flags) keep(m *actors.Model) error {
 		return nil
 	}
 	weights, err := weightsOf(m.File)
-	m.Kept = actors.Kept{Folder: f.kept, Weights: weights, Build: build()}
+	m.Kept = actors.Kept{Folder: f.kept, Weights: weights, Build: build(), Key: f.stateKey}
 	return err
 }
 

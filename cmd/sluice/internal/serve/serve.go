@@ -138,7 +138,7 @@ func (c *Serve) lasting(e *env.Env, o *server.Options) (closed func(), err error
 	if o.Sessions, err = c.Sessions(&c.Flags, o.Log); err != nil {
 		return nil, err
 	}
-	o.Answers, closed, err = c.Answers(e, o.Log)
+	o.Answers, closed, err = c.Answers(e, &c.Flags, o.Log)
 	return closed, err
 }
 
