@@ -43,14 +43,34 @@ func (l *line) add(x, y float64) {
 	*l = line{l.n*keep + 1, l.x*keep + x, l.y*keep + y, l.xx*keep + x*x, l.xy*keep + x*y}
 }
 
-// crosses returns how far to the left of zero the line crosses the x axis: the number of rows that take as long as the
-// part of a step's time that does not depend on rows. It is not known while all x are alike.
-func (l *line) crosses() (x float64, known bool) {
+// at returns what the line says of x: the mean of all y while all x are alike, and 0 if there is nothing to go by.
+func (l *line) at(x float64) float64 {
+	if l.n == 0 {
+		return 0
+	}
+	y := l.y / l.n
+	if slope, known := l.slope(); known {
+		y += slope * (x - l.x/l.n)
+	}
+	return max(y, 0)
+}
+
+// slope is not known while all x are alike.
+func (l *line) slope() (slope float64, known bool) {
 	spread := l.n*l.xx - l.x*l.x
 	if spread <= l.n*l.n/16 {
 		return 0, false
 	}
-	slope := (l.n*l.xy - l.x*l.y) / spread
+	return (l.n*l.xy - l.x*l.y) / spread, true
+}
+
+// crosses returns how far to the left of zero the line crosses the x axis: the number of rows that take as long as the
+// part of a step's time that does not depend on rows. It is not known while all x are alike.
+func (l *line) crosses() (x float64, known bool) {
+	slope, known := l.slope()
+	if !known {
+		return 0, false
+	}
 	begins := (l.y - slope*l.x) / l.n
 	if slope <= 0 {
 		return math.MaxInt32, true
@@ -107,6 +127,11 @@ func (p *pace) answered(rows int, took time.Duration, prompts bool) {
 	if !math.IsInf(fixed, 1) {
 		p.fixed, p.known = int(math.Round(fixed)), true
 	}
+}
+
+// unprompted is how long a step of so many rows of answers takes without prompts, as far as is known.
+func (p *pace) unprompted(rows int) time.Duration {
+	return time.Duration(p.answers.at(float64(rows)) * float64(time.Second))
 }
 
 // towards moves a mean by a quarter of the way to the value seen last, and all the way if that is less than half: then

@@ -97,6 +97,25 @@ func TestPaceBesidePrompts(t *testing.T) {
 	require.Less(t, p.budget(512, false).Fixed, 5)
 }
 
+// TestPaceOfAnswersAlone: what a step would take without its prompts is known by steps that had none, also of more rows
+// than were seen.
+func TestPaceOfAnswersAlone(t *testing.T) {
+	var p pace
+	require.Zero(t, p.unprompted(3), "nothing is known yet")
+	p.answered(20, time.Second, true)
+	require.Zero(t, p.unprompted(3), "a step with prompts does not tell")
+	for range 5 {
+		p.answered(2, 4*time.Millisecond, false)
+	}
+	require.InDelta(t, 4*time.Millisecond, p.unprompted(3), 1e3, "the mean of those that are alike")
+	for range aFewSteps {
+		p.answered(2, 4*time.Millisecond, false)
+		p.answered(6, 8*time.Millisecond, false)
+	}
+	require.InDelta(t, 5*time.Millisecond, p.unprompted(3), 1e3)
+	require.InDelta(t, 12*time.Millisecond, p.unprompted(10), 1e3)
+}
+
 func TestSlowestSegment(t *testing.T) {
 	var s step
 	s.times.segments[ir.SegMix], s.times.segments[ir.SegFFN] = 90*time.Millisecond, 80*time.Millisecond

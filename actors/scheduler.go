@@ -396,8 +396,9 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 	}
 	s.stats.stepDone(m)
 	s.pace.observe(len(m.compute.Tokens), m.times.took, s.slowest(m), m.times.waited)
+	took := m.times.took + m.times.waited + m.times.sampled.Sub(m.times.sampling)
+	s.state.Took(m.parts, took, s.pace.unprompted(batch.Answers(m.parts)), m.budget.Fixed)
 	if m.answers() {
-		took := m.times.took + m.times.waited + m.times.sampled.Sub(m.times.sampling)
 		s.pace.answered(len(m.compute.Tokens), took, !m.decodes())
 		s.guesses.measured(m)
 	}

@@ -113,7 +113,7 @@ func (m *step) decodes() bool {
 
 // answers says whether the step has a row that continues an answer.
 func (m *step) answers() bool {
-	return slices.ContainsFunc(m.parts, func(p batch.Part) bool { return p.Rows-p.Proposed-p.Again == 1 && p.Wanted > 0 })
+	return slices.ContainsFunc(m.parts, batch.Part.Answers)
 }
 
 // proposals are the proposed tokens of a part.

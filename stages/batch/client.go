@@ -7,7 +7,7 @@ import (
 
 // client is one client of the scheduler (Terms.Client), with what its sequences use: places among the running ones,
 // and rows of steps. Both go to the client that has fewest, however many sequences it asks for. A client is
-// forgotten with its last sequence.
+// forgotten with its last sequence, or once it owes no time: see settled.
 type client struct {
 	name     string
 	seqs     []*Seq // by arrival
@@ -16,6 +16,7 @@ type client struct {
 	had      uint64 // rows that it was given, by State.clock: see charge
 	turn     uint64 // State.masks when its newest mask was asked for
 	from     uint64 // arrival of the first sequence whose decode the last step left out; 0: none
+	due      dues   // the device's time that it has had
 
 	// What follows belongs to one walk through all clients, by nextIn or nextRow.
 	at, left int  // index in seqs, and how many sequences are still to be looked at
@@ -33,7 +34,8 @@ func (s *State) enroll(q *Seq) {
 	i := slices.IndexFunc(s.clients, func(c *client) bool { return c.name == q.Client })
 	if i < 0 {
 		i = len(s.clients)
-		s.clients = append(s.clients, &client{name: q.Client, had: s.clock, turn: max(s.masks, 1) - 1})
+		s.clients = append(s.clients, &client{name: q.Client, had: s.clock, turn: max(s.masks, 1) - 1,
+			due: dues{had: s.now}})
 	}
 	q.client, q.turn = s.clients[i], s.masks
 	q.client.seqs = append(q.client.seqs, q)
@@ -43,7 +45,7 @@ func (s *State) enroll(q *Seq) {
 func (s *State) leave(q *Seq) {
 	c := q.client
 	if c.seqs = slices.DeleteFunc(c.seqs, func(p *Seq) bool { return p == q }); len(c.seqs) == 0 {
-		s.clients = slices.DeleteFunc(s.clients, func(d *client) bool { return d == c })
+		s.settled()
 	}
 }
 
@@ -168,7 +170,7 @@ func (s *State) share(clients, fixed int) (rows, answers int) {
 	for _, c := range s.clients {
 		if c.wants > 0 {
 			fewest = min(fewest, c.wants)
-			more = more || c.wants > c.answers
+			more = more || c.due.reads && c.answers > 0
 		}
 		if c.wants > 0 && c.answers == 0 {
 			reading++

@@ -51,7 +51,6 @@ func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hope
 	}
 	p := planner{s: s, step: step, parts: parts[:0], rows: s.limits.Rows, wanted: s.limits.Wanted}
 	step.Tokens, step.Spans, step.Wanted = step.Tokens[:0], step.Spans[:0], step.Wanted[:0]
-	step.Prompt = s.limits.Apart && s.prompts()
 	if q := s.suspect(); q != nil {
 		step.Prompt = s.limits.Apart && q.reading()
 		if s.flying == q.flying { // else other sequences are in flight
@@ -60,7 +59,9 @@ func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hope
 		}
 		return p.end(), nil
 	}
-	clients := s.demand()
+	several := s.demand() > 1
+	clients := s.owing()
+	step.Prompt = s.limits.Apart && s.prompts()
 	most, answers := math.MaxInt, math.MaxInt // with one client: no bound
 	if clients > 1 && !s.limits.Whole {
 		most, answers = s.share(clients, b.Fixed)
@@ -71,14 +72,14 @@ func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hope
 	case decodes:
 		rows = min(max(rows-len(step.Tokens), leastBeside), max(most-len(step.Tokens), 1), s.limits.Beside)
 		p.rows = min(p.rows, rows)
-	case clients > 1:
+	case several:
 		p.rows, first = min(p.rows, rows, most), false
 	default:
 		p.rows = min(p.rows, b.Alone)
 	}
 	s.rewind()
 	for q := s.nextRow(); q != nil; q = s.nextRow() {
-		if !s.decoding(q) {
+		if !s.decoding(q) && !s.out(q) {
 			p.add(q)
 		}
 		if first && len(p.parts) > 0 { // what follows would make it a step of several
@@ -113,7 +114,7 @@ func (s *State) ready(q *Seq) bool {
 func (s *State) prompts() bool {
 	reading, answering := false, false
 	for _, q := range s.seqs {
-		if s.ready(q) {
+		if s.ready(q) && !s.out(q) {
 			reading, answering = reading || q.reading(), answering || !q.reading()
 		}
 	}
@@ -199,6 +200,9 @@ func (p *planner) add(q *Seq) {
 	}
 	part := Part{Seq: q, Rows: n, Proposed: proposed, Again: again, Wanted: want}
 	p.parts = append(p.parts, part)
+	if !part.Answers() {
+		q.client.due.unpaid++
+	}
 	q.pending += part.gives()
 	p.s.charge(q.client, n)
 	q.planned += n
@@ -266,6 +270,9 @@ func (s *State) Drop(parts []Part) {
 // back takes a part out of flight.
 func (s *State) back(p Part) {
 	s.flying--
+	if !p.Answers() {
+		p.Seq.client.due.unpaid--
+	}
 	p.Seq.flying--
 	p.Seq.pending -= p.gives()
 }

@@ -3,6 +3,7 @@ package batch
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,6 +36,10 @@ type sim struct {
 	max    int  // most rows seen in a step
 
 	proposed, accepted int
+
+	cost  func(*Seq, Part) time.Duration // of a part's rows; nil: the state is not told what steps took
+	start time.Duration                  // what a step costs beside its rows
+	now   time.Duration                  // all that the steps took which are back
 }
 
 func newSim(t require.TestingT, l Limits, blocks int) *sim {
@@ -198,11 +203,19 @@ func (m *sim) plan() bool {
 	}
 	m.checkStep(f)
 	if len(f.parts) == 0 {
+		m.checkIdle()
 		m.spare = append(m.spare, f)
 		return false
 	}
 	m.flying = append(m.flying, f)
 	return true
+}
+
+// checkIdle: there is always a step while somebody could go on.
+func (m *sim) checkIdle() {
+	for _, q := range m.state.Seqs() {
+		require.False(m.t, len(m.flying) == 0 && m.state.ready(q), "sequence %d is ready, and there is no step", q.ID)
+	}
 }
 
 func (m *sim) checkStep(f *simStep) {
@@ -266,6 +279,11 @@ func (m *sim) back() {
 	m.device.run(f, m.flying)
 	m.flying = m.flying[1:]
 	m.spare = append(m.spare, f)
+	if m.cost != nil {
+		took, answers := m.takes(f)
+		m.now += took
+		m.state.Took(f.parts, took, answers, m.fixed)
+	}
 	at := 0
 	for i, p := range f.parts {
 		span, drawn := &f.step.Spans[i], f.drawn[at:at+p.Wanted]
@@ -292,6 +310,19 @@ func (m *sim) back() {
 		m.state.Advance(p, accepted)
 		m.deliver(p.Seq, drawn[:accepted+1])
 	}
+}
+
+// takes is how long a step takes, and how long without its prompts.
+func (m *sim) takes(f *simStep) (all, answers time.Duration) {
+	all, answers = m.start, m.start
+	for _, p := range f.parts {
+		took := m.cost(p.Seq, p)
+		all += took
+		if p.Answers() {
+			answers += took
+		}
+	}
+	return all, answers
 }
 
 // deliver gives a sequence tokens, up to its end.

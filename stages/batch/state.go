@@ -1,6 +1,9 @@
 package batch
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Limits bounds what a step and the running set may hold.
 type Limits struct {
@@ -40,6 +43,9 @@ type State struct {
 	flying   int    // parts of steps in flight
 	crowded  bool   // a sequence was preempted for want of blocks, and none has given back its own by its end since
 	read     bool   // with Limits.Apart: the newest step was of prompts
+
+	now    time.Duration // least of the device's time that a client which wants rows has had; see owing
+	newest time.Duration // what the newest step took that is back
 }
 
 // New returns an empty State.
@@ -140,6 +146,9 @@ func (s *State) Awaits(q *Seq) Wait {
 // asked for are due again. Every living sequence waits, in its old order, and will be recomputed from its tokens.
 func (s *State) Reset() {
 	s.flying, s.crowded = 0, false
+	for _, c := range s.clients {
+		c.due.unpaid = 0
+	}
 	for _, q := range slices.Clone(s.seqs) {
 		if q.phase != ended {
 			s.move(q, waiting)
@@ -169,6 +178,6 @@ func (s *State) end(q *Seq) {
 func (s *State) forget(q *Seq) {
 	s.counts[q.phase]--
 	delete(s.byID, q.ID)
-	s.leave(q)
 	s.seqs = slices.DeleteFunc(s.seqs, func(p *Seq) bool { return p == q })
+	s.leave(q)
 }

@@ -1,0 +1,63 @@
+package actors
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// costly is a device on which a row of an answer takes a millisecond, and one of a prompt thirty.
+type costly struct{ nullDevice }
+
+func (d costly) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	m, err := d.nullDevice.Compile(p, c)
+	return costlyModel{m}, err
+}
+
+type costlyModel struct{ backend.Model }
+
+func (m costlyModel) Run(w backend.Work, s *backend.Step) error {
+	if w.Segment == 0 {
+		answers := len(s.Wanted)
+		time.Sleep(time.Duration(answers+30*(len(s.Tokens)-answers)) * time.Millisecond)
+	}
+	return m.Model.Run(w, s)
+}
+
+// TestStrangersTime: beside a client that sends long prompts, a stranger's answer takes at most twice as long as alone,
+// and what the steps take that run when it comes; the prompts have as much of the time.
+func TestStrangersTime(t *testing.T) {
+	timed := func(t *testing.T, hogs int) (first, rest time.Duration) {
+		e := startNull(t, func(c *Config) { c.Device = costly{} })
+		for range hogs {
+			r := plain(make([]int32, 15_000), 1)
+			r.Client = "hog"
+			s := begin(t, e, r)
+			defer s.Close()
+		}
+		time.Sleep(10 * time.Second)
+		r := plain([]int32{1, 2, 3}, 4000)
+		r.Client = "stranger"
+		from := time.Now()
+		s := begin(t, e, r)
+		defer s.Close()
+		next(t, s, 1)
+		began := time.Now()
+		next(t, s, 3999)
+		return began.Sub(from), time.Since(began)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(time.Second) }) // goroutines of dead letters end with their time
+		_, alone := timed(t, 0)
+		first, rest := timed(t, 4)
+		t.Logf("alone %v, beside prompts %v and %v", alone, first, rest)
+		require.Less(t, first, 5*time.Second)
+		require.Less(t, rest, 2*alone)
+		require.Greater(t, rest, alone*3/2, "prompts go on")
+	})
+}
