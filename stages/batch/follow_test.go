@@ -2,6 +2,7 @@ package batch
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -95,6 +96,23 @@ func TestFollowedRows(t *testing.T) {
 	require.False(t, m.state.Placed(q))
 	require.False(t, m.state.Follow(q, text, 2))
 	require.Zero(t, m.state.Len())
+}
+
+// What takes more than tokens computes anew what it had drawn itself, once it is the other's.
+func TestFollowedAnew(t *testing.T) {
+	for _, anew := range []bool{false, true} {
+		m := newSim(t, Limits{Seqs: 4, Rows: 64, Wanted: 8, Beside: 16, Proposed: 15}, 64)
+		q := m.follow(1, prompt(3, 0), 4)
+		q.Anew = anew
+		m.run()
+		require.Len(t, q.Tokens, 7)
+		text := slices.Clone(q.Tokens[:6]) // three of four are right
+		text = append(text, 7)
+		require.True(t, m.state.Follow(q, text, 1))
+		require.True(t, m.plan())
+		require.Equal(t, map[bool]string{false: "1 6+1*", true: "1 3+4*"}[anew], strings.ReplaceAll(m.describe(), "^3", ""))
+		m.run()
+	}
 }
 
 // TestRoom: how many tokens there is room for after a sequence's, between its steps.

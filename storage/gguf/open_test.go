@@ -189,3 +189,19 @@ func BenchmarkVocabulary(b *testing.B) {
 		require.NoError(b, f.Close())
 	}
 }
+
+// A file that is shared is open until each owner has closed it.
+func TestShare(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	m := new(meta.Map)
+	m.Set("general.architecture", "llama")
+	writeFile(t, path, m, Tensor{Name: "a", Type: quant.F32, Shape: []int{8}})
+	f, err := Open(path)
+	require.NoError(t, err)
+	other := f.Share()
+	require.NoError(t, f.Close())
+	require.NotEmpty(t, other.Bytes(&other.Tensors[0]))
+	require.NoError(t, other.Close())
+	require.Panics(t, func() { other.Bytes(&other.Tensors[0]) })
+	require.NoError(t, other.Close())
+}
