@@ -129,7 +129,8 @@ func TestAutoencoderFaults(t *testing.T) {
 // TestAnyAutoencoder: shapes that a file has made up are an error, and no panic.
 func TestAnyAutoencoder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		_, _ = NewAutoencoder(misshapen(t, pair(), 2, 3, 4, 8, 9), Settings{Groups: rapid.IntRange(-1, 9).Draw(t, "groups"), Scaling: 1})
+		settings := Settings{Groups: rapid.IntRange(-1, 9).Draw(t, "groups"), Scaling: 1}
+		_, _ = NewAutoencoder(misshapen(t, pair(), 2, 3, 4, 8, 9), settings)
 	})
 }
 

@@ -295,10 +295,12 @@ func (c *Serve) files() ([]models.NamedFile, error) {
 
 func (c *Serve) names() ([]models.NamedFile, error) {
 	if len(c.Models) == 0 {
-		if c.Folder != "" || c.Stored {
-			if c.Name != "" {
-				return nil, env.Usagef("--name names one model, and --models is a folder of them: their files have names")
-			}
+		switch {
+		case c.Name != "" && c.Folder != "":
+			return nil, env.Usagef("--name names one model, and --models is a folder of them: their files have names")
+		case c.Name != "" && c.Stored:
+			return nil, env.Usagef("--name names one model, and --stored serves all of the store: they have names")
+		case c.Folder != "" || c.Stored:
 			return nil, nil
 		}
 		return []models.NamedFile{{Name: c.Name}}, nil
