@@ -30,6 +30,19 @@ var attendKernels = map[int][2]attendKernel{
 	256: {{"attend_256_few", 4, 1}, {"attend_256", 2, 1}},
 }
 
+// joinKernels are the kernels of which a block takes all splits of its rows.
+var joinKernels = map[int]attendKernel{
+	64: {"attend_64_join", 1, 1}, 80: {"attend_80_join", 1, 1}, 96: {"attend_96_join", 1, 1},
+	128: {"attend_128_join", 1, 1}, 256: {"attend_256_join", 2, 1},
+}
+
+// joinTiles is the most groups of 16 pairs of a block of joinKernels: blocks differ in how much their rows see, and more of
+// them fill a card more evenly.
+const joinTiles = 4
+
+// joinFrom is how many blocks of joinKernels there have to be: with fewer, splits fill a card better.
+const joinFrom = 96
+
 // The most groups of 16 pairs, warps, and stages of the ring, of a block of attend.cu.
 const (
 	attendTiles  = 8
@@ -96,6 +109,21 @@ func (s *attendShape) fits(h *kernel.Heads, queries, rows, most int) bool {
 	return false
 }
 
+// joinShape chooses the sizes of blocks that take all splits of so many rows; false: there would be too few blocks.
+func (k *Kernels) joinShape(h *kernel.Heads, rows int) (s attendShape, ok bool) {
+	s.attendKernel, ok = joinKernels[h.Features]
+	if !ok {
+		return s, false
+	}
+	queries := h.Query / h.KV
+	s.tiles, s.stages = min(s.tilesOf(queries*rows), joinTiles), 2
+	s.heads = min(queries, 16*s.tiles)
+	s.rows = min(rows, 16*s.tiles/s.heads)
+	s.shared = s.sharedBytes(h.Features)
+	blocks := h.KV * int(parts(queries, s.heads)) * int(parts(rows, s.rows))
+	return s, blocks >= k.joinFrom && s.shared <= k.c.Facts.Shared-1<<10
+}
+
 // tilesOf is how many groups of 16 pairs a block takes, if there are so many pairs: a power of two times what warps
 // share.
 func (s *attendShape) tilesOf(pairs int) int {
@@ -154,13 +182,18 @@ func (k *Kernels) attend(r *recording, t *kernel.Attend) error {
 	if a.Alone {
 		rows = 1
 	}
-	s, err := k.attendShape(h, rows)
-	if err != nil {
-		return err
+	s, joins := k.joinShape(h, rows)
+	splits := 1
+	if joins = joins && !a.Alone; !joins {
+		var err error
+		if s, err = k.attendShape(h, rows); err != nil {
+			return err
+		}
+		splits = kernel.MostSplits(a.Depth)
 	}
 	queries := h.Query / h.KV
-	grid := [3]uint32{uint32(h.KV) * parts(queries, s.heads), uint32(kernel.MostSplits(a.Depth)), parts(a.N, s.rows)}
-	err = launch(k, r, s.module, "attend", grid, 32*s.teams*s.tiles/s.deep, s.shared, &attendArgs{x: a.X, keys: a.Keys,
+	grid := [3]uint32{uint32(h.KV) * parts(queries, s.heads), uint32(splits), parts(a.N, s.rows)}
+	err := launch(k, r, s.module, "attend", grid, 32*s.teams*s.tiles/s.deep, s.shared, &attendArgs{x: a.X, keys: a.Keys,
 		values: a.Values, parts: a.Parts, rows: a.Rows, tables: a.Tables, angles: a.Angles, count: a.Count,
 		queryGain: a.QueryGain, keyGain: a.KeyGain, xStride: uint32(a.XStride), window: uint32(a.Window),
 		scale: a.Scale * math.Log2E, cap: a.Cap * math.Log2E, eps: a.Eps, chunked: bit(a.Chunked), size: uint32(a.N),
@@ -170,22 +203,23 @@ func (k *Kernels) attend(r *recording, t *kernel.Attend) error {
 		return err
 	}
 	r.Barrier()
-	return k.merge(r, h, a)
+	return k.merge(r, h, a, joins)
 }
 
 // mergeArgs is the arguments of merge.cu.
 type mergeArgs struct {
 	parts, y, rows, sinks, count       uint64
 	heads, features, yStride, quantise uint32
+	one, pad                           uint32
 }
 
 // merge records the kernel that joins the parts of attention, to float32 or quantised.
-func (k *Kernels) merge(r *recording, h *kernel.Heads, a *kernel.Attention) error {
+func (k *Kernels) merge(r *recording, h *kernel.Heads, a *kernel.Attention, one bool) error {
 	width := h.Query * h.Features
 	if a.Quantise {
 		width = kernel.PaddedWidth(width)
 	}
 	return launch(k, r, "merge", "merge", [3]uint32{parts(width, 256), uint32(a.N), 1}, 64, 0, &mergeArgs{parts: a.Parts,
 		y: a.Y, rows: a.Rows, sinks: a.Sinks, count: a.Count, heads: uint32(h.Query), features: uint32(h.Features),
-		yStride: uint32(a.YStride), quantise: bit(a.Quantise)})
+		yStride: uint32(a.YStride), quantise: bit(a.Quantise), one: bit(one)})
 }

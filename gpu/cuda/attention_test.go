@@ -259,6 +259,34 @@ func TestAttendShapes(t *testing.T) {
 	require.False(t, c.d.kernels.Fused(&s.h))
 }
 
+// TestAttendJoins: blocks that take all splits of their rows leave the bits of splits that merge.cu joins, where rows are of
+// several sequences, lengths of splits change, windows begin, and where there are sinks.
+func TestAttendJoins(t *testing.T) {
+	c := open(t)
+	defer func(n int) { c.d.kernels.joinFrom = n }(c.d.kernels.joinFrom)
+	for _, x := range []struct {
+		features, first, window int
+		together, sinks         bool
+	}{{64, 495, 0, true, false}, {128, 500, 0, true, true}, {64, 2040, 300, true, false}, {80, 130, 100, false, false},
+		{96, 45, 0, true, false}, {256, 110, 70, true, true}} {
+		if testing.Short() && x.features > 80 {
+			continue
+		}
+		s := scene{h: kernel.Heads{Query: 6, KV: 2, Features: x.features, Dims: x.features}, window: x.window,
+			together: x.together, sinks: x.sinks}
+		for p := range 21 {
+			s.positions = append(s.positions, x.first+p)
+		}
+		c.d.kernels.joinFrom = 1 << 20
+		split, _, _ := s.compute(c, false, 0, len(s.positions))
+		c.d.kernels.joinFrom = 1
+		_, joins := c.d.kernels.joinShape(&s.h, len(s.positions))
+		require.True(t, joins)
+		joined, _, _ := s.compute(c, false, 0, len(s.positions))
+		require.True(t, sameBits(split, joined), "%+v", x)
+	}
+}
+
 // TestAttendQuantised: what attention quantises is what it stores, quantised.
 func TestAttendQuantised(t *testing.T) {
 	c := open(t)

@@ -21,6 +21,9 @@ type Kernels struct {
 	// fewRows is the most rows that attend one by one, over caches of any format; tests change it, the bits are the
 	// same.
 	fewRows int
+	// joinFrom is how many blocks there have to be for each to take all splits of its rows; tests change it, the bits are
+	// the same.
+	joinFrom int
 
 	mu     sync.Mutex
 	loaded map[string]*loaded
@@ -36,7 +39,7 @@ type loaded struct {
 }
 
 func newKernels(c *cu.Device, cache string) *Kernels {
-	return &Kernels{c: c, cache: cache, fewRows: kernel.FewColumns, loaded: map[string]*loaded{}}
+	return &Kernels{c: c, cache: cache, fewRows: kernel.FewColumns, joinFrom: joinFrom, loaded: map[string]*loaded{}}
 }
 
 // module returns a module, compiled for the card.

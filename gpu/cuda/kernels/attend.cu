@@ -11,6 +11,9 @@
 // queries are normalised and rotated here, and the split that ends at the row's own position does so with its key, stores
 // key and value, and uses them as stored. The logarithms are of base 2.
 //
+// With JOIN a block takes all splits of its rows, one after the other, and joins them as merge.cu does: for prompts, whose
+// rows fill the card without splits. Its parts are one of each row. Blocks whose rows see most come first.
+//
 // Memory: a ring of keys and values, which come by asynchronous copies; queries; weights; the row's own key and value.
 // Grid: KV heads × parts of their query heads, splits, groups of rows. Threads: 32·TEAMS for each DEEP times 16 pairs.
 //
@@ -18,14 +21,19 @@
 // variant: attend_32 -DFEATURES=32 -DTEAMS=1 -DDEEP=1
 // variant: attend_64 -DFEATURES=64 -DTEAMS=1 -DDEEP=2
 // variant: attend_64_few -DFEATURES=64 -DTEAMS=4 -DDEEP=1
+// variant: attend_64_join -DFEATURES=64 -DTEAMS=1 -DDEEP=1 -DJOIN=1
 // variant: attend_80 -DFEATURES=80 -DTEAMS=1 -DDEEP=2
 // variant: attend_80_few -DFEATURES=80 -DTEAMS=4 -DDEEP=1
+// variant: attend_80_join -DFEATURES=80 -DTEAMS=1 -DDEEP=1 -DJOIN=1
 // variant: attend_96 -DFEATURES=96 -DTEAMS=1 -DDEEP=2
 // variant: attend_96_few -DFEATURES=96 -DTEAMS=4 -DDEEP=1
+// variant: attend_96_join -DFEATURES=96 -DTEAMS=1 -DDEEP=1 -DJOIN=1
 // variant: attend_128 -DFEATURES=128 -DTEAMS=1 -DDEEP=2
 // variant: attend_128_few -DFEATURES=128 -DTEAMS=4 -DDEEP=1
+// variant: attend_128_join -DFEATURES=128 -DTEAMS=1 -DDEEP=1 -DJOIN=1
 // variant: attend_256 -DFEATURES=256 -DTEAMS=2 -DDEEP=1
 // variant: attend_256_few -DFEATURES=256 -DTEAMS=4 -DDEEP=1
+// variant: attend_256_join -DFEATURES=256 -DTEAMS=2 -DDEEP=1 -DJOIN=1
 #include "lib/own.cuh"
 #include "lib/scores.cuh"
 
@@ -74,7 +82,8 @@ struct Work {
 struct Range {
 	uint from, to;           // what any of its rows sees
 	uint wholeFrom, wholeTo; // what all of them see
-	uint own; // the row's own position, which is not stored yet; all ones: there is none
+	uint own;    // the row's own position, which is not stored yet; all ones: there is none
+	uint length; // of splits
 	Row leader;
 };
 
@@ -87,7 +96,7 @@ DEVICE Work workOf(const Args &a) {
 	w.kv = blockX() / parts;
 	w.first = blockX() % parts * w.heads;
 	w.heads = lesser(w.heads, a.queries - w.first);
-	w.row = blockZ() * w.each;
+	w.row = (joins ? (a.size + w.each - 1) / w.each - 1 - blockZ() : blockZ()) * w.each;
 	w.here = rowsThere(a.count, a.size);
 	w.ring = dynamicShared<uint16_t>();
 	w.query = w.ring + a.stages * (2 * 64 * line);
@@ -268,13 +277,43 @@ DEVICE void take(State (&m)[DEEP], const Work &w, const Args &a, const uint16_t 
 	}
 }
 
+// joinAll joins a split with those before, and begins the next one.
+DEVICE void joinAll(State &m) {
+#pragma unroll
+	for (uint i = 0; i < 2; i++) {
+		Pair &p = m.pair[i];
+		float total = p.total + shuffleXor(p.total, 1), before = p.most;
+		total = total + shuffleXor(total, 2);
+		p.most = greater(before, p.best);
+		Factors f = factorsOf(before, p.best, p.most);
+		p.all = joined(f, p.all, total);
+		p.best = nothing;
+		p.total = 0;
+#pragma unroll
+		for (uint d = 0; d < down && joins; d++) {
+#pragma unroll
+			for (uint n = 0; n < 2; n++) {
+#pragma unroll
+				for (uint e = 2 * i; e < 2 * i + 2; e++) {
+					float &sum = m.joined[joins ? d : 0][n][e];
+					sum = joined(f, sum, m.sums[d][n][e]);
+					m.sums[d][n][e] = 0;
+				}
+			}
+		}
+	}
+}
+
 // store writes what a warp has of 16 pairs, if they are of rows from first to, but not including, last.
 DEVICE void store(State &m, const Work &w, const Args &a, uint tile, uint first, uint last) {
 	uint team = threadX() / 32 % TEAMS;
 #pragma unroll
 	for (uint i = 0; i < 2; i++) {
-		float total = m.pair[i].total + shuffleXor(m.pair[i].total, 1);
+		float best = m.pair[i].best, total = m.pair[i].total + shuffleXor(m.pair[i].total, 1);
 		total = total + shuffleXor(total, 2);
+		if (joins) {
+			best = m.pair[i].most, total = m.pair[i].all;
+		}
 		uint pair = tile * 16 + lane() / 4 + 8 * i, row = w.row + pair / w.heads;
 		if (pair >= w.each * w.heads || row < first || row >= last) {
 			continue;
@@ -287,16 +326,20 @@ DEVICE void store(State &m, const Work &w, const Args &a, uint tile, uint first,
 #pragma unroll
 				for (uint n = 0; n < 2; n++) {
 					uint d = (f * TEAMS + team) * 16 + n * 8 + lane() % 4 * 2;
-					*reinterpret_cast<float2 *>(to + d) = {m.sums[f][n][2 * i], m.sums[f][n][2 * i + 1]};
+					const float *sums = joins ? m.joined[joins ? f : 0][n] : m.sums[f][n];
+					*reinterpret_cast<float2 *>(to + d) = {sums[2 * i], sums[2 * i + 1]};
 				}
 			}
 		}
 		if (team == 0 && lane() % 4 == 0) {
-			to[FEATURES] = m.pair[i].best;
+			to[FEATURES] = best;
 			to[FEATURES + 1] = total;
 		}
 	}
 }
+
+// endOf is the end of the positions that a block takes from start on.
+DEVICE uint endOf(uint start, uint length) { return joins ? ~0u : start + length; }
 
 // begin clears a warp's state of 16 pairs for rows from first to, but not including, last.
 DEVICE void begin(State &m, const Work &w, const Args &a, uint tile, uint first, uint last, uint length) {
@@ -304,17 +347,18 @@ DEVICE void begin(State &m, const Work &w, const Args &a, uint tile, uint first,
 #pragma unroll
 	for (uint i = 0; i < 2; i++) {
 		uint pair = tile * 16 + lane() / 4 + 8 * i, row = w.row + pair / w.heads;
-		m.pair[i] = {1, 0, nothing, 0};
+		m.pair[i] = {1, 0, nothing, 0, nothing, 0};
 		if (pair < w.each * w.heads && row >= first && row < last) {
 			Row r = at<const Row>(a.rows)[row];
 			m.pair[i].low = firstSeen(r, a.window, a.chunked);
-			m.pair[i].high = lesser(start + length, r.position + 1);
+			m.pair[i].high = lesser(endOf(start, length), r.position + 1);
 		}
 #pragma unroll
 		for (uint f = 0; f < down; f++) {
 #pragma unroll
 			for (uint n = 0; n < 2; n++) {
 				m.sums[f][n][2 * i] = m.sums[f][n][2 * i + 1] = 0;
+				m.joined[joins ? f : 0][n][2 * i] = m.joined[joins ? f : 0][n][2 * i + 1] = 0;
 			}
 		}
 	}
@@ -344,6 +388,12 @@ DEVICE void go(State (&m)[DEEP], const Work &w, const Args &a, const Range &g) {
 		}
 		bool plain = a.cap <= 0 && first >= g.wholeFrom && first + 64 <= g.wholeTo;
 		take(m, w, a, stageOf(w, a, g, first), first, plain);
+		if (joins && ((first + 64) % g.length == 0 || first + 64 >= g.to)) {
+#pragma unroll
+			for (uint t = 0; t < DEEP; t++) {
+				joinAll(m[t]);
+			}
+		}
 	}
 	waitGroups<0>();
 	sync();
@@ -352,10 +402,10 @@ DEVICE void go(State (&m)[DEEP], const Work &w, const Args &a, const Range &g) {
 // rangeOf is the positions that rows from first to, but not including, last see of this split.
 DEVICE Range rangeOf(const Args &a, uint first, uint last, uint length) {
 	uint start = blockY() * length;
-	Range g = {~0u, 0, 0, ~0u, ~0u, at<const Row>(a.rows)[first]};
+	Range g = {~0u, 0, 0, ~0u, ~0u, length, at<const Row>(a.rows)[first]};
 	for (uint r = first; r < last; r++) {
 		Row row = at<const Row>(a.rows)[r];
-		uint low = greater(start, firstSeen(row, a.window, a.chunked)), high = lesser(start + length, row.position + 1);
+		uint low = greater(start, firstSeen(row, a.window, a.chunked)), high = lesser(endOf(start, length), row.position + 1);
 		g.wholeFrom = greater(g.wholeFrom, low);
 		g.wholeTo = lesser(g.wholeTo, high);
 		if (start <= row.position) {

@@ -3,6 +3,7 @@
 // A thread owns four features of a head. Grid: blocks for all features, rows.
 //
 // variant: merge
+#include "lib/join.cuh"
 #include "lib/quantise.cuh"
 #include "lib/step.cuh"
 
@@ -16,6 +17,7 @@ struct Args {
 	uint features; // of a head, a multiple of four
 	uint yStride;  // in float32, of float32 rows
 	uint quantise;
+	uint one;      // 1: splits are joined already
 };
 
 KERNEL(merge, Args, 64) {
@@ -24,7 +26,8 @@ KERNEL(merge, Args, 64) {
 		return;
 	}
 	bool inside = i < width;
-	uint head = inside ? i / a.features : 0, d = i % a.features, n = splits(at<const Row>(a.rows)[r].position);
+	uint head = inside ? i / a.features : 0, d = i % a.features;
+	uint n = a.one != 0 ? 1 : splits(at<const Row>(a.rows)[r].position);
 	const float *from = at<const float>(a.parts) + (uint64_t(r) * a.heads + head) * mostSplits * (a.features + 4);
 	// All parts are loaded at once: one after the other would wait for memory as often.
 	float best[mostSplits], sums[mostSplits];
@@ -33,25 +36,31 @@ KERNEL(merge, Args, 64) {
 	for (uint s = 0; s < mostSplits; s++) {
 		const float *part = from + s * (a.features + 4);
 		bool there = s < n;
-		best[s] = there ? part[a.features] : -1e30f;
+		best[s] = there ? part[a.features] : nothing;
 		sums[s] = there ? part[a.features + 1] : 0.0f;
 		values[s] = there ? *reinterpret_cast<const float4 *>(part + d) : float4{0, 0, 0, 0};
 	}
-	float sink = a.sinks != 0 ? at<const float>(a.sinks)[head] : -1e30f, most = sink;
-#pragma unroll
-	for (uint s = 0; s < mostSplits; s++) {
-		most = greater(most, best[s]);
-	}
-	float sum = a.sinks != 0 ? exp2(sink - most) : 0.0f;
+	float most = nothing, sum = 0;
 	float4 v = {0, 0, 0, 0};
 #pragma unroll
 	for (uint s = 0; s < mostSplits; s++) {
-		float weight = s < n ? exp2(best[s] - most) : 0.0f;
-		sum = fma(weight, sums[s], sum);
-		v = {fma(weight, values[s].x, v.x), fma(weight, values[s].y, v.y), fma(weight, values[s].z, v.z),
-			fma(weight, values[s].w, v.w)};
+		if (s < n) {
+			float before = most;
+			most = greater(before, best[s]);
+			Factors f = factorsOf(before, best[s], most);
+			sum = joined(f, sum, sums[s]);
+			v = {joined(f, v.x, values[s].x), joined(f, v.y, values[s].y), joined(f, v.z, values[s].z),
+				joined(f, v.w, values[s].w)};
+		}
 	}
-	v = inside ? float4{v.x / sum, v.y / sum, v.z / sum, v.w / sum} : float4{0, 0, 0, 0};
+	if (a.sinks != 0) {
+		float sink = at<const float>(a.sinks)[head], all = greater(most, sink);
+		Factors f = factorsOf(most, sink, all);
+		sum = joined(f, sum, 1.0f);
+		v = {joined(f, v.x, 0.0f), joined(f, v.y, 0.0f), joined(f, v.z, 0.0f), joined(f, v.w, 0.0f)};
+	}
+	// Whether a zero has a sign depends on how many splits there were.
+	v = inside ? float4{v.x / sum + 0.0f, v.y / sum + 0.0f, v.z / sum + 0.0f, v.w / sum + 0.0f} : float4{0, 0, 0, 0};
 	if (a.quantise == 0) {
 		if (inside) {
 			*reinterpret_cast<float4 *>(at<float>(a.y) + uint64_t(r) * a.yStride + i) = v;

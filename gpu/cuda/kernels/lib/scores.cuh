@@ -1,28 +1,35 @@
 // What a warp of attend.cu does with 64 positions: scores, weights and weighted values of its pairs.
 //
-// The includer defines FEATURES, TEAMS and DEEP, as attend.cu says.
+// The includer defines FEATURES, TEAMS and DEEP, as attend.cu says, and may define JOIN.
 #pragma once
 #include "act.cuh"
+#include "join.cuh"
 #include "squares.cuh"
+
+#ifndef JOIN
+#define JOIN 0
+#endif
 
 constexpr uint line = FEATURES + 8;               // in shared memory, halves: lines begin in different banks
 constexpr uint steps = FEATURES / 16;             // of products
 constexpr uint eighths = 8 / TEAMS;               // of positions, a warp's
 constexpr uint down = (steps + TEAMS - 1) / TEAMS; // sixteens of features, a warp's
 constexpr uint weightLine = 64 + 8;               // of a pair's weights in shared memory, halves
-constexpr bool holds = FEATURES * DEEP <= 128;    // queries stay in registers
-constexpr float nothing = -1e30f;
+constexpr bool joins = JOIN != 0;                  // a block takes all splits of its rows
+constexpr bool holds = FEATURES * DEEP <= 128 && !joins; // queries stay in registers
 
 // Pair is what a lane knows of one of its two pairs.
 struct Pair {
 	uint low, high;    // positions that it sees, of this split
 	float best, total; // total: of the lane's weights
+	float most, all;   // the same of the splits before, all: of all lanes' weights; where splits are joined
 };
 
 // State is what a warp has of 16 pairs.
 struct State {
 	Pair pair[2];
 	float sums[down][2][4];
+	float joined[joins ? down : 1][2][4]; // sums of the splits before
 	uint query[holds ? steps : 1][4];
 };
 
