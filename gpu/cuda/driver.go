@@ -114,7 +114,7 @@ func (d *device) Import(bytes []byte) (*driver.Buffer, error) {
 	if len(bytes) == 0 {
 		return nil, errors.New("there is nothing to import")
 	}
-	if err := d.c.Register(bytes); err != nil {
+	if err := registered.add(d.c, bytes); err != nil {
 		return nil, err
 	}
 	d.live.Add(1)
@@ -133,7 +133,7 @@ func (d *device) Free(all ...*driver.Buffer) {
 		d.stepwise.remove(m)
 		d.rest.Release(func() { // these fail only if the card is lost, with all its memory
 			if m.imported {
-				_ = d.c.Unregister(m.host)
+				_ = registered.remove(d.c, m.host)
 			} else if m.host != nil {
 				_ = d.c.FreeHost(m.host)
 			}

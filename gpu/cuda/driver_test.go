@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -175,7 +176,7 @@ func TestCalibrate(t *testing.T) {
 	require.Less(t, time.Duration(second-first), most)
 }
 
-// TestImport: memory of the program is copied from where it is.
+// TestImport: memory of the program is copied from where it is, and to it, by several devices.
 func TestImport(t *testing.T) {
 	c := open(t)
 	own := make([]byte, 1<<20)
@@ -187,7 +188,22 @@ func TestImport(t *testing.T) {
 	to := c.room(len(own))
 	c.record(0, func(r driver.Recording) { r.Copy(to, 0, b, 0, b.Size) })
 	require.Equal(t, own, to.Bytes)
+	to.Bytes[9]++
+	want := bytes.Clone(to.Bytes)
+	c.record(0, func(r driver.Recording) { r.Copy(b, 0, to, 0, b.Size) })
+	require.Equal(t, want, own)
+	o := options(t)
+	other, err := openDevice(0, &o)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, other.Close(false)) }()
+	second, err := other.Import(own)
+	require.NoError(t, err)
 	c.d.Free(b)
+	require.Error(t, c.d.c.Register(own), "it still is, for the other device")
+	third, err := c.d.Import(own)
+	require.NoError(t, err)
+	other.Free(second)
+	c.d.Free(third)
 	_, err = c.d.Import(nil)
 	require.Error(t, err)
 }

@@ -63,8 +63,8 @@ type Device interface {
 
 	// Allocate makes a buffer whose contents are not defined.
 	Allocate(m Memory, size uint64) (*Buffer, error)
-	// Import makes a buffer of the program's memory, without copying it, as a source of copies. The memory must stay
-	// where it is until the buffer is freed. The error says that the device cannot copy from such memory.
+	// Import makes a buffer of the program's memory, without copying it, as a source and target of copies. The memory
+	// must stay where it is until the buffer is freed. The error says that the device cannot copy such memory.
 	Import(memory []byte) (*Buffer, error)
 	// Free frees buffers that no work under way uses. Nil buffers are skipped.
 	Free(all ...*Buffer)

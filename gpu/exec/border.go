@@ -3,6 +3,7 @@ package exec
 import (
 	"fmt"
 	"slices"
+	"unsafe"
 
 	"github.com/sluice-ai/sluice/gpu/driver"
 	"github.com/sluice-ai/sluice/gpu/kernel"
@@ -12,15 +13,19 @@ import (
 
 // border is the memory and the recordings by which values cross between this device and others.
 type border struct {
-	rows *driver.Buffer // rows of the value that crosses; nil: none has yet
-	made map[crossing]driver.Recording
+	rows   *driver.Buffer // rows of the value that crosses; nil: none has yet
+	shared slabs          // memory of the program that other devices copy to and from, too
+	made   map[crossing]driver.Recording
 }
 
-// crossing is the key of a recording: so many rows of a value, copied to this device or from it.
+// crossing is the key of a recording: so many rows of a value, copied to this device or from it, at an offset in memory
+// that is shared or in the device's own.
 type crossing struct {
-	value ir.Value
-	rows  int
-	in    bool
+	value  ir.Value
+	rows   int
+	in     bool
+	shared bool
+	at     uint64
 }
 
 // In copies a value of another device to where the segment that reads it expects it.
@@ -34,8 +39,9 @@ func (m *model) Out(v ir.Value, s *backend.Step, rows []float32) error {
 }
 
 // cross copies rows through memory that host and device reach, and waits: values between devices travel through the
-// host. In a step that generates, dozens do. So for few rows memory and recordings are kept: page-locked memory takes
-// milliseconds to allocate.
+// host. Where the device copies to and from the rows themselves, nothing else copies them: those of a prompt take
+// milliseconds. In a step that generates, dozens of values cross. So for few rows memory and recordings are kept:
+// page-locked memory takes milliseconds to allocate.
 func (m *model) cross(v ir.Value, s *backend.Step, rows []float32, in bool) error {
 	if v < 0 || int(v) >= len(m.layout.program.Widths) || !m.crosses(v) {
 		return fmt.Errorf("value %d crosses no border of what is computed here", v)
@@ -48,6 +54,9 @@ func (m *model) cross(v ir.Value, s *backend.Step, rows []float32, in bool) erro
 	if err := m.flush(m.ring.of(s)); err != nil {
 		return err
 	}
+	if shared := &m.border.shared; p.Row == width && shared.holds(bytesOf(rows)) {
+		return m.carry(crossing{v, n, in, true, shared.at(bytesOf(rows))})
+	}
 	if err := m.layBorder(); err != nil {
 		return err
 	}
@@ -58,7 +67,7 @@ func (m *model) cross(v ir.Value, s *backend.Step, rows []float32, in bool) erro
 			copy(here[r*p.Row+p.From:][:width], rows[r*width:])
 		}
 	}
-	if err := m.carry(crossing{v, n, in}); err != nil {
+	if err := m.carry(crossing{value: v, rows: n, in: in}); err != nil {
 		return err
 	}
 	if !in {
@@ -94,11 +103,15 @@ func (m *model) carry(c crossing) error {
 func (m *model) recordCrossing(r driver.Recording, c crossing) {
 	p := m.layout.plan.Place(c.value)
 	at, size := uint64(p.At-4*p.From), uint64(4*c.rows*p.Row)
+	rows := m.border.rows
+	if c.shared {
+		rows = m.border.shared.buffer
+	}
 	r.BarrierAll()
 	if c.in {
-		r.Copy(m.layout.scratch, at, m.border.rows, 0, size)
+		r.Copy(m.layout.scratch, at, rows, c.at, size)
 	} else {
-		r.Copy(m.border.rows, 0, m.layout.scratch, at, size)
+		r.Copy(rows, c.at, m.layout.scratch, at, size)
 	}
 	r.BarrierAll()
 	r.BarrierToHost()
@@ -128,4 +141,8 @@ func (m *model) crosses(v ir.Value) bool {
 		}
 	}
 	return false
+}
+
+func bytesOf(rows []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(rows))), 4*len(rows))
 }

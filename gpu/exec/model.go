@@ -60,6 +60,9 @@ func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 	m := &model{device: v, config: c, layout: l, border: border{made: map[crossing]driver.Recording{}},
 		accounts: accounts{shares: map[recorded]*shares{}}}
 	m.weights = newWeights(v.card, &m.config, l.memory, l.part)
+	if !c.Counted {
+		m.border.shared = importSlabs(l.memory, c.Crossing)
+	}
 	if err := m.lay(); err != nil || c.Counted {
 		return m, err
 	}

@@ -40,14 +40,14 @@ func (s *stage) free(d driver.Device) {
 	s.host, s.local = nil, nil
 }
 
-// slabs is the program's staging memory, from which the device copies weights itself, if it can: that spares a copy of
-// each byte by the CPU.
+// slabs is memory of the program that the device itself copies to or from, if it can: that spares the CPU a copy of each
+// byte.
 type slabs struct {
 	memory []byte
-	buffer *driver.Buffer // nil: the device cannot, and the host copies what is uploaded to a stage first
+	buffer *driver.Buffer // nil: the device cannot, and the host copies between it and a buffer of the device's
 }
 
-// importSlabs makes memory of the program readable for the device, if it can.
+// importSlabs makes memory of the program reachable for the device, if it can.
 func importSlabs(b *memory, all []byte) (s slabs) {
 	if all == nil {
 		return s

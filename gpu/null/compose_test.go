@@ -131,6 +131,21 @@ func TestDealtBits(t *testing.T) {
 	}
 }
 
+// TestCrossingsWithoutCopies: likewise, where rows are as wide as the card's, so that it copies to and from the memory
+// that they cross in.
+func TestCrossingsWithoutCopies(t *testing.T) {
+	t.Parallel()
+	m, err := backendtest.Sized(few[0], quant.Q8_0, 256)
+	require.NoError(t, err)
+	want, err := logits(composition(t, 1, false), m)
+	require.NoError(t, err)
+	for _, c := range divisions[1:3] {
+		got, err := logits(backendtest.Dealt(composition(t, c.cards, false), c.deal), m)
+		require.NoError(t, err)
+		require.Equal(t, want, got, c.name)
+	}
+}
+
 // TestAnyDivision: likewise, for any segments on any of three cards.
 func TestAnyDivision(t *testing.T) {
 	t.Parallel()

@@ -16,6 +16,9 @@ type Config struct {
 	Weights Weights // nil: Uploaded
 	Observer
 
+	// Crossing is memory whose parts In and Out are called with: the hardware of a device may copy to and from it
+	// directly. It stays until the model is closed. nil: there is none.
+	Crossing []byte
 	// Counted says that the model will be asked for its Memory and closed, and nothing else. A device of OwnMemory
 	// allocates none of its own for it: other models may occupy all there is.
 	Counted bool

@@ -20,7 +20,10 @@ func Families() []string {
 }
 
 // Small is a family's model of two layers, with random weights of a type whose blocks have no more than 32 values.
-func Small(family string, typ quant.Type) (*Model, error) {
+func Small(family string, typ quant.Type) (*Model, error) { return Sized(family, typ, 64) }
+
+// Sized is Small with rows of so many features, a multiple of 32.
+func Sized(family string, typ quant.Type, width int) (*Model, error) {
 	record := func(small) (*ir.Program, error) { return nil, fmt.Errorf("%q is no family of small models", family) }
 	if family == Encoder {
 		record = func(small) (*ir.Program, error) { return EncoderLayer(2, 0).Program(1 << 10) }
@@ -30,7 +33,7 @@ func Small(family string, typ quant.Type) (*Model, error) {
 			record = models[i].record
 		}
 	}
-	p, err := record(small{layers: 2, width: 64, ffn: 96, vocab: 300, heads: 4, kvHeads: 2, head: 16, used: 2})
+	p, err := record(small{layers: 2, width: width, ffn: 96, vocab: 300, heads: 4, kvHeads: 2, head: 16, used: 2})
 	if err != nil {
 		return nil, err
 	}

@@ -9,12 +9,12 @@ import (
 	"unsafe"
 )
 
-// Import makes a buffer of the program's memory, without copying it, as a source of copies. It must begin and end at
-// multiples of Facts.HostAlignment, be no mapping of a file, and stay where it is until the buffer is freed. The error
-// says why it cannot be imported.
+// Import makes a buffer of the program's memory, without copying it, as a source and target of copies. It must begin and
+// end at multiples of Facts.HostAlignment, be no mapping of a file, and stay where it is until the buffer is freed. The
+// error says why it cannot be imported.
 func (d *Device) Import(memory []byte) (*Buffer, error) {
 	const hostAllocation = 0x80 // VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT
-	const source = 1            // VK_BUFFER_USAGE_TRANSFER_SRC_BIT
+	const copies = 1 | 2        // VK_BUFFER_USAGE_TRANSFER_SRC_BIT, …_DST_BIT
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	at, size := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(memory)))), uint64(len(memory))
@@ -33,7 +33,7 @@ func (d *Device) Import(memory []byte) (*Buffer, error) {
 	b := &block{place: imported, arena: newArena(size), bytes: memory}
 	kinds := &externalBuffer{head: head{kind: isExternalBuffer}, kinds: hostAllocation}
 	from := &importHost{head: head{kind: isImportHost}, kind: hostAllocation, memory: at}
-	err := b.makeBuffer(d, size, source, address(&pin, kinds))
+	err := b.makeBuffer(d, size, copies, address(&pin, kinds))
 	if err == nil {
 		wants := new(memoryRequirements)
 		d.function("vkGetBufferMemoryRequirements").word(number(d.handle), number(b.buffer), address(&pin, wants))

@@ -81,12 +81,18 @@ func (m *model) compile(d *Device, p *ir.Bound) error {
 	for s, at := range m.config.Devices {
 		segments[at] = append(segments[at], s)
 	}
+	var err error
+	if m.links, err = newLinks(p, m.config.Devices, m.config.MaxRows); err != nil {
+		return err
+	}
 	m.of, m.writers = make([]*member, len(p.Segments)), make([]int, len(p.Widths))
+	config := m.config
+	config.Crossing = m.links.memory
 	for at, mine := range segments {
 		if len(mine) == 0 {
 			continue
 		}
-		x, err := newMember(d.devices[at], p, m.config, mine, m.ran)
+		x, err := newMember(d.devices[at], p, config, mine, m.ran)
 		x.device, m.members = at, append(m.members, x)
 		if err != nil {
 			return fmt.Errorf("on %s: %w", d.devices[at].Name(), err)
@@ -105,7 +111,5 @@ func (m *model) compile(d *Device, p *ir.Bound) error {
 			m.writers[p.Segments[s].Nodes[i].Out] = s
 		}
 	}
-	var err error
-	m.links, err = newLinks(p, m.config.Devices, m.config.MaxRows)
-	return err
+	return nil
 }

@@ -83,7 +83,8 @@ func (x *links) room(rows int) (err error) {
 			areas[i].of = append(areas[i].of, l)
 		}
 	}
-	if x.memory, err = mem.Alloc(bytes); err != nil {
+	const pages = 64 << 10 // devices import whole pages only
+	if x.memory, err = mem.Alloc((bytes + pages - 1) / pages * pages); err != nil {
 		return err
 	}
 	all := floats(x.memory)
