@@ -36,8 +36,8 @@ var joinKernels = map[int]attendKernel{
 	128: {"attend_128_join", 1, 1}, 256: {"attend_256_join", 2, 1},
 }
 
-// joinTiles is the most groups of 16 pairs of a block of joinKernels: blocks differ in how much their rows see, and more
-// of them fill a card more evenly.
+// joinTiles is the most groups of 16 pairs of a block of joinKernels: blocks differ in how much their rows see, and
+// more of them fill a card more evenly.
 const joinTiles = 4
 
 // joinFrom is how many blocks of joinKernels there have to be: with fewer, splits fill a card better.

@@ -40,8 +40,8 @@ func (s *stage) free(d driver.Device) {
 	s.host, s.local = nil, nil
 }
 
-// slabs is memory of the program that the device itself copies to or from, if it can: that spares the CPU a copy of each
-// byte.
+// slabs is memory of the program that the device itself copies to or from, if it can: that spares the CPU a copy of
+// each byte.
 type slabs struct {
 	memory []byte
 	buffer *driver.Buffer // nil: the device cannot, and the host copies between it and a buffer of the device's
