@@ -10,8 +10,8 @@ import (
 )
 
 // Import makes a buffer of the program's memory, without copying it, as a source and target of copies. It must begin
-// and end at multiples of Facts.HostAlignment, be no mapping of a file, and stay where it is until the buffer is freed. The
-// error says why it cannot be imported.
+// and end at multiples of Facts.HostAlignment, be no mapping of a file, and stay where it is until the buffer is freed.
+// The error says why it cannot be imported.
 func (d *Device) Import(memory []byte) (*Buffer, error) {
 	const hostAllocation = 0x80 // VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT
 	const copies = 1 | 2        // VK_BUFFER_USAGE_TRANSFER_SRC_BIT, …_DST_BIT
