@@ -259,8 +259,8 @@ func TestAttendShapes(t *testing.T) {
 	require.False(t, c.d.kernels.Fused(&s.h))
 }
 
-// TestAttendJoins: blocks that take all splits of their rows leave the bits of splits that merge.cu joins, where rows are
-// of several sequences, lengths of splits change, windows begin, and where there are sinks.
+// TestAttendJoins: blocks that take all splits of their rows leave the bits of splits that merge.cu joins, where rows
+// are of several sequences, lengths of splits change, windows begin, and where there are sinks.
 func TestAttendJoins(t *testing.T) {
 	c := open(t)
 	defer func(n int) { c.d.kernels.joinFrom = n }(c.d.kernels.joinFrom)
