@@ -79,6 +79,7 @@ NIGHTLY = $(GO) test -count=1 -vet=off -timeout 2h
 nightly: ci fuzz all-systems wine ## hours: long floods, long chaos, a GPU that lacks all that it can lack, every fuzz target, all clients
 	SLUICE_SOAK=5m $(NIGHTLY) -run '^Test(Soak|HostileCrowd)$$' ./server
 	SLUICE_SOAK=30m $(NIGHTLY) -v -run '^TestSoakOfServe$$' ./cmd/sluice
+	SLUICE_KILLS=10m $(NIGHTLY) -v -run '^TestKilledEveryFewSeconds$$' ./cmd/sluice
 	SLUICE_CHAOS_TIME=5m $(NIGHTLY) -run Chaos ./actors
 	$(NIGHTLY) -run '^($(subst $(space),|,$(sort $(LONG_TESTS))))$$' $(EMULATED) -rapid.checks 100
 	SLUICE_VULKAN_WITHOUT=all $(NIGHTLY) -run '^TestConformance$$' ./gpu/vulkan

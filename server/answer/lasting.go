@@ -24,6 +24,8 @@ type lasting struct {
 	answers *actors.Answers
 	again   func(owner, id string) // goes on with an answer that nobody reads
 
+	opening sync.Mutex // held while a file is opened and its run entered: who finds the file busy finds the run
+
 	mu   sync.Mutex
 	runs map[answerKey]*run           // that are computed
 	past map[*exchange.Exchange]*past // requests that are served again
@@ -57,7 +59,11 @@ func (s *Service) Again(x *exchange.Exchange, id string, seen []int) (path strin
 	if l == nil {
 		return ""
 	}
-	l.take(x.Context, answerKey{x.Client, id})
+	key := answerKey{x.Client, id}
+	if seen == nil && l.runOf(key) != nil { // its client was sooner
+		return ""
+	}
+	l.take(x.Context, key)
 	p := l.answers.Find(x.Client, id)
 	if p == nil {
 		return ""
@@ -75,11 +81,42 @@ func (s *Service) Again(x *exchange.Exchange, id string, seen []int) (path strin
 	return p.Path
 }
 
+// runOf is the run of an answer that is computed; nil: none is.
+func (l *lasting) runOf(key answerKey) *run {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.runs[key]
+}
+
+// anew opens the file of an answer that a client asks for anew. One of the same id that goes on for nobody is the same
+// client's, which had none of its events when the process ended: it ends. Another connection's goes on, and this one is
+// not kept.
+func (l *lasting) anew(r *run, asked *actors.AnswerAsked) {
+	for range 2 { // the one that goes on may be found late
+		if old := l.runOf(r.key); old != nil && old.past != nil && old.past.seen == nil && !old.background {
+			l.take(r.x.Context, r.key)
+		}
+		if r.open(func() *actors.Answer { return l.answers.Begin(asked) }); r.file != nil {
+			return
+		}
+	}
+}
+
+// open opens the run's file and enters the run, if it can be opened.
+func (r *run) open(file func() *actors.Answer) {
+	r.in.opening.Lock()
+	defer r.in.opening.Unlock()
+	if r.file = file(); r.file != nil {
+		if r.past == nil || r.past.Begun == nil {
+			r.file.Begun(&r.begun)
+		}
+		r.in.enter(r)
+	}
+}
+
 // take ends the run of an answer, if there is one, and waits until what it drew is written.
 func (l *lasting) take(ctx context.Context, key answerKey) {
-	l.mu.Lock()
-	r := l.runs[key]
-	l.mu.Unlock()
+	r := l.runOf(key)
 	if r == nil {
 		return
 	}
@@ -181,12 +218,9 @@ func (l *lasting) begin(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order,
 	if r.past != nil {
 		return r, r.resume()
 	}
-	r.file = l.answers.Begin(askedBy(rc, x, o))
-	if r.file == nil {
+	if l.anew(r, askedBy(rc, x, o)); r.file == nil {
 		return nil, nil
 	}
-	r.file.Begun(&r.begun)
-	l.enter(r)
 	return r, nil
 }
 
@@ -206,14 +240,10 @@ func (r *run) resume() *wire.Fault {
 	if p.Closed {
 		return nil
 	}
-	if r.file = r.in.answers.Resume(p.AnswerPast); r.file == nil {
+	if r.open(func() *actors.Answer { return r.in.answers.Resume(p.AnswerPast) }); r.file == nil {
 		return wire.Unavailable("overloaded", "the answer cannot be gone on with at the moment: another connection does so, or its "+
 			"file cannot be written: try again later")
 	}
-	if p.Begun == nil {
-		r.file.Begun(&r.begun)
-	}
-	r.in.enter(r)
 	return nil
 }
 

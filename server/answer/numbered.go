@@ -119,7 +119,8 @@ func (r *run) number(dst []byte, choice int, events []byte) []byte {
 	return dst
 }
 
-// id appends the id of the event that was made last.
+// id appends the id of the event that was made last. Of other choices it counts what the client has of them, also where
+// that is to be made again: else it would come twice, if this process ended before.
 func (r *run) id(dst []byte) []byte {
 	dst = append(append(dst, r.x.ID...), '.')
 	if len(r.next) == 1 {
@@ -128,6 +129,9 @@ func (r *run) id(dst []byte) []byte {
 	for i, n := range r.next {
 		if i > 0 {
 			dst = append(dst, '-')
+		}
+		if r.past != nil && r.past.seen != nil {
+			n = max(n, r.past.seen[i])
 		}
 		dst = strconv.AppendInt(dst, int64(n), 10)
 	}
