@@ -98,3 +98,49 @@ func TestSessionRefused(t *testing.T) {
 		require.NotZero(t, run(e))
 	}
 }
+
+// What /save writes has what was computed beside it: a talk that loads it says what it would have said, and reads
+// nothing again. Without that file, or with one of other caches, it is read again.
+func TestSavedTalkGoesOn(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "talk.json")
+	flags := []string{"--temp", "0", "-n", "60", "--device", "cpu"}
+	story := "Tell me a long story about a fox. " + strings.Repeat("It was a dark night. ", 12)
+	want, _ := told(t, story+"\nAnd then?", append([]string{"chat"}, flags...)...)
+	begun, notes := told(t, story+"\n/save "+file, append([]string{"chat"}, flags...)...)
+	require.Regexp(t, `2 messages saved, and what was computed of [1-9]\d+ tokens`, notes)
+	info, err := os.Stat(file + ".session")
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	cached := regexp.MustCompile(`(\d+) of them cached`)
+	for name, c := range map[string]struct {
+		typed, loaded, cached string
+		with                  []string
+	}{
+		"--load": {"And then?\n/stats", `2 messages loaded, and what was computed of [1-9]\d+ tokens`, `^[1-9]`, []string{"--load", file}},
+		"/load":  {"/load " + file + "\nAnd then?\n/stats", `and what was computed of [1-9]\d+ tokens`, `^[1-9]`, nil},
+		"other caches": {"And then?\n/stats", `what was computed is not used: .*another type of KV cache`, `^0$`,
+			[]string{"--load", file, "--kv", "f32"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, notes := told(t, c.typed, append(append([]string{"chat"}, flags...), c.with...)...)
+			require.Regexp(t, c.loaded, notes)
+			require.Regexp(t, c.cached, cached.FindStringSubmatch(notes)[1], notes)
+			if name != "other caches" {
+				require.Equal(t, want, begun+got)
+			}
+		})
+	}
+	require.NoError(t, os.Remove(file+".session"))
+	got, notes := told(t, "And then?\n/stats", append(append([]string{"chat"}, flags...), "--load", file)...)
+	require.Equal(t, want, begun+got)
+	require.Contains(t, notes, "0 of them cached")
+	require.NoError(t, os.WriteFile(file+".session", []byte("mine"), 0o600))
+	_, notes = told(t, story+"\n/save "+file+"2", append([]string{"chat"}, flags...)...)
+	require.Contains(t, notes, "2 messages saved, and")
+	require.NoError(t, os.WriteFile(file+"3.session", []byte("mine"), 0o600))
+	_, notes = told(t, story+"\n/save "+file+"3", append([]string{"chat"}, flags...)...)
+	require.Contains(t, notes, "what was computed is not: "+file+"3.session: is there already")
+	mine, err := os.ReadFile(file + "3.session")
+	require.NoError(t, err)
+	require.Equal(t, "mine", string(mine))
+}

@@ -64,6 +64,7 @@ func (c *Chat) Run(e *env.Env) (err error) {
 	if err := c.Keep(e, &c.Flags, ""); err != nil {
 		return err
 	}
+	c.Identified()
 	kept, err := c.SessionFlag.open(&c.SamplingFlags, &c.Flags)
 	if err != nil {
 		return err
@@ -83,7 +84,8 @@ func (c *Chat) Run(e *env.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, kept.save(d)) }()
-	d.pictures = shown
+	d.remembers()
+	d.pictures, d.keeps.key = shown, c.StateKey()
 	c.remarks(e, engine)
 	d.change = func(ctx context.Context, model string) error { return c.change(ctx, e, d, model) }
 	d.watch = func(s prompted) func() { return watchReading(e, s) }

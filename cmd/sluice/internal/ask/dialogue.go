@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/tools"
+	"github.com/sluice-ai/sluice/storage/sealed"
 )
 
 // dialogue is a conversation with a model. A message is added together with its answer, even if that was cut: a request
@@ -30,10 +31,16 @@ type dialogue struct {
 	form     *constrain.Form              // that answers must have; nil: any
 	watch    func(prompted) (done func()) // shows how far a prompt is read, until done; nil: nobody looks
 	tally    tally
-	earlier  uint64       // answers of earlier processes, whose seeds were used
-	slot     *actors.Slot // remembers the conversation's tokens; nil: nobody does
+	earlier  uint64 // answers of earlier processes, whose seeds were used
+	keeps    keeping
 
 	change func(ctx context.Context, model string) error // goes on with the model that a word names; nil: with none
+}
+
+// keeping is how what was computed of a conversation is written.
+type keeping struct {
+	slot *actors.Slot // remembers the conversation's tokens; nil: nobody does
+	key  *sealed.Key  // encrypts what is written; nil: nothing is encrypted
 }
 
 // tally counts the answers of a session, including those of conversations that were reset.
@@ -157,7 +164,7 @@ func (d *dialogue) generate(ctx context.Context, messages []chat.Message, show f
 	r := actors.Request{
 		Chat: &chat.Input{Messages: asked, Tools: d.Tools, Documents: d.Documents, AddGenerationPrompt: true,
 			Extra: d.thinks.vars()},
-		MaxTokens: d.most, Sampling: d.sampling, Thoughts: true, Form: d.form, Slot: d.slot,
+		MaxTokens: d.most, Sampling: d.sampling, Thoughts: true, Form: d.form, Slot: d.keeps.slot,
 	}
 	r.Sampling.Seed += d.earlier + d.tally.answers
 	stream, err := d.engine.Generate(r)

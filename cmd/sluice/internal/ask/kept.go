@@ -92,7 +92,7 @@ func (k *keptTalk) resume(e *env.Env, d *dialogue, system string) error {
 	if k == nil {
 		return nil
 	}
-	d.slot = &actors.Slot{}
+	d.remembers()
 	if k.file == nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (k *keptTalk) resume(e *env.Env, d *dialogue, system string) error {
 	if system != "" {
 		d.setSystem(system)
 	}
-	_, err := d.engine.RestoreText(*d.slot, k.file)
+	_, err := d.engine.RestoreText(*d.keeps.slot, k.file)
 	if errors.Is(err, actors.ErrSessionBroken) {
 		return fmt.Errorf("--session: %s: %w: name another file", k.path, err)
 	}
@@ -116,17 +116,25 @@ func (k *keptTalk) save(d *dialogue) error {
 	if k == nil {
 		return nil
 	}
+	if _, err := d.writeSession(k.path, true); err != nil {
+		return fmt.Errorf("--session: %s: %w: the conversation was not kept, and the file is as it was", k.path, err)
+	}
+	return nil
+}
+
+// writeSession writes the conversation to a session's file, once it is whole, and says what was computed of it.
+func (d *dialogue) writeSession(path string, replace bool) (m actors.Moved, err error) {
 	talk, err := encodeTalk(d.Conversation)
 	if err != nil {
-		return err
+		return m, err
 	}
 	note, err := json.Marshal(pastTalk{talk, d.earlier + d.tally.answers, d.left, d.sampling.Seed})
 	if err != nil {
-		return err
+		return m, err
 	}
 	var out *safefile.File
-	_, err = d.engine.SaveText(*d.slot, note, func(int64) (_ io.Writer, err error) {
-		out, err = safefile.Create(k.path, 0o600, true)
+	m, err = d.engine.SaveText(*d.keeps.slot, note, func(int64) (_ io.Writer, err error) {
+		out, err = safefile.Create(path, 0o600, replace)
 		return out, err
 	})
 	if out != nil {
@@ -135,10 +143,7 @@ func (k *keptTalk) save(d *dialogue) error {
 		}
 		err = errors.Join(err, out.Close())
 	}
-	if err != nil {
-		return fmt.Errorf("--session: %s: %w: the conversation was not kept, and the file is as it was", k.path, err)
-	}
-	return nil
+	return m, err
 }
 
 // keep has blocks kept where the flags say, and reads the file of --session.

@@ -147,17 +147,19 @@ func (t *talk) doSystem(_ context.Context, arg string) error {
 }
 
 func (t *talk) doSave(_ context.Context, path string) error {
-	err := saveTalk(path, t.Conversation, path == t.own)
+	replace := path == t.own
+	err := saveTalk(path, t.Conversation, replace)
 	if errors.Is(err, safefile.ErrTaken) {
 		if err = t.replace(path); err == nil {
-			err = saveTalk(path, t.Conversation, true)
+			replace = true
+			err = saveTalk(path, t.Conversation, replace)
 		}
 	}
 	if err != nil {
 		return err
 	}
 	t.own = path
-	t.note("%s saved", env.Count(len(t.Messages), "message"))
+	t.note("%s saved%s", env.Count(len(t.Messages), "message"), t.keepBeside(path, replace))
 	return nil
 }
 
@@ -193,7 +195,7 @@ func (t *talk) changed(err error) error {
 func (t *talk) take(c chat.Conversation, path string) {
 	t.reset()
 	t.Conversation, t.own = c, path
-	t.note("%s loaded", env.Count(len(c.Messages), "message"))
+	t.note("%s loaded%s", env.Count(len(c.Messages), "message"), t.findBeside(path))
 }
 
 func (t *talk) doStats(context.Context, string) error {
