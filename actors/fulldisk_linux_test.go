@@ -180,6 +180,89 @@ func TestUnreadableBlocks(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// An answer whose folder is read-only, or removed, while it is computed goes on; the log says why it is not kept, once,
+// and the next one is kept when the folder is there again. What is read is a part of what was drawn, or nothing.
+func TestAnswersOnAFaultyDrive(t *testing.T) {
+	faults := map[string]struct {
+		begin func(tinyDrive, *testing.T) (end func())
+		says  string
+	}{
+		"read-only": {func(d tinyDrive, t *testing.T) func() { // the drive itself is busy: the server's lock is open
+			found, err := filepath.Glob(filepath.Join(d.path, "answers", strings.Repeat("?", 32)))
+			require.NoError(t, err)
+			require.Len(t, found, 1)
+			require.NoError(t, syscall.Mount(found[0], found[0], "", syscall.MS_BIND, ""))
+			require.NoError(t, syscall.Mount("", found[0], "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+			return func() { require.NoError(t, syscall.Unmount(found[0], syscall.MNT_DETACH)) }
+		}, "read-only file system"},
+		"removed": {func(d tinyDrive, t *testing.T) func() {
+			require.NoError(t, os.RemoveAll(filepath.Join(d.path, "answers")))
+			return func() {}
+		}, "no such file or directory"},
+	}
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			t.Cleanup(func() { goleak.VerifyNone(t) })
+			d, log := newDrive(t, "256k"), &logLines{}
+			folder, err := answerfiles.OpenFolder(filepath.Join(d.path, "answers"), 1<<20, time.Now())
+			require.NoError(t, err)
+			a := KeepAnswers(folder, zerolog.New(log))
+			x := a.Begin(&AnswerAsked{ID: "1", Owner: "k"})
+			require.NotNil(t, x)
+			x.Token(&AnswerToken{ID: 0})
+			x.write()
+			end := fault.begin(d, t)
+			for id := range int32(3) {
+				x.Token(&AnswerToken{ID: 1 + id})
+				x.write()
+			}
+			if y := a.Begin(&AnswerAsked{ID: "2", Owner: "k"}); name == "read-only" {
+				require.Nil(t, y)
+			} else { // the folder is made again
+				y.End(AnswerDone)
+			}
+			require.Equal(t, 1, log.count("answers cannot be kept on disk"), log.all.String())
+			require.Equal(t, 1, log.count(fault.says))
+			if past := a.Find("k", "1"); past != nil {
+				require.Len(t, past.Tokens, 1)
+			} else {
+				require.Equal(t, "removed", name)
+			}
+			end()
+			z := a.Begin(&AnswerAsked{ID: "3", Owner: "k"})
+			require.NotNil(t, z)
+			require.Equal(t, 1, log.count("answers are kept on disk again"))
+			x.End(AnswerLeft)
+			z.End(AnswerDone)
+			require.NotNil(t, a.Find("k", "3"))
+			a.Close()
+			folder.Close()
+		})
+	}
+}
+
+// An answer whose file cannot be read is as if it had not been kept; the log says why.
+func TestUnreadableAnswers(t *testing.T) {
+	log := &logLines{}
+	folder, err := answerfiles.OpenFolder(t.TempDir(), 1<<20, time.Now())
+	require.NoError(t, err)
+	t.Cleanup(folder.Close)
+	a := KeepAnswers(folder, zerolog.New(log))
+	t.Cleanup(a.Close)
+	a.Begin(&AnswerAsked{ID: "1", Owner: "k"}).End(AnswerOpen)
+	eachFile(t, folder.Path(), func(path string) {
+		if strings.HasSuffix(path, ".open") {
+			require.NoError(t, os.Remove(path))
+			require.NoError(t, os.Symlink("/proc/self/mem", path))
+		}
+	})
+	require.Nil(t, a.Find("k", "1"))
+	require.Equal(t, 1, log.count("an answer on disk cannot be read"), log.all.String())
+	require.Empty(t, a.Unfinished(10))
+	require.Equal(t, 1, log.count("files in the folder of answers are ignored"))
+	require.NotNil(t, a.Begin(&AnswerAsked{ID: "1", Owner: "k"}))
+}
+
 // Blocks are copied to the device while others are still read: of one file nothing comes, as of a drive that stands
 // still, and the others are copied meanwhile. Then the answer is the same.
 func TestBlocksAreCopiedWhileOthersAreRead(t *testing.T) {
