@@ -23,6 +23,7 @@
 //	masks                       masks of grammars that take long to find
 //	transfer                    a text's blocks, on their way to a session's file or from there
 //	mover, keep                 copies of cache blocks from tier to tier, and to which files
+//	outlook, spending           what the actors of a model let others foresee; what a sequence's time goes to
 //	kv, sequence, tape, pace    cache blocks, sequences, token traces, rows of a step
 //	guest, stay                 models on the device, which enter and leave
 //	cursor, watchdog            how far a step is, which weights it lacks, how long it waits
@@ -30,13 +31,14 @@
 //	device                      the actor that computes steps, model by model
 //	guesses                     who guesses tokens, and what that costs and gains
 //	drafting, following         a draft model that does, from both sides
-//	spent                       what a sequence's time goes to
+//	spent, foreseeing           what sequences wait for; what a scheduler lets others foresee
 //	sampler, scheduler          tokens of a step, and the forming of the next one
 //	records, session, sessions  the life of a request
 //	model, root                 supervision; who enters and leaves
 //	edges, spans, tenant        who may send what; what messages are about; a model of the house
 //	recorder, house, engine     the facades
 //	header, adapting, saved     what the header of a model's file says, loaded or not; its adapters; saved sessions
+//	foreseen                    what requests may expect
 //	vectors, reread             requests to embedding models; answers that are read again
 //	tree, enter, start          what actors are given; models enter and leave; a house is opened and closed
 //	swapper                     models are loaded when they are asked for, and unloaded for others

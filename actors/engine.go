@@ -124,7 +124,7 @@ func (e *Engine) begin(r Request, score bool) (*Stream, error) {
 	}
 	rec := &record{
 		id: fmt.Sprint(e.opened.Add(1)), leave: sync.OnceFunc(leave), stream: newStream(streamCapacity),
-		asked: asked{Request: r, terms: batch.Terms{Client: r.Client, Score: score, Adapters: adapters}, opened: now()},
+		asked: asked{Request: r, terms: batch.Terms{Client: r.Client, Score: score, Adapters: adapters, Promised: r.Promised}, opened: now()},
 	}
 	if rec.spent = r.Spent; !rec.spent.Begun() {
 		rec.spent = bill.Begin(rec.asked.opened)

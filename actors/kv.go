@@ -63,6 +63,7 @@ type kvOwner struct {
 	owed        *run.Flush // waits for that
 	settling    *settle
 	slots       *slots // what answers had as their text
+	outlook     *outlook
 	transfers   transfers
 }
 
@@ -75,9 +76,12 @@ type transfers struct {
 }
 
 func (k *kvOwner) Receive(c actor.Context) {
+	k.outlook.caching.Lock()
+	defer k.outlook.caching.Unlock()
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		k.cache = kv.New(k.classes...)
+		k.outlook.cache = k.cache
 		k.restored = !slices.ContainsFunc(k.classes, func(c kv.Class) bool { return c.Disk > 0 })
 		if k.incarnation > 0 {
 			k.transfers.open.Load().end(errMoved)

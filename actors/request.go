@@ -59,6 +59,10 @@ type Request struct {
 
 	Spent bill.Bill // the request's time before it was opened; zero: it begins with that
 
+	// Promised says that it was told when it would be answered. Later ones do not hold the first of a client's such
+	// requests up.
+	Promised bool
+
 	Slot *Slot // remembers the text with its answer, which can be saved then; nil: none does
 
 	prompt *shared       // the prompt, once prepared; choices of one request share it

@@ -49,6 +49,7 @@ type scheduler struct {
 	guesses     guesses
 	drafting    drafting
 	following   following
+	foreseeing  foreseeing
 }
 
 // failing is what has come back since a step failed: all parts that were in flight with it get a strike together.
@@ -91,6 +92,7 @@ func (s *scheduler) Receive(c actor.Context) {
 			s.guesses.learned = nil
 		}
 	case *cancel:
+		s.foreseeing.answered(m.seq)
 		s.drafting.drop(m.seq)
 		s.state.Cancel(m.seq.ID)
 		s.tape.ended(m.seq)
@@ -209,7 +211,13 @@ func (s *scheduler) pump(c actor.Context) {
 		s.rest(trace.Scheduler)
 	}
 	s.following.keep(s.state)
-	s.spend()
+	held := s.out.step.Held()
+	spend(s.state, held > 0, s.drafting.due > 0)
+	var oldest *step
+	if held > 0 {
+		oldest = s.ring[len(s.ring)-held]
+	}
+	s.foreseeing.tell(s.state, s.spec.limits, s.pace.budget(s.spec.limits.Rows, s.contended), oldest)
 	s.publishStats()
 }
 
@@ -390,7 +398,7 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 		return
 	case m.err != nil:
 		s.state.Drop(m.parts)
-		m.lose()
+		lost(m)
 		s.stats.idle()
 		return
 	}
@@ -402,13 +410,15 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 		s.pace.answered(len(m.compute.Tokens), took, !m.decodes())
 		s.guesses.measured(m)
 	}
+	s.foreseeing.computed(m)
 	work := m.work()
 	for i, p := range m.parts {
 		r := &m.results[i]
-		p.Seq.Owner.(*sequence).spending.done(m, &m.parts[i], &work)
+		h := p.Seq.Owner.(*sequence)
+		h.spending.done(m, &m.parts[i], &work, h.bound != nil)
 		s.state.Advance(p, max(len(r.tokens)-1, 0))
 		s.guesses.settled(p, r)
-		p.Seq.Owner.(*sequence).reached(p.Seq.Done())
+		h.reached(p.Seq.Done())
 		switch {
 		case !s.state.Live(p.Seq) || p.Wanted == 0:
 		case p.Seq.Score:
@@ -445,6 +455,7 @@ func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, of *step)
 		s.tape.drawn(h, one.ID)
 		s.send(h, m, first)
 		if m.end != batch.NotEnded {
+			s.foreseeing.answered(h)
 			s.drafting.drop(h)
 			return
 		}
@@ -484,7 +495,7 @@ func (s *scheduler) failed(c actor.Context, m *step) {
 		s.failing.err = m.err
 	}
 	s.failing.parts = append(s.failing.parts, m.parts...)
-	m.lose()
+	lost(m)
 	if s.out.step.Held() == 0 {
 		s.strikeParts(c, s.failing.parts, s.failing.err)
 		s.failing = failing{}

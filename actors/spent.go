@@ -3,103 +3,28 @@ package actors
 import (
 	"time"
 
-	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/bill"
 )
 
-// spending is a sequence's part of its request's account, which the scheduler keeps: the account as of the last step
-// that came back, and what the sequence has waited for since.
-type spending struct {
-	bill   bill.Bill
-	waits  bill.Cause
-	flying int // steps with rows of it that are in flight
-}
-
-// begin takes in that the sequence has come. If no step can be planned yet, it waits for what these wait for.
-func (p *spending) begin(absent bool) {
-	p.waits = bill.Queue
-	if absent {
-		p.waits = bill.Load
-	}
-}
-
-// turn notes what the sequence waits for from now on.
-func (p *spending) turn(at time.Time, waits bill.Cause) {
-	if p.flying == 0 {
-		p.bill.Until(at, p.waits)
-	}
-	p.waits = waits
-}
-
-// planned notes that a step with rows of the sequence was planned.
-func (p *spending) planned(at time.Time) {
-	p.turn(at, bill.Host)
-	p.flying++
-}
-
-// again notes that what the sequence had in flight is lost.
-func (p *spending) again(at time.Time) {
-	if p.flying > 0 {
-		p.flying, p.waits = 0, bill.Restart
-	}
-	p.turn(at, bill.Restart)
-}
-
-// back takes in that a step has come back without a result.
-func (p *spending) back(at time.Time) {
-	p.flying = max(p.flying-1, 0)
-	p.bill.Until(at, bill.Restart)
-}
-
-// done takes in that a step has come back, in which the sequence had a part.
-func (p *spending) done(m *step, part *batch.Part, w *bill.Pass) {
-	p.flying = max(p.flying-1, 0)
-	a := &p.bill
-	before := bill.Host
-	if m.behind {
-		before = bill.Others
-	}
-	a.Until(m.times.started, before)
-	w.Own = part.Rows
-	a.Computed(m.times.computed, w)
-	a.Until(m.times.sampling, bill.Host)
-	wanted := len(m.compute.Wanted)
-	a.Sampled(m.times.masking, part.Wanted, wanted, bill.Sampling)
-	if part.Seq.Owner.(*sequence).bound != nil {
-		a.Until(m.times.sampled, bill.Grammar)
-	} else {
-		a.Until(m.times.sampled, bill.Others)
-	}
-}
-
-// lose takes in, for all its sequences, that the step has come back without a result.
-func (m *step) lose() {
+// lost takes in, for all its sequences, that a step has come back without a result.
+func lost(m *step) {
 	at := now()
 	for i := range m.parts {
 		m.parts[i].Seq.Owner.(*sequence).spending.back(at)
 	}
 }
 
-// work is what a step's parts are told of it.
-func (m *step) work() bill.Pass {
-	w := bill.Pass{Weights: m.times.waited, Rows: len(m.compute.Tokens), Fixed: m.budget.Fixed}
-	if gaps := &m.times.gaps; len(m.ran) > 0 { // a device with a clock: these include what the host saw
-		w.Weights = gaps[trace.Reader] + gaps[trace.Slabs] + gaps[trace.Uploader] + gaps[trace.Expert]
-		w.Host = gaps[trace.Host] + gaps[trace.Launch]
-	}
-	return w
-}
-
-// spend notes what each sequence waits for, where that has changed.
-func (s *scheduler) spend() {
+// spend notes what each sequence waits for, where that has changed. busy says that steps are in flight, drafts that
+// they wait for guesses.
+func spend(s *batch.State, busy, drafts bool) {
 	var at time.Time
-	for _, q := range s.state.Seqs() {
+	for _, q := range s.Seqs() {
 		h := q.Owner.(*sequence)
 		if h.spending.flying > 0 {
 			continue
 		}
-		if waits := s.awaits(q, &h.spending); waits != h.spending.waits {
+		if waits := awaits(s, q, &h.spending, busy, drafts); waits != h.spending.waits {
 			if at.IsZero() {
 				at = now()
 			}
@@ -109,8 +34,8 @@ func (s *scheduler) spend() {
 }
 
 // awaits is the cause of the time from now on of a sequence without rows in flight.
-func (s *scheduler) awaits(q *batch.Seq, p *spending) bill.Cause {
-	switch s.state.Awaits(q) {
+func awaits(s *batch.State, q *batch.Seq, p *spending, busy, drafts bool) bill.Cause {
+	switch s.Awaits(q) {
 	case batch.WaitMask:
 		return bill.Grammar
 	case batch.WaitReader:
@@ -121,9 +46,9 @@ func (s *scheduler) awaits(q *batch.Seq, p *spending) bill.Cause {
 		return bill.Room
 	case batch.WaitTurn:
 		switch {
-		case s.out.step.Held() > 0:
+		case busy:
 			return bill.Others
-		case s.drafting.due > 0:
+		case drafts:
 			return bill.Draft
 		}
 		return bill.Host

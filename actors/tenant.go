@@ -38,6 +38,7 @@ type tenant struct {
 	masking     atomic.Pointer[mask] // what masks works on
 
 	slots     slots
+	outlook   outlook
 	carrying  sync.Mutex               // held by who has a transfer
 	transfers atomic.Pointer[transfer] // under way
 }

@@ -155,7 +155,7 @@ func (h *House) kvChild(t *tenant) run.Child {
 	return run.Child{At: t.wiring.kv, Produce: func(n int) actor.Actor {
 		return &kvOwner{
 			system: h.system, out: t.wiring.kvEdges, classes: t.spec.classes(), stats: &t.stats, incarnation: n,
-			slots: &t.slots, transfers: transfers{open: &t.transfers},
+			slots: &t.slots, outlook: &t.outlook, transfers: transfers{open: &t.transfers},
 		}
 	}}
 }
@@ -189,7 +189,7 @@ func (h *House) schedulerChild(t *tenant) run.Child {
 			streams: t.spec.streams(), lost: t.fail, stats: &t.stats, generations: &t.generations, incarnation: n,
 			guesses: guesses{propose: h.propose, took: h.took, again: len(t.spec.bound.States) > 0, stats: &t.stats,
 				headed: t.spec.headed, width: t.spec.bound.Width, tape: t.tape},
-			following: t.wiring.following,
+			following: t.wiring.following, foreseeing: foreseeing{to: &t.outlook},
 		}
 		if t.target != nil {
 			s.following.target = t.target.wiring.scheduler.Address

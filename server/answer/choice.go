@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/bill"
+	"github.com/sluice-ai/sluice/stages/promise"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/stages/tools"
@@ -33,10 +34,14 @@ type Choice struct {
 	Stop     string       // the stop string that ended it; "" if none did
 	Usage    actors.Usage // with the first part: the prompt's counts; with Finish: all counts
 
-	causes  bool          // Order.Causes
-	wall    time.Duration // from the request's arrival to the answer's end, once that is there
-	within  time.Duration // Order.Within
-	began   time.Time     // when its first event came
+	causes bool          // Order.Causes
+	wall   time.Duration // from the request's arrival to the answer's end, once that is there
+	within time.Duration // Order.Within
+
+	predicted *promise.Forecast // nil: not known, or nobody asked
+	deadline  time.Time         // zero: there is none
+
+	began   time.Time // when its first event came
 	request actors.Request
 	forms   *forms
 	stream  *actors.Stream                // once it has begun
@@ -56,7 +61,9 @@ func (c *Choice) Piece(id int32) []byte { return c.vocab.Piece(id) }
 // begin waits for a place in the engine and opens its stream. The returned function gives up both; the end of ctx
 // calls it too.
 func (c *Choice) begin(ctx context.Context, x *exchange.Exchange, m *Model) (end func(), err error) {
-	if err := m.places.take(ctx, x, 1); err != nil {
+	soon, cancel := c.timely(ctx)
+	defer cancel()
+	if err := m.places.take(soon, x, 1); err != nil {
 		return nil, err
 	}
 	c.request.Spent.Until(time.Now(), bill.Queue)
@@ -86,6 +93,9 @@ func (c *Choice) begin(ctx context.Context, x *exchange.Exchange, m *Model) (end
 // next waits for the next part of the answer.
 func (c *Choice) next(ctx context.Context) error {
 	if err := c.read(ctx); err != nil {
+		if errors.Is(err, errDeadline) {
+			return c.expire(ctx)
+		}
 		return err
 	}
 	c.add(&c.event)
@@ -123,7 +133,7 @@ func (c *Choice) usage() {
 }
 
 // Timed reports whether the client wants an answer's timings also where its API has none.
-func (c *Choice) Timed() bool { return c.causes }
+func (c *Choice) Timed() bool { return c.causes || c.predicted != nil }
 
 // Timings are the values of the answer's timings object.
 func (c *Choice) Timings() *wire.Timings {
@@ -132,6 +142,9 @@ func (c *Choice) Timings() *wire.Timings {
 		Writing: u.Decode, Tried: u.Proposed, Right: u.Accepted}
 	if c.causes {
 		t.Spent, t.Wall = &u.Spent, c.wall
+	}
+	if p := c.predicted; p != nil {
+		t.FirstToken, t.EachToken = p.First, p.Each
 	}
 	return t
 }
@@ -155,6 +168,8 @@ func (c *Choice) settle(ctx context.Context) {
 }
 
 func (c *Choice) read(ctx context.Context) error {
+	ctx, cancel := c.timely(ctx)
+	defer cancel()
 	err := c.stream.Next(ctx, &c.event)
 	switch {
 	case errors.Is(err, io.EOF):

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/jsontext"
+	"github.com/sluice-ai/sluice/stages/promise"
 )
 
 // Limits of a request in every dialect.
@@ -17,9 +18,6 @@ const (
 	MaxTopProbs  = 20
 	MaxValues    = 1 << 15 // values in a body's JSON: keys, lists and objects count too, long lists of numbers do not
 )
-
-// timingsHeader asks by its value "causes", in any API, for what the field timings_causes asks.
-const timingsHeader = "X-Timings"
 
 // Body is the text of a request's body, with the budget for decoding it.
 type Body struct {
@@ -49,8 +47,11 @@ type Order struct {
 	Store   bool          // with answers that outlive the process: this one is kept until it is deleted
 	// Background has the answer computed also if nobody reads it; only where Service.Lasts.
 	Background bool
-	Causes     bool // the client wants to know what its time went to
-	Repeats    bool // the encoder keeps parts of the stream for its end: they are charged as memory
+	Causes     bool          // the client wants to know what its time went to
+	Deadline   time.Duration // after its arrival, by which its answers are to be whole; 0: none
+	Repeats    bool          // the encoder keeps parts of the stream for its end: they are charged as memory
+
+	predicted []promise.Forecast // by choice; nil: not known, or nobody asked
 }
 
 // Requests returns the engine's requests, one for each choice.

@@ -60,13 +60,20 @@ func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 	}
 	x.Watch()
 	s.lasting.recall(x, o)
-	o.Causes = o.Causes || string(rc.Request.Header.Peek(timingsHeader)) == "causes"
 	x.Spend(bill.Receive)
+	if fault := o.headers(&rc.Request.Header); fault != nil {
+		x.Release()
+		return fault
+	}
 	err := s.prepare(x, o)
 	x.Spend(bill.Tokenize)
 	if err != nil {
 		x.Release()
 		return explain(x, o, err)
+	}
+	if fault := s.promise(x, o); fault != nil {
+		x.Release()
+		return fault
 	}
 	r, fault := s.lasting.begin(rc, x, o, e)
 	x.Release()
@@ -167,6 +174,12 @@ func (s *Service) choicesOf(x *exchange.Exchange, o *Order, kept *run) []*Choice
 		c := &Choice{
 			Index: i, Prompt: i / o.N, Probs: r.Sampling.LogProbs >= 0, within: o.Within, request: r,
 			vocab: o.Model.Engine.Vocab(), forms: s.forms, nonce: nonce, causes: o.Causes,
+		}
+		if o.predicted != nil {
+			c.predicted = &o.predicted[i]
+		}
+		if o.Deadline > 0 {
+			c.deadline = x.At.Add(o.Deadline)
 		}
 		if o.IDs {
 			c.IDs = slices.Clone(r.PromptIDs())
@@ -384,6 +397,8 @@ func explain(x *exchange.Exchange, o *Order, err error) *wire.Fault {
 		errors.Is(err, errKept),
 		errors.Is(err, exchange.ErrCrowded):
 		return wire.Unavailable("overloaded", "%v", err)
+	case errors.Is(err, errDeadline):
+		return wire.Unavailable("deadline_missed", "%v", err)
 	case errors.Is(err, errTooMuch):
 		return wire.Invalid("", "answer_too_large", "%v", err)
 	case errors.Is(err, actors.ErrClosed), errors.Is(err, exchange.ErrStopping),

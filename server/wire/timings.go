@@ -16,6 +16,8 @@ type Timings struct {
 
 	Spent *bill.Bill    // what the time went to; nil: the client did not ask
 	Wall  time.Duration // from the request's arrival to the answer's end; with Spent
+
+	FirstToken, EachToken time.Duration // as predicted; 0: nothing was
 }
 
 // AppendTimings appends llama.cpp's timings object, with times in milliseconds.
@@ -29,6 +31,12 @@ func AppendTimings(dst []byte, t *Timings) []byte {
 	}
 	if t.Spent != nil {
 		dst = appendCauses(append(dst, `,"causes":`...), t)
+	}
+	if t.FirstToken > 0 {
+		dst = append(dst, `,"predicted":{"first_token_ms":`...)
+		dst = strconv.AppendFloat(dst, round(t.FirstToken.Seconds()*1e3), 'f', -1, 64)
+		dst = append(dst, `,"per_second":`...)
+		dst = append(strconv.AppendFloat(dst, round(1/max(t.EachToken.Seconds(), 1e-9)), 'f', -1, 64), '}')
 	}
 	return append(dst, '}')
 }

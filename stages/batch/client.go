@@ -68,13 +68,21 @@ func (s *State) charge(c *client, rows int) {
 	c.rows += rows
 }
 
-// nextIn returns the waiting sequence that gets the next place, after those that it returned since rewind; nil:
-// none. It takes the client that holds fewest places (of equals, the one that has had fewest rows), and its first
-// sequence by arrival. It passes over sequences whose sessions do not read, or whose masks are still to be found.
+// nextIn returns the waiting sequence that gets the next place, after those that it returned since rewind; nil: none.
+// Promised ones come first, by arrival. Else it takes the client that holds fewest places (of equals, the one that has
+// had fewest rows), and its first sequence by arrival. It passes over sequences whose sessions do not read, or whose
+// masks are still to be found.
 func (s *State) nextIn() *Seq {
+	for _, q := range s.promised() {
+		if q.phase == waiting && q.able() && q.walk != s.promises.walk {
+			q.walk = s.promises.walk
+			q.client.given++
+			return q
+		}
+	}
 	var best *client
 	for _, c := range s.clients {
-		for c.left > 0 && !(c.seqs[c.at].phase == waiting && c.seqs[c.at].able()) {
+		for c.left > 0 && (c.seqs[c.at].kept || !(c.seqs[c.at].phase == waiting && c.seqs[c.at].able())) {
 			c.at, c.left = c.at+1, c.left-1
 		}
 		if c.left > 0 && (best == nil || c.held+c.given < best.held+best.given ||
@@ -91,6 +99,7 @@ func (s *State) nextIn() *Seq {
 
 // rewind begins a walk by nextIn, or by nextRow.
 func (s *State) rewind() {
+	s.promises.walk++
 	for _, c := range s.clients {
 		c.at, c.left, c.given, c.cut = 0, len(c.seqs), 0, false
 	}
@@ -191,7 +200,7 @@ func (s *State) places() int { return s.limits.Seqs - s.Running() - s.counts[ent
 // the next request to the KV owner frees its blocks, and it is recomputed from its tokens later. Share is called
 // before NextKV, and preempts one sequence at a time, since the blocks that this frees may be enough.
 func (s *State) Share() {
-	if len(s.clients) < 2 {
+	if len(s.clients) < 2 && len(s.promised()) == 0 {
 		return
 	}
 	for _, q := range s.seqs {
@@ -199,11 +208,30 @@ func (s *State) Share() {
 			return
 		}
 	}
+	if q := s.giveWay(); q != nil {
+		s.move(q, waiting)
+		return
+	}
 	if c := s.deprived(); c != nil {
 		if q := s.yields(c); q != nil {
 			s.move(q, waiting)
 		}
 	}
+}
+
+// giveWay returns the sequence that is preempted for a promised one that has no place: the one that came last of those
+// that are not promised themselves; nil: none.
+func (s *State) giveWay() (q *Seq) {
+	waits := slices.ContainsFunc(s.promised(), func(p *Seq) bool { return p.phase == waiting && p.able() })
+	if !waits || s.places() > 0 {
+		return nil
+	}
+	for _, p := range s.seqs {
+		if p.phase == running && !p.kept {
+			q = p
+		}
+	}
+	return q
 }
 
 // deprived returns the client that is next to get a place, or blocks, while there are none; nil: no client waits for
@@ -226,13 +254,16 @@ func (s *State) deprived() (poor *client) {
 // longest, and at least its stint: clients take turns. nil: none.
 func (s *State) yields(to *client) (q *Seq) {
 	if rich := s.richest(); rich.held > to.held+1 {
-		return rich.youngest()
+		if q = rich.youngest(); q.kept {
+			return nil
+		}
+		return q
 	}
 	if to.held > 0 {
 		return nil
 	}
 	for _, p := range s.seqs {
-		if p.phase == running && p.client != to && p.ran() >= p.stint() && (q == nil || p.ran() > q.ran()) {
+		if p.phase == running && p.client != to && !p.kept && p.ran() >= p.stint() && (q == nil || p.ran() > q.ran()) {
 			q = p
 		}
 	}

@@ -15,6 +15,7 @@ type dues struct {
 	unpaid int           // parts with rows of its prompts in steps in flight, which Took has yet to count
 	reads  bool          // it has prompts to read
 	out    bool          // they are left out of this step
+	keeps  bool          // one of its sequences is kept: see promised
 
 	// What follows is of the step that Took counts.
 	answers, prompts int // rows
@@ -77,6 +78,9 @@ func portion(of time.Duration, n, all int) time.Duration {
 	return max(time.Duration(float64(of)*float64(n)/float64(all)), 1)
 }
 
+// Owes has a sequence's client begin with the time that Ahead says it has had.
+func (*State) Owes(q *Seq, had time.Duration) { q.client.due.had = had }
+
 // owing leaves prompts out of this step if their client has had more time than another one that wants rows, and takes
 // them out of wants. It is called after demand, and returns how many clients still want rows. Beside answers any time
 // counts, and a prompt in flight is not paid for yet. Beside prompts, which gain by sharing steps, the newest step's
@@ -104,7 +108,7 @@ func (s *State) owing() (clients int) {
 		if c.due.reads {
 			beside := answer > 1 || answer == 1 && c.answers == 0
 			c.due.out = c.due.had > answering || c.due.unpaid > 0 && beside || c.due.had-least >= s.newest && c.due.had > least
-			if c.due.out {
+			if c.due.out = c.due.out && !c.due.keeps; c.due.out {
 				c.wants = c.answers
 			}
 		}
@@ -117,7 +121,7 @@ func (s *State) owing() (clients int) {
 }
 
 // out says that the sequence's rows are left out of this step: those of a prompt, or what is computed anew.
-func (s *State) out(q *Seq) bool { return q.client.due.out && !s.decoding(q) }
+func (s *State) out(q *Seq) bool { return q.client.due.out && !q.kept && !s.decoding(q) }
 
 // settled forgets the clients that have no sequence and no debt. One that goes while it has had more time than others
 // is remembered until they have had as much, or are gone too: else it would come back without its debt.

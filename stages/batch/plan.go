@@ -59,6 +59,7 @@ func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hope
 		}
 		return p.end(), nil
 	}
+	s.promised()
 	several := s.demand() > 1
 	clients := s.owing()
 	step.Prompt = s.limits.Apart && s.prompts()
@@ -77,9 +78,17 @@ func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hope
 	default:
 		p.rows = min(p.rows, b.Alone)
 	}
+	if slices.ContainsFunc(p.parts, func(p Part) bool { return p.Seq.kept }) {
+		p.rows = min(p.rows, max(leastBeside, b.Fixed))
+	}
+	for _, q := range s.promised() {
+		if q.phase == running && !s.decoding(q) {
+			p.add(q)
+		}
+	}
 	s.rewind()
 	for q := s.nextRow(); q != nil; q = s.nextRow() {
-		if !s.decoding(q) && !s.out(q) {
+		if !s.decoding(q) && !s.out(q) && !q.kept {
 			p.add(q)
 		}
 		if first && len(p.parts) > 0 { // what follows would make it a step of several
@@ -94,6 +103,22 @@ func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hope
 
 // leastBeside is how many prefill rows a step takes beside however many decodes, as far as its limits allow.
 const leastBeside = 16
+
+// promised lists the sequences that those which came later do not hold up, by arrival: of each client the first one
+// that was promised something, so that no client gets ahead of others with more than one at a time.
+func (s *State) promised() []*Seq {
+	s.promises.kept = s.promises.kept[:0]
+	for _, c := range s.clients {
+		c.due.keeps = false
+	}
+	for _, q := range s.seqs {
+		if q.kept = q.Promised && q.phase != ended && !q.client.due.keeps; q.kept {
+			q.client.due.keeps = true
+			s.promises.kept = append(s.promises.kept, q)
+		}
+	}
+	return s.promises.kept
+}
 
 // suspect returns the oldest sequence that is ready, or in flight, and was in a failed step.
 func (s *State) suspect() *Seq {
@@ -135,10 +160,15 @@ type planner struct {
 // next step. Proposed tokens get only rows that no decode wants.
 func (p *planner) answers(most int, b Budget) (any bool) {
 	p.spare = min(min(b.Rows, most, p.rows)-p.s.answers(), p.wanted-p.s.Running())
+	for _, q := range p.s.promised() {
+		if q.phase == running && p.s.decoding(q) {
+			p.add(q)
+		}
+	}
 	p.s.resume()
 	for q := p.s.nextRow(); q != nil; q = p.s.nextRow() {
 		switch {
-		case !p.s.decoding(q):
+		case !p.s.decoding(q) || q.kept:
 		case len(p.parts) < most:
 			p.add(q)
 		case !q.client.cut:

@@ -23,6 +23,7 @@ type Terms struct {
 	Ends   func(token int32) bool
 	// Adapters change the model for its rows.
 	Adapters []ir.Applied
+	Promised bool // it was told when it would be answered: those that come later do not hold its client's first one up
 	Score    bool // every position's logits are wanted, nothing is generated, the prefix cache is not used
 
 	Pictures []Picture // in the prompt, in order
@@ -69,7 +70,9 @@ type Seq struct {
 	mask    mask
 	rests   bool   // Follows: until it is given more tokens
 	sure    int    // Follows: how many of Tokens are the other sequence's
+	kept    bool   // Promised, and the first of its client: see promised
 	turn    uint64 // when its newest mask was asked for
+	walk    uint64 // Promised: State.promises.walk in which it was given a place
 	strikes int    // steps that failed with this sequence in them
 	failed  int    // position that it would have reached in them: passing it clears strikes
 	sent    uint64 // tokens, or chunks of a score, that were delivered

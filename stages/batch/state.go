@@ -40,12 +40,19 @@ type State struct {
 	arrivals uint64
 	steps    uint64 // planned in all: the newest one's number
 	masks    uint64 // asked for in all
-	flying   int    // parts of steps in flight
-	crowded  bool   // a sequence was preempted for want of blocks, and none has given back its own by its end since
-	read     bool   // with Limits.Apart: the newest step was of prompts
+	promises promises
+	flying   int  // parts of steps in flight
+	crowded  bool // a sequence was preempted for want of blocks, and none has given back its own by its end since
+	read     bool // with Limits.Apart: the newest step was of prompts
 
 	now    time.Duration // least of the device's time that a client which wants rows has had; see owing
 	newest time.Duration // what the newest step took that is back
+}
+
+// promises is what State keeps of promised sequences from one look at them to the next.
+type promises struct {
+	kept []*Seq // scratch: see promised
+	walk uint64 // number of the walk through the clients
 }
 
 // New returns an empty State.
@@ -140,6 +147,32 @@ func (s *State) Awaits(q *Seq) Wait {
 		return WaitBlocks
 	}
 	return WaitTurn
+}
+
+// Ahead is what is still to be computed of a sequence.
+type Ahead struct {
+	Client  string
+	At      int  // positions that are computed, or in steps in flight
+	Left    int  // tokens that follow and are known, or are about to be drawn
+	Answer  int  // tokens that it may have after them
+	Reading bool // what follows is of its prompt
+
+	Promised bool
+	Had      time.Duration // of the device's time that its client has had, beyond who has had least
+}
+
+// Ahead appends what is still to be computed, by arrival. Sequences whose clients do not read are left out, and those
+// that follow others.
+func (s *State) Ahead(dst []Ahead) []Ahead {
+	for _, q := range s.seqs {
+		if q.phase == ended || q.Follows || !q.credit() {
+			continue
+		}
+		known := len(q.Tokens) + q.pending
+		dst = append(dst, Ahead{q.Client, q.planned, known - q.planned, q.MaxLen - known, q.reading(), q.Promised,
+			max(q.client.due.had-s.now, 0)})
+	}
+	return dst
 }
 
 // Reset forgets all progress, because the KV cache is gone. Steps in flight count for nothing, and masks that were

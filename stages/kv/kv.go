@@ -150,6 +150,11 @@ func (c *Cache) hold(id Seq, salt uint64, tokens []int32) (cached int, err error
 	return cached, nil
 }
 
+// Cached is how many of a prompt's tokens a sequence that opened now would find, as far as there is room.
+func (c *Cache) Cached(salt uint64, tokens []int32) int {
+	return c.complete(c.known(salt, tokens)) * backend.BlockSize
+}
+
 // begin has a sequence's tables begin with the first block that the row at a position sees.
 func (c *Cache) begin(s *sequence, pos int) {
 	for i, class := range c.classes {

@@ -1,0 +1,58 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/promise"
+)
+
+// foreseeing is what a scheduler learns for the outlook. It belongs to the scheduler.
+type foreseeing struct {
+	to      *outlook
+	speed   promise.Speed
+	ended   time.Time // when the last step was sampled
+	answers float64   // that have ended; older ones count for less
+	tokens  float64   // of these
+}
+
+// shape is what the step's time depends on.
+func (m *step) shape() promise.Shape {
+	of := promise.Shape{Rows: len(m.compute.Tokens), Prompt: !m.decodes(), Answer: m.answers()}
+	for i := range m.compute.Spans {
+		p := &m.compute.Spans[i]
+		of.Seen += p.Rows*p.Pos + p.Rows*(p.Rows+1)/2
+		of.Kept = of.Kept || m.parts[i].Seq.Promised && m.parts[i].Wanted > 0
+	}
+	return of
+}
+
+// computed learns from a step that has come back. Of steps in flight together each has the time since the one before.
+func (f *foreseeing) computed(m *step) {
+	f.speed.Observe(m.shape(), m.times.sampled.Sub(latest(m.times.planned, f.ended)))
+	f.ended = m.times.sampled
+}
+
+// answered learns from an answer that has ended how long answers are.
+func (f *foreseeing) answered(h *sequence) {
+	const keep = 1 - 1.0/64
+	if n := h.Sent(); n > 0 && h.follows == nil {
+		f.answers, f.tokens = f.answers*keep+1, f.tokens*keep+float64(n)
+	}
+}
+
+// tell lets others see what there is to be done now; oldest is the first of the steps in flight, nil: there is none.
+func (f *foreseeing) tell(s *batch.State, limits batch.Limits, budget batch.Budget, oldest *step) {
+	o := f.to
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	l := &o.load
+	l.Limits, l.Budget, l.Speed, l.Seqs = limits, budget, f.speed, s.Ahead(l.Seqs[:0])
+	l.Flying, l.Answer = promise.Shape{}, 0
+	if f.answers > 0 {
+		l.Answer = int(f.tokens/f.answers + 0.5)
+	}
+	if oldest != nil {
+		l.Flying, o.since = oldest.shape(), oldest.times.planned
+	}
+}
