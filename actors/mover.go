@@ -321,6 +321,11 @@ func (x *cacheMemory) fetchAll(all []kv.Move, part []backend.Carriage) error {
 
 // transfer copies the next blocks of a transfer. The error is one of the device; what else fails is noted.
 func (x *cacheMemory) transfer(t *transfer) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over() {
+		return nil
+	}
 	part, at, err := x.stageOf(t)
 	if err != nil || t.failed != nil {
 		return err

@@ -129,10 +129,12 @@ func (e *Engine) transfer(t *transfer) error {
 	e.wiring.facade.transfer.Send(t)
 	select {
 	case <-t.done:
-		return t.err
 	case <-e.house.health.ready: // the house has failed, and its actors with it
-		return e.Health()
+		t.end(e.Health())
 	}
+	t.mu.Lock() // until the mover has left what it is given
+	defer t.mu.Unlock()
+	return t.err
 }
 
 // SaveText writes the text of a slot and a note to what create returns, to which so many bytes will be written: with

@@ -144,6 +144,14 @@ func TestTransferOfAModelThatIsGone(t *testing.T) {
 	require.ErrorIs(t, x.err, ErrClosed)
 }
 
+// TestTransfersThatAreOver: the mover calls nothing of a transfer that has ended while it was on its way.
+func TestTransfersThatAreOver(t *testing.T) {
+	x := &transfer{done: make(chan struct{}), ready: func([]backend.Table, []int) error { panic("the facade has gone on") }}
+	x.end(errMoved)
+	require.NoError(t, (&cacheMemory{device: struct{ backend.Blocks }{}}).transfer(x))
+	require.False(t, (&transfer{done: make(chan struct{})}).over())
+}
+
 // The file alone is needed: nothing but its blocks is read again, whatever became of the cache between.
 func TestSavedSessionsOutliveTheCache(t *testing.T) {
 	for _, name := range []string{fixture, "qwen3next"} {

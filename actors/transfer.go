@@ -28,8 +28,9 @@ type transfer struct {
 	sent   bool            // the mover has it
 	copied int             // blocks
 
-	failed error // by ready or carry
-	err    error // set with done
+	mu     sync.Mutex // held by the mover while it copies: one that is over may still be in its hands
+	failed error      // by ready or carry
+	err    error      // set with done
 	once   sync.Once
 	done   chan struct{}
 }
@@ -65,6 +66,16 @@ func (t *transfer) end(err error) {
 			t.err = err
 			close(t.done)
 		})
+	}
+}
+
+// over says whether the transfer has ended: the facade has gone on, and what it gave is no more the mover's.
+func (t *transfer) over() bool {
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
 	}
 }
 
