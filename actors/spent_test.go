@@ -115,6 +115,27 @@ func TestTimeOfOthers(t *testing.T) {
 	})
 }
 
+// What was computed before an actor died stays computed; the step that was lost with it is done again.
+func TestTimeOfRestarts(t *testing.T) {
+	for _, victim := range []string{"scheduler", "device"} {
+		virtually(t, func(t *testing.T) {
+			e := startNull(t, func(c *Config) { c.Device = timedDevice{step: time.Millisecond} })
+			var killer sync.WaitGroup
+			killer.Go(func() {
+				time.Sleep(10500 * time.Microsecond)
+				e.crash(victim)
+			})
+			spent, took, err := billed(e, plain([]int32{1, 2}, 31), nil)
+			killer.Wait()
+			require.NoError(t, err)
+			require.Equal(t, took, spent.Sum())
+			require.GreaterOrEqual(t, spent.Spent(bill.Compute)+spent.Decoding(bill.Compute), 31*time.Millisecond, victim)
+			require.Less(t, spent.Spent(bill.Restart), 2*time.Millisecond, victim)
+			require.Equal(t, victim == "scheduler", spent.Spent(bill.Restart) > 0, "a step is lost with it")
+		})
+	}
+}
+
 // Causes sum to the wall time of each of many requests, whatever dies meanwhile: in virtual time there is no residual.
 func TestCausesUnderChaos(t *testing.T) {
 	requests := 10_000
