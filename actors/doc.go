@@ -12,6 +12,7 @@
 //	kept, answers, adapters     files of cache blocks, and of answers; adapters that a model knows
 //	config, eye                 what a model is, and how it sees
 //	spec, drafted               what is known of it, and what guesses for it; read-only
+//	heads, hidden               the head that does, if its own file has one; the hidden states that it does so from
 //	plan                        its plan
 //	planshape                   the plan of a model without a file
 //	request, slots              what a client asks for, and what of it is remembered
@@ -25,6 +26,7 @@
 //	mover, keep                 copies of cache blocks from tier to tier, and to which files
 //	outlook, spending           what the actors of a model let others foresee; what a sequence's time goes to
 //	kv, sequence, tape, pace    cache blocks, sequences, token traces, rows of a step
+//	passing                     hidden states, on their way out of steps and into those of a head
 //	guest, stay                 models on the device, which enter and leave
 //	cursor, watchdog            how far a step is, which weights it lacks, how long it waits
 //	timed, accounts             a device's own times of segments, and the cause of each gap

@@ -132,6 +132,46 @@ func machineOf(devices []backend.Traits, memory int64, flight int) place.Machine
 // littleMemory is how many free bytes are so few that they are said beside why a plan is refused: no budget helps.
 const littleMemory = 256 << 20
 
+// planned is models that were planned together, with their draft models behind them.
+type planned struct {
+	models  []Model
+	targets []int // of each the index of the model that it guesses for, or -1
+	specs   []*spec
+	plan    *place.Plan
+	less    bool // heads that need not be there were left out
+}
+
+// fitted plans models with their draft models. Where memory lacks for heads that need not be there, or weights are
+// streamed with them and not without, these are left out.
+func fitted(models []Model, traits backend.Traits, memory int64, edit func(*ir.Bound, *place.Model)) (planned, error) {
+	var p planned
+	var err error
+	p.models, p.targets = withDrafts(models)
+	p.specs, p.plan, err = planAll(p.models, p.targets, traits, memory, edit)
+	spare := slices.ContainsFunc(p.models, func(m Model) bool { return m.Heads && m.HeadsIfFit })
+	if !spare || err == nil && !p.streams() {
+		return p, err
+	}
+	fewer := planned{less: true}
+	with := slices.Clone(models)
+	for i := range with {
+		if m := &with[i]; m.Heads && m.HeadsIfFit {
+			m.Draft, m.Heads, m.DraftOnly = nil, false, false
+		}
+	}
+	fewer.models, fewer.targets = withDrafts(with)
+	var without error
+	fewer.specs, fewer.plan, without = planAll(fewer.models, fewer.targets, traits, memory, edit)
+	if without == nil && (err != nil || !fewer.streams()) {
+		return fewer, nil
+	}
+	return p, err
+}
+
+func (p *planned) streams() bool {
+	return slices.ContainsFunc(p.plan.Models, func(m place.Model) bool { return m.Streams() })
+}
+
 // planAll reads what the models' files say and plans the models together, for a machine with so many bytes of memory.
 // targets says whose draft models they are. edit, if it is not nil, changes the plan of each.
 func planAll(models []Model, targets []int, traits backend.Traits, memory int64, edit func(*ir.Bound, *place.Model)) (
