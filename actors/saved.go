@@ -26,9 +26,12 @@ func KeepSessions(folder *sessionfiles.Folder, log zerolog.Logger) *Sessions {
 // SessionFile is a session's file that is read, for who may not import storage.
 type SessionFile = sessionfiles.File
 
+// StateKey encrypts what is kept, likewise.
+type StateKey = sealed.Key
+
 // ReadSession reads all but the blocks of a session's file of this size, which a key encrypted, or none. The error
 // wraps ErrSessionBroken if it holds no whole session.
-func ReadSession(from io.ReaderAt, size int64, key *sealed.Key) (*SessionFile, error) {
+func ReadSession(from io.ReaderAt, size int64, key *StateKey) (*SessionFile, error) {
 	return sessionfiles.Read(from, size, key)
 }
 

@@ -35,6 +35,7 @@ type Options struct {
 	Origins     []string       // origins of web pages that may send requests, besides our own; * is all of them
 	MCP         []string       // origins of servers of tools that our own page may ask (page.ParseOrigin)
 	FetchImages bool           // pictures are fetched from the addresses that requests name, if these are public
+	Promises    bool           // requests with a deadline go before those of other clients
 	SharePrefix bool           // clients may use what prompts of other keys left in the prefix cache
 	Log         zerolog.Logger
 	TLS         *tls.Config // of connections; nil: they are not encrypted
@@ -130,6 +131,7 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	if o.Beat > 0 {
 		service.Beat = o.Beat
 	}
+	service.Promises = o.Promises
 	if o.FetchImages {
 		service.Fetch = fetch.New().Get
 	}

@@ -24,8 +24,8 @@ var attendKernels = map[int][2]attendKernel{
 	16:  {{"attend_16", 1, 1}, {"attend_16", 1, 1}},
 	32:  {{"attend_32", 1, 1}, {"attend_32", 1, 1}},
 	64:  {{"attend_64_few", 4, 1}, {"attend_64", 1, 2}},
-	80:  {{"attend_80_few", 4, 1}, {"attend_80", 1, 2}},
-	96:  {{"attend_96_few", 4, 1}, {"attend_96", 1, 2}},
+	80:  {{"attend_80_few", 4, 1}, {"attend_80_few", 4, 1}},
+	96:  {{"attend_96_few", 4, 1}, {"attend_96_few", 4, 1}},
 	128: {{"attend_128_few", 4, 1}, {"attend_128", 1, 2}},
 	256: {{"attend_256_few", 4, 1}, {"attend_256", 2, 1}},
 }

@@ -45,7 +45,7 @@ func (s *Service) promise(x *exchange.Exchange, o *Order) *wire.Fault {
 		return nil
 	}
 	for i := range o.Prompts {
-		o.Prompts[i].Promised = o.Deadline > 0
+		o.Prompts[i].Promised = o.Deadline > 0 && s.Promises
 	}
 	all := o.Requests()
 	busy, idle, known := o.Model.Engine.Foresee(all)

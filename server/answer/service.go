@@ -33,6 +33,8 @@ type Service struct {
 	Fetch func(ctx context.Context, url string) ([]byte, error)
 	// Sessions keeps texts of slots, with what was computed of them; nil: they are not kept.
 	Sessions *actors.Sessions
+	// Promises has requests with a deadline go before those of other clients: what was foreseen of them then holds.
+	Promises bool
 	// Folder has the adapters that clients may load; nil: they may not change which there are.
 	Folder AdapterFolder
 }

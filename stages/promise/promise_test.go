@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
-// traffic is a recorded trace's, made from a seed: conversations of clients, of which half of the prompts are partly
+// traffic is made from a seed: conversations of clients, of which half of the prompts are partly
 // cached, and whose answers mostly end before they have as many tokens as they may.
 func traffic(seed uint64, clients, each int) (all [][]arrival) {
 	r := rand.New(rand.NewPCG(seed, 3))

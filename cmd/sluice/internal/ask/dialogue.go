@@ -13,7 +13,6 @@ import (
 	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/stages/tools"
-	"github.com/sluice-ai/sluice/storage/sealed"
 )
 
 // dialogue is a conversation with a model. A message is added together with its answer, even if that was cut: a request
@@ -39,8 +38,8 @@ type dialogue struct {
 
 // keeping is how what was computed of a conversation is written.
 type keeping struct {
-	slot *actors.Slot // remembers the conversation's tokens; nil: nobody does
-	key  *sealed.Key  // encrypts what is written; nil: nothing is encrypted
+	slot *actors.Slot     // remembers the conversation's tokens; nil: nobody does
+	key  *actors.StateKey // encrypts what is written; nil: nothing is encrypted
 }
 
 // tally counts the answers of a session, including those of conversations that were reset.

@@ -17,13 +17,15 @@ type accessFlags struct {
 	Proxy       []string `name:"trusted-proxy" sep:"none" placeholder:"ADDRESS" help:"Address or network (10.0.0.0/8) of a proxy that may say, by X-Forwarded-For, whose requests it hands on. May be repeated."`
 	Cors        []string `name:"cors" sep:"none" placeholder:"ORIGIN" help:"Origin of web pages that may ask, such as https://chat.example.org or app://obsidian.md: scheme and host, and the port if there is one (* is any). May be repeated. * alone is all of them, and needs a key. Pages of this machine's own servers (http://localhost:5173) may ask without it where --addr is loopback."`
 	MCP         []string `name:"mcp" sep:"none" placeholder:"ORIGIN" help:"Origin of servers of tools (MCP over HTTP) that the page may ask, such as http://localhost:3000. May be repeated. The browser asks them, and no other."`
+	Promises    bool     `help:"Let a request with a deadline (deadline_ms, X-Deadline) go before those of other clients, one of each client at a time: what was foreseen of it then holds, whoever comes later. Without it a deadline is foreseen and kept as well, but for what comes later."`
 	FetchImages bool     `name:"fetch-images" help:"Fetch pictures that requests name by http:// or https:// addresses, for models that see. Only public addresses are asked, without a proxy, at most 16 MB. Without it pictures are sent in requests."`
 	SharePrefix bool     `name:"share-prefix" help:"Let clients with different keys find each other's prompts in the prefix cache: faster, and they can find out what others asked."`
 }
 
 // options returns the server's options that these flags give.
 func (f *accessFlags) options(keys []string) (server.Options, error) {
-	o := server.Options{APIKeys: keys, HostNames: f.HostName, SharePrefix: f.SharePrefix, FetchImages: f.FetchImages}
+	o := server.Options{APIKeys: keys, HostNames: f.HostName, SharePrefix: f.SharePrefix, FetchImages: f.FetchImages,
+		Promises: f.Promises}
 	for _, name := range f.HostName {
 		if name == "" {
 			return o, env.Usagef("--host-name is empty: want a name such as llm.example.org")
