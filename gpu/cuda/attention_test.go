@@ -201,7 +201,7 @@ func TestAttendRows(t *testing.T) {
 		features, first, window int
 		together                bool
 	}{{64, 495, 0, true}, {16, 2040, 0, true}, {64, 2040, 0, true}, {64, 495, 100, false},
-		{16, 495, 100, true}, {32, 45, 0, true}, {128, 45, 0, true},
+		{16, 495, 100, true}, {32, 45, 0, true}, {128, 45, 0, true}, {80, 45, 0, true}, {96, 100, 0, false},
 		{256, 45, 30, true}}
 	if testing.Short() {
 		all = all[:2]
@@ -214,7 +214,7 @@ func TestAttendRows(t *testing.T) {
 		}
 		many, _, _ := s.compute(c, false, 0, len(s.positions))
 		width := s.h.Query * s.h.Features
-		for _, i := range []int{0, 15, 16, 17, 32} {
+		for _, i := range []int{0, 9, 15, 16, 17, 32} { // 9: the last of a block
 			m := &maker{d: c.d, t: t}
 			a := s.attention(m, i, i+1)
 			later := s.attention(m, 0, len(s.positions)) // whose rotation stores what all see

@@ -188,11 +188,14 @@ DEVICE void keep(const Work &w, const Args &a, const Turn &turn) {
 // prepareFours is prepare for queries that are as they are multiplied, four values at a time: many loads are under way at
 // once, as blocks of a prompt that is short have not much else to do.
 DEVICE void prepareFours(const Work &w, const Args &a) {
-	constexpr uint fours = FEATURES / 4, each = 16 * DEEP * fours / (32 * TEAMS); // of a thread
+	constexpr uint fours = FEATURES / 4, all = 16 * DEEP * fours, each = (all + 32 * TEAMS - 1) / (32 * TEAMS); // of a thread
 #pragma unroll 8
 	for (uint j = 0; j < each; j++) {
 		uint i = threadX() + j * blockThreads(), pair = i / fours, d = i % fours * 4, row = w.row + pair / w.heads;
 		float4 v = {0, 0, 0, 0};
+		if (all % (32 * TEAMS) != 0 && pair >= w.pairs) {
+			break;
+		}
 		if (pair < w.each * w.heads && row < w.here) {
 			v = *reinterpret_cast<const float4 *>(headAt(a, row, w.kv * a.queries + w.first + pair % w.heads) + d);
 		}
