@@ -277,15 +277,20 @@ func TestBlocksAreCopiedWhileOthersAreRead(t *testing.T) {
 		d.Device = c.Device
 		c.Device = d
 	})
+	require.NoError(t, next.transfer(&transfer{do: forget}), "what there are files of is known before it is done")
 	slow := ""
 	eachFile(t, path, func(path string) { slow = path })
 	require.NoError(t, os.Remove(slow))
 	require.NoError(t, syscall.Mkfifo(slow, 0o600))
 	s := begin(t, next, ask(all[0], 8))
 	assert.Eventually(t, func() bool { return len(d.take()) > 0 }, patient, time.Millisecond)
-	writer, err := os.OpenFile(slow, os.O_WRONLY, 0) // it opens only now
-	require.NoError(t, err)
-	require.NoError(t, writer.Close())
+	var writer int
+	require.Eventually(t, func() (read bool) {
+		var err error
+		writer, err = syscall.Open(slow, syscall.O_WRONLY|syscall.O_NONBLOCK, 0)
+		return err == nil
+	}, patient, time.Millisecond, "the file is read")
+	require.NoError(t, syscall.Close(writer))
 	require.Equal(t, want[0], spelled(t, s))
 	shut(t, next)
 }

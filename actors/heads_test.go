@@ -132,7 +132,7 @@ func TestUnseenHeadsBound(t *testing.T) {
 // streamed because of it; one that must be there is not.
 func TestHeadsIfFit(t *testing.T) {
 	path := headedFile(t, "hybrid")
-	device := newDevice(t)
+	device := devicetest.Processor(t, "")
 	t.Cleanup(func() { require.NoError(t, device.Close()) })
 	f, err := gguf.Open(path)
 	require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -58,7 +59,7 @@ func opened(t *testing.T, c HouseConfig) *House {
 
 // TestLittleMemory: where hardly any memory is free, that is said, since no budget helps.
 func TestLittleMemory(t *testing.T) {
-	h := opened(t, HouseConfig{Device: newDevice(t), Memory: 1 << 10})
+	h := opened(t, HouseConfig{Device: devicetest.Processor(t, ""), Memory: 1 << 10})
 	f, err := gguf.Open(fixturePath(t, tenants[0]))
 	require.NoError(t, err)
 	_, err = h.Enter(t.Context(), Model{File: f, KV: backend.KVF32})

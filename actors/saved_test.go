@@ -66,6 +66,17 @@ func TestRecomputeSavedSessions(t *testing.T) {
 	}
 }
 
+// requireCached expects so many positions of a prompt to be found; a device that computes prompts apart computes those
+// of earlier answers anew.
+func requireCached(t *testing.T, e *Engine, want int, s *Stream) {
+	t.Helper()
+	if apart := e.house.device.Traits().Apart; apart != nil && apart(e.spec.bound) {
+		require.LessOrEqual(t, s.Usage().Cached, want)
+		return
+	}
+	require.Equal(t, want, s.Usage().Cached)
+}
+
 func savedAlike(t *testing.T, name string, edit func(*Config)) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	p, path, slot := longPrompts(2)[0], t.TempDir(), Slot{"k", 2}
@@ -90,7 +101,7 @@ func savedAlike(t *testing.T, name string, edit func(*Config)) {
 		}
 		st := begin(t, again, ask(next, 12))
 		require.Equal(t, want, spelled(t, st))
-		require.Equal(t, saved.Tokens, st.Usage().Cached)
+		requireCached(t, again, saved.Tokens, st)
 		m, err := s.Save(again, Slot{"k", 0}, "a copy")
 		require.NoError(t, err)
 		require.Equal(t, saved.Tokens, m.Tokens, "the slot has the text")
@@ -168,7 +179,7 @@ func TestSavedSessionsOutliveTheCache(t *testing.T) {
 		require.Equal(t, saved, m)
 		st := begin(t, e, ask(next, 8))
 		require.Equal(t, want, spelled(t, st))
-		require.Equal(t, saved.Tokens, st.Usage().Cached)
+		requireCached(t, e, saved.Tokens, st)
 		erased, err := s.Erase(e, slot)
 		require.NoError(t, err)
 		require.Equal(t, saved.Tokens, erased.Tokens)
@@ -287,7 +298,7 @@ func TestSessionsBesideAnswers(t *testing.T) {
 			require.Equal(t, first, m)
 			st := begin(t, e, ask(next, 2))
 			spelled(t, st)
-			require.Equal(t, first.Tokens, st.Usage().Cached)
+			requireCached(t, e, first.Tokens, st)
 			shut(t, e)
 		})
 	}

@@ -258,6 +258,16 @@ func TestDraw(t *testing.T) {
 	})
 }
 
+// A text of the history that was edited is not what a search finds: that comes as it was.
+func TestSearchOfAnEditedText(t *testing.T) {
+	e := &Editor{}
+	e.Remember("of old")
+	e.Begin("› ", "… ")
+	typed(e, "\x1b[A\x17\x12l")
+	require.Equal(t, "of old", string(e.text))
+	require.Equal(t, 4, e.at)
+}
+
 // The cursor stands where the next character appears.
 func TestCursor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

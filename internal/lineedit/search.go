@@ -70,7 +70,7 @@ func (e *Editor) find(from, step int) {
 		if !found {
 			continue
 		}
-		if i != e.chosen {
+		if i != e.chosen || string(e.text) != e.history[i] { // it may have been edited
 			e.recall(i)
 		}
 		e.at = len([]rune(before))
