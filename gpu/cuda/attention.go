@@ -32,8 +32,8 @@ var attendKernels = map[int][2]attendKernel{
 
 // joinKernels are the kernels of which a block takes all splits of its rows.
 var joinKernels = map[int]attendKernel{
-	64: {"attend_64_join", 1, 1}, 80: {"attend_80_join", 1, 1}, 96: {"attend_96_join", 1, 1},
-	128: {"attend_128_join", 1, 1}, 256: {"attend_256_join", 2, 1},
+	64: {"attend_64_join", 1, 1}, 96: {"attend_96_join", 1, 1}, 128: {"attend_128_join", 1, 1},
+	256: {"attend_256_join", 2, 1},
 }
 
 // joinTiles is the most groups of 16 pairs of a block of joinKernels: blocks differ in how much their rows see, and

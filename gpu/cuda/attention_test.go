@@ -267,9 +267,9 @@ func TestAttendJoins(t *testing.T) {
 	for _, x := range []struct {
 		features, first, window int
 		together, sinks         bool
-	}{{64, 495, 0, true, false}, {128, 500, 0, true, true}, {64, 2040, 300, true, false}, {80, 130, 100, false, false},
+	}{{64, 495, 0, true, false}, {128, 500, 0, true, true}, {64, 2040, 300, true, false}, {96, 130, 100, false, false},
 		{96, 45, 0, true, false}, {256, 110, 70, true, true}} {
-		if testing.Short() && x.features > 80 {
+		if testing.Short() && x.features > 64 {
 			continue
 		}
 		s := scene{h: kernel.Heads{Query: 6, KV: 2, Features: x.features, Dims: x.features}, window: x.window,

@@ -23,7 +23,6 @@
 // variant: attend_64_few -DFEATURES=64 -DTEAMS=4 -DDEEP=1
 // variant: attend_64_join -DFEATURES=64 -DTEAMS=1 -DDEEP=1 -DJOIN=1
 // variant: attend_80_few -DFEATURES=80 -DTEAMS=4 -DDEEP=1
-// variant: attend_80_join -DFEATURES=80 -DTEAMS=1 -DDEEP=1 -DJOIN=1
 // variant: attend_96_few -DFEATURES=96 -DTEAMS=4 -DDEEP=1
 // variant: attend_96_join -DFEATURES=96 -DTEAMS=1 -DDEEP=1 -DJOIN=1
 // variant: attend_128 -DFEATURES=128 -DTEAMS=1 -DDEEP=2

@@ -27,7 +27,7 @@ func (d *dialogue) keepBeside(path string, replace bool) string {
 	if err != nil {
 		return fmt.Sprintf("; what was computed is not: %s: %v", besideTalk(path), err)
 	}
-	return fmt.Sprintf(", and what was computed of %d tokens", m.Tokens)
+	return ofTokens(m.Tokens)
 }
 
 // findBeside has the engine go on from what was computed of a conversation, if it is beside its file, and says so.
@@ -48,5 +48,13 @@ func (d *dialogue) findBeside(path string) string {
 	if err != nil {
 		return fmt.Sprintf("; what was computed is not used: %s: %v", besideTalk(path), err)
 	}
-	return fmt.Sprintf(", and what was computed of %d tokens", m.Tokens)
+	return ofTokens(m.Tokens)
+}
+
+// ofTokens says of how many tokens there is what was computed; whole blocks of them are kept, so that there may be none.
+func ofTokens(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", and what was computed of %d tokens", n)
 }

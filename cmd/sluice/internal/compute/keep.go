@@ -36,9 +36,10 @@ const keptBytes = 8 << 30
 // Keep has models that are loaded with the flags keep their cached blocks in the folder that the flag names, or else in
 // usual; "": in none. It finds the key by which that is encrypted.
 func (k *KeepFlag) Keep(e *env.Env, f *Flags, usual string) (err error) {
-	text, _ := e.Lookup(StateKeyName)
-	if f.stateKey, err = sealed.Parse(text); err != nil {
-		return env.Usagef("%s: %v", StateKeyName, err)
+	if text, set := e.Lookup(StateKeyName); set {
+		if f.stateKey, err = sealed.Parse(text); err != nil {
+			return env.Usagef("%s: %v", StateKeyName, err)
+		}
 	}
 	path, size := k.KVDisk, env.Size(keptBytes)
 	if at := strings.LastIndexByte(path, ':'); at > 0 && size.UnmarshalText([]byte(path[at+1:])) == nil {
