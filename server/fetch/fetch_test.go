@@ -87,7 +87,7 @@ func TestGet(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	f := fetcher(anywhere, 500*time.Millisecond)
+	f, hasty := fetcher(anywhere, time.Minute), fetcher(anywhere, 50*time.Millisecond)
 	for _, c := range []struct{ path, got, want string }{
 		{s.URL + "/0", "pic", ""}, {s.URL + "/3", "pic", ""},
 		{s.URL + "/4", "", "the picture's address leads on more than 3 times"},
@@ -99,7 +99,11 @@ func TestGet(t *testing.T) {
 		{strings.Replace(s.URL, "://", "://me:secret@", 1), "", "the picture's address cannot be used"},
 		{"ftp://a/", "", "the picture's address cannot be used"}, {"http://%zz", "", "the picture's address cannot be used"},
 	} {
-		data, err := f.Get(context.Background(), c.path)
+		from := f
+		if strings.HasSuffix(c.path, "/slow") {
+			from = hasty
+		}
+		data, err := from.Get(context.Background(), c.path)
 		require.Equal(t, c.got, string(data), c.path)
 		if c.want == "" {
 			require.NoError(t, err)
