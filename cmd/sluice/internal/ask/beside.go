@@ -51,7 +51,7 @@ func (d *dialogue) findBeside(path string) string {
 	return ofTokens(m.Tokens)
 }
 
-// ofTokens says of how many tokens there is what was computed; whole blocks of them are kept, so that there may be none.
+// ofTokens says of how many tokens there is what was computed; whole blocks of them are kept, so there may be none.
 func ofTokens(n int) string {
 	if n == 0 {
 		return ""
