@@ -20,8 +20,7 @@ type foreseeing struct {
 func (m *step) shape() promise.Shape {
 	of := promise.Shape{Rows: len(m.compute.Tokens), Prompt: !m.decodes(), Answer: m.answers()}
 	for i := range m.compute.Spans {
-		p := &m.compute.Spans[i]
-		of.Seen += p.Rows*p.Pos + p.Rows*(p.Rows+1)/2
+		of.Seen += m.compute.Spans[i].Seen()
 		of.Kept = of.Kept || m.parts[i].Seq.Promised && m.parts[i].Wanted > 0
 	}
 	return of

@@ -130,7 +130,7 @@ func (a *account) add(m *step) {
 	for i := range m.compute.Spans {
 		p := &m.compute.Spans[i]
 		positions += p.Pos + p.Rows
-		seen += p.Rows*p.Pos + p.Rows*(p.Rows+1)/2
+		seen += p.Seen()
 	}
 	a.steps.Add(1)
 	a.rows.Add(uint64(len(m.compute.Tokens)))

@@ -270,6 +270,9 @@ type Span struct {
 	Sees []int32
 }
 
+// Seen is the number of positions that each of the span's rows attends to, up to its own, summed.
+func (s *Span) Seen() int { return s.Rows*s.Pos + s.Rows*(s.Rows+1)/2 }
+
 // Kept is the number of the span's first rows, those that leave states.
 func (p *Span) Kept() int { return p.Rows - p.Proposed }
 

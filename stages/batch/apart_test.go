@@ -60,19 +60,7 @@ func TestPlanApart(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			m := newSimOf(t, apart, 2, kv.Class{Blocks: 64})
 			test.setup(m)
-			var got []string
-			for _, want := range test.want {
-				for m.serveKV() {
-				}
-				if want == "…" {
-					m.back()
-					got = append(got, want)
-					continue
-				}
-				m.plan()
-				got = append(got, m.describe())
-			}
-			require.Equal(t, test.want, got)
+			m.script(test.want)
 		})
 	}
 }

@@ -73,7 +73,7 @@ func (s *State) charge(c *client, rows int) {
 // had fewest rows), and its first sequence by arrival. It passes over sequences whose sessions do not read, or whose
 // masks are still to be found.
 func (s *State) nextIn() *Seq {
-	for _, q := range s.promised() {
+	for _, q := range s.promises.kept {
 		if q.phase == waiting && q.able() && q.walk != s.promises.walk {
 			q.walk = s.promises.walk
 			q.client.given++
@@ -200,7 +200,7 @@ func (s *State) places() int { return s.limits.Seqs - s.Running() - s.counts[ent
 // the next request to the KV owner frees its blocks, and it is recomputed from its tokens later. Share is called
 // before NextKV, and preempts one sequence at a time, since the blocks that this frees may be enough.
 func (s *State) Share() {
-	if len(s.clients) < 2 && len(s.promised()) == 0 {
+	if len(s.clients) < 2 && len(s.promises.kept) == 0 {
 		return
 	}
 	for _, q := range s.seqs {
@@ -222,7 +222,7 @@ func (s *State) Share() {
 // giveWay returns the sequence that is preempted for a promised one that has no place: the one that came last of those
 // that are not promised themselves; nil: none.
 func (s *State) giveWay() (q *Seq) {
-	waits := slices.ContainsFunc(s.promised(), func(p *Seq) bool { return p.phase == waiting && p.able() })
+	waits := slices.ContainsFunc(s.promises.kept, func(p *Seq) bool { return p.phase == waiting && p.able() })
 	if !waits || s.places() > 0 {
 		return nil
 	}

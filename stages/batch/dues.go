@@ -15,7 +15,7 @@ type dues struct {
 	unpaid int           // parts with rows of its prompts in steps in flight, which Took has yet to count
 	reads  bool          // it has prompts to read
 	out    bool          // they are left out of this step
-	keeps  bool          // one of its sequences is kept: see promised
+	keeps  bool          // one of its sequences is kept: see promise
 
 	// What follows is of the step that Took counts.
 	answers, prompts int // rows

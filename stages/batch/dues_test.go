@@ -166,19 +166,7 @@ func TestPromptsWait(t *testing.T) {
 			m.steps(1)
 			m.cost = row
 			m.submitOf("hog", 1, prompt(100, 0), 1)
-			var got []string
-			for _, want := range test.want {
-				for m.serveKV() {
-				}
-				if want == "…" {
-					m.back()
-					got = append(got, want)
-					continue
-				}
-				m.plan()
-				got = append(got, m.describe())
-			}
-			require.Equal(t, test.want, got)
+			m.script(test.want)
 		})
 	}
 }

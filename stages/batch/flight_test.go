@@ -52,20 +52,7 @@ func TestPlanInFlight(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			m := newSimOf(t, test.limits, 3, kv.Class{Blocks: 64})
 			test.setup(m)
-			var got []string
-			for _, want := range test.want {
-				for m.serveKV() {
-				}
-				if want == "…" {
-					m.back()
-					got = append(got, want)
-					continue
-				}
-				require.Less(t, len(m.flying), 3)
-				m.plan()
-				got = append(got, m.describe())
-			}
-			require.Equal(t, test.want, got)
+			m.script(test.want)
 		})
 	}
 }

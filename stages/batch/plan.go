@@ -59,7 +59,6 @@ func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hope
 		}
 		return p.end(), nil
 	}
-	s.promised()
 	several := s.demand() > 1
 	clients := s.owing()
 	step.Prompt = s.limits.Apart && s.prompts()
@@ -81,7 +80,7 @@ func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hope
 	if slices.ContainsFunc(p.parts, func(p Part) bool { return p.Seq.kept }) {
 		p.rows = min(p.rows, max(leastBeside, b.Fixed))
 	}
-	for _, q := range s.promised() {
+	for _, q := range s.promises.kept {
 		if q.phase == running && !s.decoding(q) {
 			p.add(q)
 		}
@@ -104,9 +103,10 @@ func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hope
 // leastBeside is how many prefill rows a step takes beside however many decodes, as far as its limits allow.
 const leastBeside = 16
 
-// promised lists the sequences that those which came later do not hold up, by arrival: of each client the first one
-// that was promised something, so that no client gets ahead of others with more than one at a time.
-func (s *State) promised() []*Seq {
+// promise lists anew the sequences that those which came later do not hold up, by arrival: of each client the first one
+// that was promised something, so that no client gets ahead of others with more than one at a time. It is called when
+// such a sequence comes or ends.
+func (s *State) promise() {
 	s.promises.kept = s.promises.kept[:0]
 	for _, c := range s.clients {
 		c.due.keeps = false
@@ -117,7 +117,6 @@ func (s *State) promised() []*Seq {
 			s.promises.kept = append(s.promises.kept, q)
 		}
 	}
-	return s.promises.kept
 }
 
 // suspect returns the oldest sequence that is ready, or in flight, and was in a failed step.
@@ -160,7 +159,7 @@ type planner struct {
 // next step. Proposed tokens get only rows that no decode wants.
 func (p *planner) answers(most int, b Budget) (any bool) {
 	p.spare = min(min(b.Rows, most, p.rows)-p.s.answers(), p.wanted-p.s.Running())
-	for _, q := range p.s.promised() {
+	for _, q := range p.s.promises.kept {
 		if q.phase == running && p.s.decoding(q) {
 			p.add(q)
 		}

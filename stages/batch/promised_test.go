@@ -30,7 +30,6 @@ func TestPromisedSequencesComeFirst(t *testing.T) {
 	require.True(t, first.kept)
 	require.False(t, second.kept)
 	m.state.Cancel(2)
-	m.state.promised()
 	require.True(t, second.kept, "it is its client's first one now")
 }
 

@@ -94,19 +94,7 @@ func TestPlanProposed(t *testing.T) {
 			}
 			m := newSimOf(t, l, 3, test.classes...)
 			test.setup(m)
-			var got []string
-			for _, want := range test.want {
-				for m.serveKV() {
-				}
-				if want == "…" {
-					m.back()
-					got = append(got, want)
-					continue
-				}
-				m.plan()
-				got = append(got, m.describe())
-			}
-			require.Equal(t, test.want, got)
+			m.script(test.want)
 			seqs := slices.Clone(m.state.Seqs())
 			m.run()
 			require.Equal(t, m.proposed, m.accepted)

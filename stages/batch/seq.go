@@ -70,7 +70,7 @@ type Seq struct {
 	mask    mask
 	rests   bool   // Follows: until it is given more tokens
 	sure    int    // Follows: how many of Tokens are the other sequence's
-	kept    bool   // Promised, and the first of its client: see promised
+	kept    bool   // Promised, and the first of its client: see promise
 	turn    uint64 // when its newest mask was asked for
 	walk    uint64 // Promised: State.promises.walk in which it was given a place
 	strikes int    // steps that failed with this sequence in them

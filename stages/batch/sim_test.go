@@ -211,6 +211,24 @@ func (m *sim) plan() bool {
 	return true
 }
 
+// script forms steps, as many as are wanted and what they have; “…” is a step that comes back.
+func (m *sim) script(want []string) {
+	var got []string
+	for _, w := range want {
+		for m.serveKV() {
+		}
+		if w == "…" {
+			m.back()
+			got = append(got, w)
+			continue
+		}
+		require.Less(m.t, len(m.flying), m.flight)
+		m.plan()
+		got = append(got, m.describe())
+	}
+	require.Equal(m.t, want, got)
+}
+
 // checkIdle: there is always a step while somebody could go on.
 func (m *sim) checkIdle() {
 	for _, q := range m.state.Seqs() {

@@ -49,9 +49,9 @@ type State struct {
 	newest time.Duration // what the newest step took that is back
 }
 
-// promises is what State keeps of promised sequences from one look at them to the next.
+// promises is what State knows of promised sequences.
 type promises struct {
-	kept []*Seq // scratch: see promised
+	kept []*Seq // see promise
 	walk uint64 // number of the walk through the clients
 }
 
@@ -99,6 +99,9 @@ func (s *State) Submit(q *Seq) {
 	s.seqs = append(s.seqs, q)
 	s.byID[q.ID] = q
 	s.counts[q.phase]++
+	if q.Promised {
+		s.promise()
+	}
 }
 
 // Cancel ends a sequence; one that is gone already is no error.
@@ -203,6 +206,9 @@ func (s *State) end(q *Seq) {
 		return // forgotten already: a step that failed may still name it
 	}
 	s.move(q, ended)
+	if q.Promised {
+		s.promise()
+	}
 	if !q.kv.open && !q.kv.asked {
 		s.forget(q)
 	}

@@ -161,8 +161,7 @@ func (p *player) step() bool {
 	of := Shape{Rows: len(p.play.Tokens)}
 	for i := range p.parts {
 		part, span := &p.parts[i], &p.play.Spans[i]
-		at := p.all[part.Seq.Owner.(int)].at + span.Pos
-		of.Seen += part.Rows*at + part.Rows*(part.Rows+1)/2
+		of.Seen += span.Seen() + part.Rows*p.all[part.Seq.Owner.(int)].at // whose positions begin there
 		of.Prompt = of.Prompt || part.Rows > 1
 	}
 	took := p.costs.step(of)

@@ -136,7 +136,7 @@ func (w *world) play(float64) bool {
 	}
 	of := Shape{Rows: len(w.step.Tokens)}
 	for i, p := range w.parts {
-		of.Seen += p.Rows*w.step.Spans[i].Pos + p.Rows*(p.Rows+1)/2
+		of.Seen += w.step.Spans[i].Seen()
 		of.Prompt, of.Answer = of.Prompt || p.Rows > 1, of.Answer || p.Rows == 1
 		of.Kept = of.Kept || p.Rows == 1 && p.Seq.Promised
 	}
