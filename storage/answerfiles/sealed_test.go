@@ -4,20 +4,14 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/storage/sealed"
+	"github.com/sluice-ai/sluice/storage/sealed/sealedtest"
 )
-
-func key(t testing.TB, digit string) *sealed.Key {
-	k, err := sealed.Parse(strings.Repeat(digit, 64))
-	require.NoError(t, err)
-	return k
-}
 
 // Encrypted answers come back by their key alone, as far as they were written, and go on.
 func TestEncrypted(t *testing.T) {
@@ -28,7 +22,7 @@ func TestEncrypted(t *testing.T) {
 		f.Encrypt(k)
 		return f
 	}
-	f := open(key(t, "a"))
+	f := open(sealedtest.Key(t, "a"))
 	asked := request("owner", "1")
 	asked.Body = "a secret body"
 	x, err := f.Create(asked, now)
@@ -48,7 +42,7 @@ func TestEncrypted(t *testing.T) {
 	require.Len(t, data, int(used))
 	require.NotContains(t, string(data), "secret")
 
-	for k, says := range map[*sealed.Key]string{key(t, "b"): "not encrypted by this key", nil: "encrypted, and there is no key"} {
+	for k, says := range map[*sealed.Key]string{sealedtest.Key(t, "b"): "not encrypted by this key", nil: "encrypted, and there is no key"} {
 		f = open(k)
 		all, odd := f.Unfinished()
 		require.Empty(t, all)
@@ -59,7 +53,7 @@ func TestEncrypted(t *testing.T) {
 	}
 
 	require.NoError(t, os.WriteFile(files[0], append(bytes.Clone(data), "torn"...), privateFile))
-	f = open(key(t, "a"))
+	f = open(sealedtest.Key(t, "a"))
 	defer f.Close()
 	all, odd := f.Unfinished()
 	require.Empty(t, odd)
@@ -78,7 +72,7 @@ func TestEncrypted(t *testing.T) {
 
 // Records of an encrypted file that are dropped, doubled, exchanged, or of another file, end it there.
 func TestEncryptedRecordsChangePlaces(t *testing.T) {
-	k := key(t, "a")
+	k := sealedtest.Key(t, "a")
 	file := func(name string, tokens ...int32) (parts [][]byte) {
 		parts = append(parts, appendHead(nil, k))
 		at := len(parts[0])
@@ -115,7 +109,7 @@ func TestEncryptedRecordsChangePlaces(t *testing.T) {
 }
 
 func FuzzReadEncrypted(f *testing.F) {
-	k := key(f, "a")
+	k := sealedtest.Key(f, "a")
 	head := appendHead(nil, k)
 	f.Add(appendSealed(head, appendRecord(nil, asked, appendAsked(nil, request("a", "1"))), k, "x", len(head)), true)
 	f.Add(appendRecord(nil, asked, appendAsked(nil, request("a", "1"))), false)

@@ -5,19 +5,13 @@ import (
 	"encoding/hex"
 	"io"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/storage/sealed"
+	"github.com/sluice-ai/sluice/storage/sealed/sealedtest"
 )
-
-func key(t testing.TB, digit string) *sealed.Key {
-	k, err := sealed.Parse(strings.Repeat(digit, 64))
-	require.NoError(t, err)
-	return k
-}
 
 // again opens a folder with a key.
 func again(t testing.TB, path string, k *sealed.Key) *Shelf {
@@ -30,7 +24,7 @@ func again(t testing.TB, path string, k *sealed.Key) *Shelf {
 // Encrypted blocks come back by their key alone, are listed by it alone, and their files and names tell nothing.
 func TestEncrypted(t *testing.T) {
 	path := t.TempDir()
-	s := again(t, path, key(t, "a"))
+	s := again(t, path, sealedtest.Key(t, "a"))
 	files := map[byte]string{}
 	for n := byte(1); n <= 3; n++ {
 		files[n] = put(t, s, n, today)
@@ -42,7 +36,7 @@ func TestEncrypted(t *testing.T) {
 		require.NotContains(t, files[n], hex.EncodeToString(h.Key[:16]))
 	}
 	used := s.of.Used()
-	s = again(t, path, key(t, "a"))
+	s = again(t, path, sealedtest.Key(t, "a"))
 	require.Equal(t, used, s.of.Used())
 	require.Len(t, s.Scan(latest), 3)
 	for _, x := range s.Scan(latest) {
@@ -50,7 +44,7 @@ func TestEncrypted(t *testing.T) {
 		require.Equal(t, want.Tokens, x.Tokens)
 		require.Equal(t, want.Before, x.Before)
 	}
-	for name, k := range map[string]*sealed.Key{"another": key(t, "b"), "none": nil} {
+	for name, k := range map[string]*sealed.Key{"another": sealedtest.Key(t, "b"), "none": nil} {
 		o := again(t, path, k)
 		require.Empty(t, o.Scan(latest), name)
 		require.False(t, has(t, o, 1), name)
@@ -69,7 +63,7 @@ func TestEncrypted(t *testing.T) {
 // A part of another file, or of another model's, is not taken, though the key is the same.
 func TestEncryptedPartsChangePlaces(t *testing.T) {
 	path := t.TempDir()
-	s, k := again(t, path, key(t, "a")), key(t, "a")
+	s, k := again(t, path, sealedtest.Key(t, "a")), sealedtest.Key(t, "a")
 	one, four := put(t, s, 1, today), put(t, s, 4, today) // of the same class and size
 	a, err := os.ReadFile(one)
 	require.NoError(t, err)
@@ -96,7 +90,7 @@ func TestEncryptedPartsChangePlaces(t *testing.T) {
 }
 
 func FuzzReadEncrypted(f *testing.F) {
-	s := again(f, f.TempDir(), key(f, "a"))
+	s := again(f, f.TempDir(), sealedtest.Key(f, "a"))
 	for n := byte(3); n <= 4; n++ {
 		data, err := os.ReadFile(put(f, s, n, today))
 		require.NoError(f, err)
