@@ -32,26 +32,37 @@ func next(t *testing.T, s *Stream, n int) {
 	}
 }
 
-// steady is a device whose steps take so long that its clients always keep up.
-type steady struct{ nullDevice }
-
-func (d steady) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
-	m, err := d.nullDevice.Compile(p, c)
-	return steadyModel{m}, err
+// sluggish is a device whose steps take some time.
+type sluggish struct {
+	nullDevice
+	takes func(s *backend.Step) time.Duration
 }
 
-type steadyModel struct{ backend.Model }
+func (d sluggish) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	m, err := d.nullDevice.Compile(p, c)
+	return sluggishModel{m, d.takes}, err
+}
 
-func (m steadyModel) Run(w backend.Work, s *backend.Step) error {
+type sluggishModel struct {
+	backend.Model
+	takes func(s *backend.Step) time.Duration
+}
+
+func (m sluggishModel) Run(w backend.Work, s *backend.Step) error {
 	if w.Segment == 0 {
-		time.Sleep(time.Millisecond)
+		time.Sleep(m.takes(s))
 	}
 	return m.Model.Run(w, s)
 }
 
+// steady is a device whose steps take so long that its clients always keep up.
+func steady() sluggish {
+	return sluggish{takes: func(*backend.Step) time.Duration { return time.Millisecond }}
+}
+
 // A client that paused goes on when it reads again, also while others keep the device busy.
 func TestPausedClientGoesOn(t *testing.T) {
-	e := startNull(t, func(c *Config) { c.Device = steady{} })
+	e := startNull(t, func(c *Config) { c.Device = steady() })
 	busy := begin(t, e, plain([]int32{1}, 1<<19))
 	var wg sync.WaitGroup
 	wg.Go(func() {

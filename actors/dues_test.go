@@ -8,32 +8,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// costly is a device on which a row of an answer takes a millisecond, and one of a prompt thirty.
-type costly struct{ nullDevice }
-
-func (d costly) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
-	m, err := d.nullDevice.Compile(p, c)
-	return costlyModel{m}, err
-}
-
-type costlyModel struct{ backend.Model }
-
-func (m costlyModel) Run(w backend.Work, s *backend.Step) error {
-	if w.Segment == 0 {
-		answers := len(s.Wanted)
-		time.Sleep(time.Duration(answers+30*(len(s.Tokens)-answers)) * time.Millisecond)
-	}
-	return m.Model.Run(w, s)
+// costly is how long a step takes of which a row of an answer takes a millisecond, and one of a prompt thirty.
+func costly(s *backend.Step) time.Duration {
+	answers := len(s.Wanted)
+	return time.Duration(answers+30*(len(s.Tokens)-answers)) * time.Millisecond
 }
 
 // TestStrangersTime: beside a client that sends long prompts, a stranger's answer takes at most twice as long as alone,
 // and what the steps take that run when it comes; the prompts have as much of the time.
 func TestStrangersTime(t *testing.T) {
 	timed := func(t *testing.T, hogs int) (first, rest time.Duration) {
-		e := startNull(t, func(c *Config) { c.Device = costly{} })
+		e := startNull(t, func(c *Config) { c.Device = sluggish{takes: costly} })
 		for range hogs {
 			r := plain(make([]int32, 15_000), 1)
 			r.Client = "hog"
