@@ -89,24 +89,26 @@ func (k *Kernels) attendShape(h *kernel.Heads, rows int) (s attendShape, err err
 // fits chooses the sizes of a block with most bytes of shared memory at most; false: nothing fits. Of kernels that run
 // long, two blocks should fit on a multiprocessor: one multiplies while the other computes weights.
 func (s *attendShape) fits(h *kernel.Heads, queries, rows, most int) bool {
-	size := func(tiles, stages int) int {
-		s.tiles, s.stages, s.heads = tiles, stages, min(queries, 16*tiles)
-		s.rows = min(rows, 16*tiles/s.heads)
-		s.shared = s.sharedBytes(h.Features)
-		return s.shared
-	}
 	tiles := s.tilesOf(queries * rows)
-	if s.teams < 4 && size(tiles, 2) <= most/2 {
+	if s.teams < 4 && s.size(h, queries, rows, tiles, 2) <= most/2 {
 		return true
 	}
 	for ; tiles >= s.deep; tiles /= 2 {
 		for stages := attendStages; stages > 0; stages-- {
-			if size(tiles, stages) <= most && (tiles == s.deep || stages > 1) {
+			if s.size(h, queries, rows, tiles, stages) <= most && (tiles == s.deep || stages > 1) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// size gives blocks so many groups of 16 pairs and stages, and returns their bytes of shared memory.
+func (s *attendShape) size(h *kernel.Heads, queries, rows, tiles, stages int) int {
+	s.tiles, s.stages, s.heads = tiles, stages, min(queries, 16*tiles)
+	s.rows = min(rows, 16*tiles/s.heads)
+	s.shared = s.sharedBytes(h.Features)
+	return s.shared
 }
 
 // joinShape chooses the sizes of blocks that take all splits of so many rows; false: there would be too few blocks.
@@ -116,10 +118,7 @@ func (k *Kernels) joinShape(h *kernel.Heads, rows int) (s attendShape, ok bool) 
 		return s, false
 	}
 	queries := h.Query / h.KV
-	s.tiles, s.stages = min(s.tilesOf(queries*rows), joinTiles), 2
-	s.heads = min(queries, 16*s.tiles)
-	s.rows = min(rows, 16*s.tiles/s.heads)
-	s.shared = s.sharedBytes(h.Features)
+	s.size(h, queries, rows, min(s.tilesOf(queries*rows), joinTiles), 2)
 	blocks := h.KV * int(parts(queries, s.heads)) * int(parts(rows, s.rows))
 	return s, blocks >= k.joinFrom && s.shared <= k.c.Facts.Shared-1<<10
 }

@@ -14,7 +14,7 @@ import (
 // border is the memory and the recordings by which values cross between this device and others.
 type border struct {
 	rows   *driver.Buffer // rows of the value that crosses; nil: none has yet
-	shared slabs          // memory of the program that other devices copy to and from, too
+	shared imported       // memory of the program that other devices copy to and from, too
 	made   map[crossing]driver.Recording
 }
 

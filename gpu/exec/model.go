@@ -61,7 +61,7 @@ func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 		accounts: accounts{shares: map[recorded]*shares{}}}
 	m.weights = newWeights(v.card, &m.config, l.memory, l.part)
 	if !c.Counted {
-		m.border.shared = importSlabs(l.memory, c.Crossing)
+		m.border.shared = importMemory(l.memory, c.Crossing)
 	}
 	if err := m.lay(); err != nil || c.Counted {
 		return m, err

@@ -40,32 +40,32 @@ func (s *stage) free(d driver.Device) {
 	s.host, s.local = nil, nil
 }
 
-// slabs is memory of the program that the device itself copies to or from, if it can: that spares the CPU a copy of
+// imported is memory of the program that the device itself copies to or from, if it can: that spares the CPU a copy of
 // each byte.
-type slabs struct {
+type imported struct {
 	memory []byte
 	buffer *driver.Buffer // nil: the device cannot, and the host copies between it and a buffer of the device's
 }
 
-// importSlabs makes memory of the program reachable for the device, if it can.
-func importSlabs(b *memory, all []byte) (s slabs) {
+// importMemory makes memory of the program reachable for the device, if it can.
+func importMemory(b *memory, all []byte) (s imported) {
 	if all == nil {
 		return s
 	}
 	if x, err := b.d.Import(all); err == nil { // else the host copies
 		b.all = append(b.all, x)
-		s = slabs{all, x}
+		s = imported{all, x}
 	}
 	return s
 }
 
-// holds says whether data lies in the slabs that the device reads.
-func (s *slabs) holds(data []byte) bool {
+// holds says whether data lies in memory that the device reaches.
+func (s *imported) holds(data []byte) bool {
 	return s.buffer != nil && s.at(data) < uint64(len(s.memory)) && s.at(data)+uint64(len(data)) <= uint64(len(s.memory))
 }
 
-// at is the offset in the slabs at which data begins.
-func (s *slabs) at(data []byte) uint64 {
+// at is the offset in it at which data begins.
+func (s *imported) at(data []byte) uint64 {
 	begin := uintptr(unsafe.Pointer(unsafe.SliceData(s.memory)))
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data))) - begin)
 }

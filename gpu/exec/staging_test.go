@@ -8,10 +8,10 @@ import (
 	"github.com/sluice-ai/sluice/gpu/driver"
 )
 
-// TestSlabsHold: data counts as lying in slabs if all of it does.
-func TestSlabsHold(t *testing.T) {
+// TestImportedHolds: data counts as lying in memory of the program if all of it does.
+func TestImportedHolds(t *testing.T) {
 	all := make([]byte, 300)
-	s := slabs{all[100:200:200], &driver.Buffer{}}
+	s := imported{all[100:200:200], &driver.Buffer{}}
 	require.True(t, s.holds(all[100:200]))
 	require.True(t, s.holds(all[150:151]))
 	require.EqualValues(t, 50, s.at(all[150:160]))

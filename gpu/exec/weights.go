@@ -15,7 +15,7 @@ type weights struct {
 	card   *card
 	config *backend.Config
 	memory *memory
-	slabs  slabs // the program's memory that uploads come from
+	slabs  imported // the program's memory that uploads come from
 	parts  backend.Parts
 
 	all     []weight                  // by Ref
@@ -72,7 +72,7 @@ type spot struct {
 }
 
 func newWeights(c *card, config *backend.Config, b *memory, p *ir.Bound) *weights {
-	return &weights{card: c, config: config, memory: b, slabs: importSlabs(b, config.Uploaded().Slabs),
+	return &weights{card: c, config: config, memory: b, slabs: importMemory(b, config.Uploaded().Slabs),
 		parts: backend.NewParts(p, config.Segments), all: make([]weight, len(p.Weights)),
 		experts: map[ir.Ref]*kernel.Matrix{}, spots: map[*kernel.Matrix]spot{}, copies: copies{made: map[copyOf]*copying{}}}
 }
