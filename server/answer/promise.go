@@ -44,9 +44,7 @@ func (s *Service) promise(x *exchange.Exchange, o *Order) *wire.Fault {
 	if !o.Causes && o.Deadline == 0 || s.lasting.pastOf(x) != nil {
 		return nil
 	}
-	for i := range o.Prompts {
-		o.Prompts[i].Promised = o.Deadline > 0 && s.Promises
-	}
+	s.mark(o)
 	all := o.Requests()
 	busy, idle, known := o.Model.Engine.Foresee(all)
 	if !known {
@@ -63,6 +61,13 @@ func (s *Service) promise(x *exchange.Exchange, o *Order) *wire.Fault {
 		}
 	}
 	return nil
+}
+
+// mark has an order with a deadline go before those of other clients, where that is wanted.
+func (s *Service) mark(o *Order) {
+	for i := range o.Prompts {
+		o.Prompts[i].Promised = o.Deadline > 0 && s.Promises
+	}
 }
 
 // missed is the fault of a request whose answer would come too late; nil: it comes in time. Without a number of tokens
