@@ -271,7 +271,7 @@ type Span struct {
 }
 
 // Seen is the number of positions that each of the span's rows attends to, up to its own, summed.
-func (s *Span) Seen() int { return s.Rows*s.Pos + s.Rows*(s.Rows+1)/2 }
+func (p *Span) Seen() int { return p.Rows*p.Pos + p.Rows*(p.Rows+1)/2 }
 
 // Kept is the number of the span's first rows, those that leave states.
 func (p *Span) Kept() int { return p.Rows - p.Proposed }

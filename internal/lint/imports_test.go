@@ -88,7 +88,8 @@ var layers = []struct {
 // forTests are packages that only tests may import.
 var forTests = []string{commands + "env/envtest", "actors/devicetest", "internal/testref", "internal/backendtest",
 	"internal/lint", "gpu/null", "gpu/cuda/fake", "gpu/tile/tiletest", "stages/model/arch/archtest",
-	"stages/model/convert/converttest", "stages/place/placetest", "storage/hub/hubtest", "server/decode/decodetest"}
+	"stages/model/convert/converttest", "stages/place/placetest", "storage/hub/hubtest", "server/decode/decodetest",
+	"storage/sealed/sealedtest"}
 
 // private are packages that one folder alone may import, with the reason; its tests may.
 var private = []struct{ dir, owner, why string }{
@@ -122,7 +123,7 @@ var thirdParty = []dependency{
 	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"server"}, "a schema is judged by the standard's own tests"},
 	{"github.com/stretchr/testify",
 		[]string{commands + "env/envtest", "actors/devicetest", "internal/backendtest", "gpu/tile/tiletest",
-			"stages/model/arch/archtest", "stages/model/convert/converttest", "server/decode/decodetest"},
+			"stages/model/arch/archtest", "stages/model/convert/converttest", "server/decode/decodetest", "storage/sealed/sealedtest"},
 		"failures print both sides and their difference"},
 	{"github.com/valyala/fasthttp", []string{"server"},
 		"requests without an allocation for each header, and bodies as streams: many clients at once"},
