@@ -22,6 +22,7 @@ type attention struct {
 	headsPerKV int       // query heads of each
 	sinks      []float32 // by query head; nil: none
 	slopes     []float32 // by query head: see ir.AttendArgs.Slope; nil: scores do not fall
+	biases     *biases   // nil: scores have none by distance
 	split      *split
 	sealing    *sealing // nil: the format seals no blocks
 }
@@ -35,6 +36,24 @@ func slopesOf(a *ir.AttendArgs) (all []float32) {
 		all = append(all, float32(a.Slope(h)))
 	}
 	return all
+}
+
+// biases are added to scores by distance. Weights may come after they are bound.
+type biases struct {
+	values []float32 // [bucket][query head]
+	at     []int     // by distance, from −Farthest: where the values of its bucket begin
+}
+
+// biasesOf are those of a node whose B has these values; nil: it has none.
+func biasesOf(a *ir.AttendArgs, values []float32) *biases {
+	if a.Buckets == 0 {
+		return nil
+	}
+	b := &biases{values, make([]int, 2*a.Farthest+1)}
+	for i := range b.at {
+		b.at[i] = a.Bucket(i-a.Farthest) * a.Heads
+	}
+	return b
 }
 
 // end is the position after the last one that a row at pos of a span sees.
@@ -169,8 +188,12 @@ func (a *attention) weigh(worker int, c *attendChunk, v *view) error {
 		r := c.row + v.r0 + i%v.queries/a.headsPerKV
 		// A row sees only a part of what the rows together see: scores outside become −∞, weights 0.
 		pos := span.Pos + r
+		head := (c.head+i/v.queries)*a.headsPerKV + i%a.headsPerKV
 		if a.slopes != nil {
-			fall(row, a.slopes[(c.head+i/v.queries)*a.headsPerKV+i%a.headsPerKV], pos-first)
+			fall(row, a.slopes[head], pos-first)
+		}
+		if a.biases != nil {
+			a.biases.add(row, head, pos-first)
 		}
 		mask(row, max(0, a.first(pos)-first), min(backend.BlockSize, a.end(span, pos)-first))
 		q.block.top[i], q.block.sum[i] = isa.SoftMax(row)
@@ -201,6 +224,14 @@ func (a *attention) append(worker int, c *attendChunk, head, b int) error {
 func fall(row *[backend.BlockSize]float32, slope float32, at int) {
 	for i := range row {
 		row[i] -= slope * float32(max(i-at, at-i))
+	}
+}
+
+// add adds the biases of a query head; at is as fall has it.
+func (b *biases) add(row *[backend.BlockSize]float32, head, at int) {
+	zero := len(b.at) / 2
+	for i := range row {
+		row[i] += b.values[b.at[min(max(zero+i-at, 0), len(b.at)-1)]+head]
 	}
 }
 

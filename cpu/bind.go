@@ -263,7 +263,8 @@ func (b *binder) attention(n *ir.Node) *attention {
 		ex: &b.m.execution, args: a, cache: b.m.caches[a.KV], store: b.store(n),
 		rows: rowsTogether(a.Heads / a.KVHeads),
 		q:    b.layout.place(n.In[0]), out: b.layout.place(n.Out),
-		headsPerKV: a.Heads / a.KVHeads, sinks: b.vector(n.W), slopes: slopesOf(a), split: &b.m.split,
+		headsPerKV: a.Heads / a.KVHeads, sinks: b.vector(n.W), slopes: slopesOf(a),
+		biases: biasesOf(a, b.vector(n.B)), split: &b.m.split,
 	}
 	if x.cache.open != x.cache && len(n.In) > 1 {
 		x.sealing = newSealing(&b.m.execution, x.cache)

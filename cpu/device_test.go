@@ -90,6 +90,11 @@ func TestWithinReach(t *testing.T) {
 	})
 }
 
+// TestByDistance: as TestBothWays, of scores with biases by distance, also farther than those that differ.
+func TestByDistance(t *testing.T) {
+	eachDevice(t, false, func(t *testing.T, d backend.Device) { backendtest.ByDistance(t, d, ref.New(), 3, 65, 150, 300) })
+}
+
 // TestFixtures: fast kernels may be five times as far from the reference as its tolerance.
 func TestFixtures(t *testing.T) {
 	eachDevice(t, true, func(t *testing.T, d backend.Device) { backendtest.Fixtures(t, d, archtest.Open, 5) })

@@ -286,6 +286,8 @@ func lacks(n *ir.Node) error {
 		switch {
 		case n.Attend.Reach > 0:
 			return fmt.Errorf("%s both ways within %d positions: %w", n.Op, n.Attend.Reach, ErrNoKernel)
+		case n.Attend.Buckets > 0:
+			return fmt.Errorf("%s with biases by distance: %w", n.Op, ErrNoKernel)
 		case n.Attend.Alibi > 0:
 			return fmt.Errorf("%s whose scores fall with the distance (ALiBi): %w", n.Op, ErrNoKernel)
 		}

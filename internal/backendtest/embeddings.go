@@ -46,19 +46,24 @@ func Beside(t *testing.T, d backend.Device, m *Model, tokens []int32, alone []fl
 
 // BothWays compares texts of many blocks, whose rows see those after them, with the oracle.
 func BothWays(t *testing.T, d, oracle backend.Device, sizes ...int) {
-	bothWaysWithin(t, d, oracle, 0, sizes...)
+	bothWaysWithin(t, d, oracle, 0, 0, sizes...)
 }
 
 // WithinReach is BothWays where rows see so many positions on each side.
 func WithinReach(t *testing.T, d, oracle backend.Device, sizes ...int) {
 	for _, reach := range []int{1, 5, 63, 64, 100, 600} {
-		t.Run(strconv.Itoa(reach), func(t *testing.T) { bothWaysWithin(t, d, oracle, reach, sizes...) })
+		t.Run(strconv.Itoa(reach), func(t *testing.T) { bothWaysWithin(t, d, oracle, reach, 0, sizes...) })
 	}
 }
 
-func bothWaysWithin(t *testing.T, d, oracle backend.Device, reach int, sizes ...int) {
+// ByDistance is BothWays where scores have biases by distance.
+func ByDistance(t *testing.T, d, oracle backend.Device, sizes ...int) {
+	bothWaysWithin(t, d, oracle, 0, 32, sizes...)
+}
+
+func bothWaysWithin(t *testing.T, d, oracle backend.Device, reach, buckets int, sizes ...int) {
 	for _, kvHeads := range []int{1, 4} {
-		p, err := EncoderLayer(kvHeads, reach).Program(1024)
+		p, err := EncoderLayer(kvHeads, reach, buckets).Program(1024)
 		require.NoError(t, err)
 		m, err := randomModel(p, 3, all(quant.F32))
 		require.NoError(t, err)

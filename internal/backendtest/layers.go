@@ -44,14 +44,19 @@ func RoutedLayer(shared bool) *ir.Builder {
 }
 
 // EncoderLayer is attention in which rows also see those after them, so many positions on each side (0: all), with so
-// many KV heads.
-func EncoderLayer(kvHeads, reach int) *ir.Builder {
+// many KV heads, and biases for so many buckets of distances (0: none).
+func EncoderLayer(kvHeads, reach, buckets int) *ir.Builder {
 	b := ir.NewBuilder("test", nil)
 	x := b.Embed("token_embd", 50, 64)
 	b.Layer(0)
 	a := ir.AttendArgs{Heads: 4, KVHeads: kvHeads, KDim: 16, VDim: 16, Scale: 0.6, Both: true, Reach: reach}
-	k := b.Linear(x, "attn_k", 16*kvHeads)
-	x = b.Add(x, b.Attend(b.Linear(x, "attn_q", 64), k, b.Linear(x, "attn_v", 16*kvHeads), a))
+	q, k, v := b.Linear(x, "attn_q", 64), b.Linear(x, "attn_k", 16*kvHeads), b.Linear(x, "attn_v", 16*kvHeads)
+	if buckets > 0 {
+		a.Buckets, a.Farthest = buckets, 4*buckets
+		x = b.Add(x, b.AttendBiased(q, k, v, "biases", a))
+	} else {
+		x = b.Add(x, b.Attend(q, k, v, a))
+	}
 	b.Vectors(b.Pool(x))
 	return b
 }

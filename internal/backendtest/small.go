@@ -26,7 +26,7 @@ func Small(family string, typ quant.Type) (*Model, error) { return Sized(family,
 func Sized(family string, typ quant.Type, width int) (*Model, error) {
 	record := func(small) (*ir.Program, error) { return nil, fmt.Errorf("%q is no family of small models", family) }
 	if family == Encoder {
-		record = func(small) (*ir.Program, error) { return EncoderLayer(2, 0).Program(1 << 10) }
+		record = func(small) (*ir.Program, error) { return EncoderLayer(2, 0, 0).Program(1 << 10) }
 	}
 	for i := range models {
 		if models[i].name == family {

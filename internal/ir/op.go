@@ -9,7 +9,7 @@ const (
 	Linear                   // y[r,o] = Σᵢ W[o,i]·x[r,i] + b[o]
 	Norm                     // y = g·x/√(mean x²+ε) [+ b]; layer: g·(x−mean)/√(var+ε) + b; by groups of Norm.Group
 	RoPE                     // rotates pairs of features of each head by position·frequency
-	Attend                   // appends K and V, if given, to the cache; y = softmax(scale·q·Kᵀ)·V over visible positions
+	Attend                   // appends K and V, if given, to the cache; y = softmax(scale·q·Kᵀ+B)·V over what is visible
 	GLU                      // y = act(x₀)·x₁; with one input y = act(x₀)
 	Add                      // y = x₀ + x₁
 	Mul                      // y = x₀·x₁; an x₁ of one feature multiplies the whole row
@@ -49,8 +49,10 @@ type Node struct {
 	// W is the matrix; Norm: g (NoRef: all ones); RoPE: divisors of Freq, one for each pair; Attend: sinks; CausalConv:
 	// the weights of the last positions, [channel][position]; Position, TokenType: a row for each position or type;
 	// scans: A, negative, one for each head; Route: the factor of each expert's weight, applied last.
-	W      Ref
-	B      Ref // Linear, Norm, Affine (its first row), convolutions: the bias; Route, scans: added to scores, to δ
+	W Ref
+	// B is the bias of Linear, Norm, Affine (its first row), convolutions; Attend: of scores, a row for each bucket of
+	// distances; Route, scans: added to scores, to δ.
+	B      Ref
 	Act    Act
 	Factor float32 // Scale, SoftCap, Temper, Leaky, Clip
 	Every  int     // Temper: positions

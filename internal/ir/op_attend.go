@@ -11,8 +11,9 @@ import (
 // [rows][Heads·VDim]. Query head h reads KV head h/(Heads/KVHeads). A row at position p sees positions
 // max(0, p−Window+1)…p, or 0…p when Window is 0, or, Chunked, those of its own chunk of Window positions up to p. If
 // Both, a row sees all positions of its text, which is one span from position 0 on, or, with a Reach, p−Reach…p+Reach;
-// there is no window. With an Alibi, a score falls with the distance of its two positions: see Slope. A sink adds
-// e^(W[h]) to the sum that head h's softmax divides by, as a position whose value is 0 would.
+// there is no window. With an Alibi, a score falls with the distance of its two positions: see Slope. With Buckets,
+// B[bucket, h] is added to head h's scores: see Bucket. A sink adds e^(W[h]) to the sum that head h's softmax divides
+// by, as a position whose value is 0 would.
 type AttendArgs struct {
 	KV                         int // index into Program.KV
 	Heads, KVHeads, KDim, VDim int
@@ -23,6 +24,8 @@ type AttendArgs struct {
 	Both                       bool    // ways: an encoder
 	Reach                      int     // positions on each side that a row of an encoder sees; 0: all
 	Alibi                      float32 // the slope of the last head is 2^−Alibi; 0: scores do not fall
+	Buckets                    int     // of distances, whose scores have biases of their own; 0: none
+	Farthest                   int     // the distance from which on all are in the last bucket
 }
 
 // Slope is by how much a score of a query head falls for each position between the two that it compares (ALiBi,
@@ -38,6 +41,25 @@ func (a *AttendArgs) Slope(head int) float64 {
 		exponent = float64(2*(head-n)+1) / float64(2*n)
 	}
 	return math.Exp2(-float64(a.Alibi) * exponent)
+}
+
+// Bucket is the bucket of positions that lie so far after the row that sees them, less than 0 if before it (T5,
+// arXiv:1910.10683). Both ways, the second half of buckets is that of later positions. Of one way's buckets the first
+// half has a distance each; those of the others grow as powers do, until Farthest.
+func (a *AttendArgs) Bucket(after int) int {
+	n, from, far := a.Buckets, 0, max(-after, 0)
+	if a.Both {
+		n /= 2
+		if far = max(after, -after); after > 0 {
+			from = n
+		}
+	}
+	exact := n / 2
+	if far < exact {
+		return from + far
+	}
+	grown := math.Log(float64(far)/float64(exact)) / math.Log(float64(a.Farthest)/float64(exact)) * float64(n-exact)
+	return from + min(n-1, exact+int(grown+1e-9)) // a power that is whole is in the bucket that begins there
 }
 
 // First is the first position that the row at a position sees.
@@ -75,7 +97,7 @@ func costOfAttend(_ *Program, n *Node) Cost {
 
 // attendOp describes Attend.
 var attendOp = operation{
-	name: "attend", inputs: [2]int{1, 3}, w: optional, b: none, use: Vector, fits: fitsAttend,
+	name: "attend", inputs: [2]int{1, 3}, w: optional, b: optional, use: Vector, fits: fitsAttend,
 	loop: (*Frame).attend, cost: costOfAttend,
 	args: func(n *Node) string {
 		a := n.Attend
@@ -92,6 +114,9 @@ var attendOp = operation{
 		}
 		if a.Reach > 0 {
 			s += fmt.Sprintf(" reach=%d", a.Reach)
+		}
+		if a.Buckets > 0 {
+			s += fmt.Sprintf(" buckets=%d to %d", a.Buckets, a.Farthest)
 		}
 		return s
 	},
@@ -125,6 +150,10 @@ var attendOp = operation{
 			a := AttendArgs{Heads: n / 16, KVHeads: n / 32, KDim: 16, VDim: 16, Scale: 0.2, Alibi: 8}
 			return CaseAttend(b, x, a)
 		}},
+		{"attend buckets", func(b *Builder, x Value, n int) Value {
+			a := AttendArgs{Heads: n / 16, KVHeads: n / 32, KDim: 16, VDim: 16, Scale: 0.2, Buckets: 12, Farthest: 80}
+			return b.AttendBiased(x, b.Slice(x, 0, n/2), b.Slice(x, n/2, n/2), "buckets", a)
+		}},
 		{"attend shared", func(b *Builder, x Value, n int) Value {
 			a := AttendArgs{Heads: n / 16, KVHeads: 2, KDim: 16, VDim: 16, Scale: 0.2, Window: 70}
 			first := CaseAttend(b, x, a)
@@ -146,6 +175,15 @@ func (b *Builder) AttendSinks(q, k, v Value, name string, a AttendArgs) Value {
 	out := b.Attend(q, k, v, a)
 	nodes := b.segment().Nodes
 	nodes[len(nodes)-1].W = b.vector(name+".weight", a.Heads)
+	return out
+}
+
+// AttendBiased is Attend with a.Buckets: the tensor of the complete name has a row for each, of a bias for each head.
+// Layers may share it.
+func (b *Builder) AttendBiased(q, k, v Value, name string, a AttendArgs) Value {
+	out := b.Attend(q, k, v, a)
+	nodes := b.segment().Nodes
+	nodes[len(nodes)-1].B = b.intern(name+".weight", a.Buckets, a.Heads, Vector)
 	return out
 }
 
@@ -196,11 +234,33 @@ func fitsAttend(p *Program, n *Node) error {
 	if a.Alibi < 0 || !finite(float64(a.Alibi)) {
 		return fmt.Errorf("alibi %v", a.Alibi)
 	}
+	if err := a.fitsBuckets(p, n.B); err != nil {
+		return err
+	}
 	if a.SoftCap < 0 || !finite(float64(a.SoftCap)) || !finite(float64(a.Scale)) {
 		return fmt.Errorf("soft cap %v, scale %v", a.SoftCap, a.Scale)
 	}
 	return vector(p, n.W, a.Heads)
 }
+
+// fitsBuckets checks the biases of distances.
+func (a *AttendArgs) fitsBuckets(p *Program, bias Ref) error {
+	const least = 4
+	if a.Buckets == 0 && a.Farthest == 0 && bias == NoRef {
+		return nil
+	}
+	if a.Buckets < least || a.Buckets%least != 0 || a.Farthest <= a.Buckets || a.Farthest > mostFarthest || bias == NoRef {
+		return fmt.Errorf("%d buckets of distances up to %d, with biases: %t, want 4 or a multiple of it, more distances, "+
+			"at most %d, and biases", a.Buckets, a.Farthest, bias != NoRef, mostFarthest)
+	}
+	if w := &p.Weights[bias]; w.Rows != a.Buckets || w.Cols != a.Heads {
+		return fmt.Errorf("%s is %d×%d, want %d×%d", w.Name, w.Rows, w.Cols, a.Buckets, a.Heads)
+	}
+	return nil
+}
+
+// mostFarthest bounds what devices keep of a head's biases.
+const mostFarthest = 1 << 12
 
 // attend first stores the keys and values of all rows, so that a row sees those before it in its own step.
 func (f *Frame) attend(n *Node) {
@@ -214,6 +274,10 @@ func (f *Frame) attend(n *Node) {
 		}
 	}
 	sinks := f.vector(n.W, n.Attend.Heads, float32(math.Inf(-1)))
+	var biases []float32
+	if n.B != NoRef {
+		biases = f.table(n.B)
+	}
 	for s, span := range f.Spans {
 		for i := range span.Rows {
 			q, y := f.row(n.In[0], span.Row+i), f.row(n.Out, span.Row+i)
@@ -222,14 +286,14 @@ func (f *Frame) attend(n *Node) {
 				to = n.Attend.Last(span.Pos+i, span.Pos+span.Rows-1)
 			}
 			for h, sink := range sinks {
-				n.Attend.head(c, h, float64(sink), q, y, s, span.Pos+i, from, to)
+				n.Attend.head(c, h, float64(sink), biases, q, y, s, span.Pos+i, from, to)
 			}
 		}
 	}
 }
 
 // head computes head h of the row at position row: a softmax over the sink and the positions it sees, from … to.
-func (a *AttendArgs) head(c Cache, h int, sink float64, q, y []float32, span, row, from, to int) {
+func (a *AttendArgs) head(c Cache, h int, sink float64, biases, q, y []float32, span, row, from, to int) {
 	head := h / (a.Heads / a.KVHeads)
 	q, y = q[h*a.KDim:(h+1)*a.KDim], y[h*a.VDim:(h+1)*a.VDim]
 	scores := make([]float64, 0, to-from+1)
@@ -244,6 +308,9 @@ func (a *AttendArgs) head(c Cache, h int, sink float64, q, y []float32, span, ro
 			score = Cap(score, limit)
 		}
 		score -= slope * math.Abs(float64(row-p))
+		if biases != nil {
+			score += float64(biases[a.Bucket(p-row)*a.Heads+h])
+		}
 		scores = append(scores, score)
 		highest = math.Max(highest, score)
 	}
