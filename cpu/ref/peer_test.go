@@ -105,11 +105,12 @@ func writeFollowing(t *testing.T, all map[string][]int32) {
 	require.NoError(t, os.WriteFile(followingFile, []byte(text), 0o644))
 }
 
-// following asks the yardstick for the tokens that follow a prompt.
+// following asks the yardstick for the tokens that follow a prompt. It reads one token at a time: of CogVLM it takes
+// the first row's logits for the last one's.
 func following(t *testing.T, path string, tokens []int32) []int32 {
 	ids := strings.Trim(strings.ReplaceAll(fmt.Sprint(tokens), " ", ","), "[]")
 	out, err := exec.Command(*peer, "greedy", "-m", path, "--tokens", ids, "-n", strconv.Itoa(followed), "--ignore-eos", "-t", "1",
-		"--kv", "f32", "--fa", "0").Output()
+		"--batch", "1", "--kv", "f32", "--fa", "0").Output()
 	require.NoError(t, err)
 	var said struct{ IDs []int32 }
 	require.NoError(t, json.Unmarshal(out, &said))
@@ -151,8 +152,12 @@ func writeSpecimen(t *testing.T, path string, s *backendtest.Specimen, tokenizer
 	data := map[string][]byte{}
 	for i, bytes := range s.Weights(t, p) {
 		w := &p.Weights[i]
-		tensors = append(tensors, gguf.Tensor{Name: w.Name, Type: quant.F32, Shape: w.Shape()})
-		data[w.Name] = bytes
+		for _, name := range []string{w.Name, s.Unmet(w.Name)} {
+			if name != "" {
+				tensors = append(tensors, gguf.Tensor{Name: name, Type: quant.F32, Shape: w.Shape()})
+				data[name] = bytes
+			}
+		}
 	}
 	f, err := os.Create(path)
 	require.NoError(t, err)

@@ -23,6 +23,18 @@ type Specimen struct {
 	without    []string // name endings of optional tensors that it lacks
 	lacks      string   // the complete name of another one, which is the ending of others, too
 	centred    []string // name endings of tensors made so that the mean of what they give is 0
+	// beside are names in layers of tensors that texts do not meet, and that files have beside those that they are as
+	// large as.
+	beside map[string]string
+}
+
+// Unmet is the name of a tensor that texts do not meet, and that files have beside this one; empty: there is none.
+func (s *Specimen) Unmet(name string) string {
+	layer, own, _ := strings.Cut(strings.TrimPrefix(name, "blk."), ".")
+	if s.beside[own] == "" {
+		return ""
+	}
+	return "blk." + layer + "." + s.beside[own]
 }
 
 // Reranker scores the first row of a text.
@@ -31,7 +43,7 @@ var Reranker = Specimen{Name: "bert-rank", Arch: "bert", without: []string{"attn
 		"attention.causal": false, "attention.head_count_kv": uint32(4)}}
 
 // Specimens are models of all architectures that Fixtures and Embeddings have no file of.
-var Specimens = slices.Concat(firstSpecimens, denseSpecimens, mixtureSpecimens, moreSpecimens)
+var Specimens = slices.Concat(firstSpecimens, denseSpecimens, mixtureSpecimens, moreSpecimens, laterSpecimens)
 
 // firstSpecimens are those that were there first.
 var firstSpecimens = []Specimen{

@@ -18,15 +18,20 @@ func afMoE(p *params, b *ir.Builder) {
 			a.Window, r = window, near
 		}
 		b.Layer(l)
-		n := b.RMSNorm(x, "attn_norm", s.eps)
-		q := b.HeadNorm(b.Linear(n, "attn_q", s.heads*s.kDim), "attn_q_norm", s.kDim, s.eps)
-		k := b.HeadNorm(b.Linear(n, "attn_k", s.kvHeads*s.kDim), "attn_k_norm", s.kDim, s.eps)
-		v, gate := b.Linear(n, "attn_v", s.kvHeads*s.vDim), b.Linear(n, "attn_gate", s.heads*s.vDim)
-		o := b.GLU(ir.Sigmoid, gate, b.Attend(r.turn(b, q), r.turn(b, k), v, a))
+		o := s.openAttend(b, b.RMSNorm(x, "attn_norm", s.eps), r, a)
 		x = b.Add(x, b.RMSNorm(b.Linear(o, "attn_output", s.width), "post_attention_norm", s.eps))
 		b.FFN()
 		f := m.behind(lead, l, &s, b, b.RMSNorm(x, "ffn_norm", s.eps))
 		x = b.Add(x, b.RMSNorm(f, "post_ffw_norm", s.eps))
 	}
 	s.head(b, x)
+}
+
+// openAttend is attention with every head of Q and K normalised, times a sigmoid gate of the same width: what the
+// output matrix multiplies.
+func (s *shape) openAttend(b *ir.Builder, x ir.Value, r rope, a ir.AttendArgs) ir.Value {
+	q := b.HeadNorm(b.Linear(x, "attn_q", s.heads*s.kDim), "attn_q_norm", s.kDim, s.eps)
+	k := b.HeadNorm(b.Linear(x, "attn_k", s.kvHeads*s.kDim), "attn_k_norm", s.kDim, s.eps)
+	v, gate := b.Linear(x, "attn_v", s.kvHeads*s.vDim), b.Linear(x, "attn_gate", s.heads*s.vDim)
+	return b.GLU(ir.Sigmoid, gate, b.Attend(r.turn(b, q), r.turn(b, k), v, a))
 }

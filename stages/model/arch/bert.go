@@ -2,9 +2,10 @@ package arch
 
 import "github.com/sluice-ai/sluice/internal/ir"
 
-// BERT, with RoPE and a gated feed-forward network NomicBERT, and with experts in every other layer nomic-bert-moe.
+// BERT, with RoPE jina-bert-v3, with a gated feed-forward network too NomicBERT, and with experts in every other layer
+// nomic-bert-moe.
 // Papers: arXiv:1810.04805, arXiv:2402.01613, arXiv:2502.07972; checked against transformers, modeling_bert.py and
-// modeling_nomic_bert.py; nomic-bert-moe compared with llama.cpp.
+// modeling_nomic_bert.py; jina-bert-v3 and nomic-bert-moe compared with llama.cpp.
 // Differs from Llama: rows see those after them; LayerNorm comes after each sum; positions are learned (NomicBERT: RoPE
 // turns halves); the end is a vector for each row. A text's tokens are of the first type; of a pair, which rerankers
 // read, those behind the first separator are of the second. A reranker scores its first row by two more matrices.

@@ -2,14 +2,17 @@ package arch
 
 import "github.com/sluice-ai/sluice/internal/ir"
 
-// ERNIE 4.5. The dense models were checked against transformers, modeling_ernie4_5.py, those with experts compared
-// with llama.cpp.
-// Differs from Llama: in mixtures, the first layers are dense, and then those that the file's step leaves out;
-// experts by a softmax over all and a bias that only the choice sees, normalised; beside them a network that all rows
-// share.
+// ERNIE 4.5, and PaddleOCR-VL's text (paddleocr). The dense models were checked against transformers,
+// modeling_ernie4_5.py, those with experts compared with llama.cpp.
+// Differs from Llama: in mixtures, the first layers are dense, and then those that the file's step leaves out; experts
+// by a softmax over all and a bias that only the choice sees, normalised; beside them a network that all rows share.
+// PaddleOCR's RoPE has sections of halves, as Qwen 2 VL's.
 func ernie45(p *params, b *ir.Builder) {
 	s := p.decoder("attention.layer_norm_rms_epsilon")
-	r := p.rope(&s, neighbours, 10000)
+	r := p.rope(&s, pairing(p.arch != "paddleocr"), 10000)
+	if p.arch == "paddleocr" {
+		r = p.sections(r, oneAfterAnother)
+	}
 	var m mixture
 	dense := func(int) bool { return true }
 	if p.hasExperts() {

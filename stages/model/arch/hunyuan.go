@@ -1,14 +1,24 @@
 package arch
 
-import "github.com/sluice-ai/sluice/internal/ir"
+import (
+	"math"
 
-// HunYuan, version 1. The dense models were checked against transformers, modeling_hunyuan_v1_dense.py, those with
-// experts (a softmax over all, normalised, and a network that all rows share) compared with llama.cpp.
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// HunYuan, version 1, and its model of pictures (hunyuan_vl), text. The dense models were checked against
+// transformers, modeling_hunyuan_v1_dense.py, those with experts (a softmax over all, normalised, and a network that
+// all rows share) compared with llama.cpp.
 // Differs from Qwen 3: every head of Q and K is RMS-normalised after RoPE, not before. Converters fold the scaling of
-// long contexts into RoPE's base.
+// long contexts into RoPE's base; of hunyuan_vl they may write the factor, and RoPE has sections, which all turn by a
+// text's positions.
 func hunyuan(p *params, b *ir.Builder) {
 	s := p.decoder("attention.layer_norm_rms_epsilon")
 	r := p.rope(&s, halves, 10000)
+	if alpha := p.optional("rope.scaling.alpha"); alpha != 0 && p.arch == "hunyuan_vl" && s.kDim > 2 {
+		dims := float64(s.kDim)
+		r = s.newRope(halves, r.args.Dims, r.base*math.Pow(alpha, dims/(dims-2)))
+	}
 	feed := s.swiglu
 	if p.hasExperts() {
 		m := p.biasedMixture(&s, ir.RouteArgs{Scoring: ir.SoftmaxAll, Normalise: true})

@@ -34,13 +34,7 @@ func mimo2(p *params, b *ir.Builder) {
 		}
 		b.Layer(l)
 		q, k, v := s.qkv(b, b.RMSNorm(x, "attn_norm", s.eps))
-		q, k = r.turn(b, q), r.turn(b, k)
-		var o ir.Value
-		if b.Has("attn_sinks.weight") {
-			o = b.AttendSinks(q, k, v, "attn_sinks", a)
-		} else {
-			o = b.Attend(q, k, v, a)
-		}
+		o := attendSinking(b, r.turn(b, q), r.turn(b, k), v, a)
 		x = b.Add(x, b.Scale(b.Linear(o, "attn_output", s.width), scale))
 		b.FFN()
 		n := b.RMSNorm(x, "ffn_norm", s.eps)
@@ -51,4 +45,12 @@ func mimo2(p *params, b *ir.Builder) {
 		}
 	}
 	s.head(b, x)
+}
+
+// attendSinking is attention with sinks, where the file has them.
+func attendSinking(b *ir.Builder, q, k, v ir.Value, a ir.AttendArgs) ir.Value {
+	if b.Has("attn_sinks.weight") {
+		return b.AttendSinks(q, k, v, "attn_sinks", a)
+	}
+	return b.Attend(q, k, v, a)
 }

@@ -11,7 +11,7 @@ func modernBERT(p *params, b *ir.Builder) {
 	global := p.rope(&s, halves, 160000)
 	near := s.newRope(halves, global.args.Dims, p.positiveOr("rope.freq_base_swa", global.base))
 	local, reach := p.localBehind(s.layers, 3), p.window()/2
-	a, act := s.attention(), p.modernAct()
+	a, act := s.attention(), p.activation(ir.GELUErf)
 	a.Both = true
 	if p.pooling() == ir.PoolRank {
 		p.faultf("%s: is %d, and rerankers of this architecture are not supported", p.key("pooling_type"), ir.PoolRank)
@@ -39,19 +39,26 @@ func modernBERT(p *params, b *ir.Builder) {
 	b.Ignore("cls.")
 }
 
-// modernAct is the activation of ModernBERT's feed-forward network.
-func (p *params) modernAct() ir.Act {
-	if !p.has("hidden_act") {
-		return ir.GELUErf
+// activation is the function of a feed-forward network that the file may name.
+func (p *params) activation(otherwise ir.Act) ir.Act {
+	const key = "hidden_activation"
+	if !p.has(key) {
+		return otherwise
 	}
-	name, err := p.meta.String(p.key("hidden_act"))
-	switch {
-	case err != nil:
+	name, err := p.meta.String(p.key(key))
+	if err != nil {
 		p.faults = append(p.faults, err)
-	case name == "silu":
-		return ir.SiLU
-	case name != "gelu":
-		p.faultf("%s: is %q, want gelu or silu", p.key("hidden_act"), name)
 	}
-	return ir.GELUErf
+	switch name {
+	case "silu":
+		return ir.SiLU
+	case "gelu":
+		return ir.GELUErf
+	case "relu2":
+		return ir.ReLU2
+	}
+	if err == nil {
+		p.faultf("%s: is %.40q, want gelu, relu2 or silu", p.key(key), name)
+	}
+	return otherwise
 }

@@ -102,6 +102,22 @@ func (p *params) flag(name string) bool {
 	return x
 }
 
+// flags reads a flag for each layer; without the key all are set.
+func (p *params) flags(name string, layers int) func(layer int) bool {
+	if !p.has(name) {
+		return func(int) bool { return true }
+	}
+	all, err := p.meta.Bools(p.key(name))
+	if err == nil && len(all) < layers {
+		err = fmt.Errorf("%s: has %d layers, want %d", p.key(name), len(all), layers)
+	}
+	if err != nil {
+		p.faults = append(p.faults, err)
+		return func(int) bool { return true }
+	}
+	return func(l int) bool { return all[l] }
+}
+
 // window reads a sliding window in positions; 0 and absent both mean that there is none.
 func (p *params) window() int {
 	const name = "attention.sliding_window"

@@ -7,15 +7,18 @@ import "github.com/sluice-ai/sluice/internal/ir"
 // text's positions are the same in all of them.
 func qwen2vl(p *params, b *ir.Builder) {
 	s := p.dense("attention.layer_norm_rms_epsilon")
-	s.qwen2(b, p.sections(p.rope(&s, halves, 10000), func(pair int, n []int) uint8 {
-		switch {
-		case pair < n[0]:
-			return 0
-		case pair < n[0]+n[1]:
-			return 1
-		}
-		return 2
-	}))
+	s.qwen2(b, p.sections(p.rope(&s, halves, 10000), oneAfterAnother))
+}
+
+// oneAfterAnother has the pairs of time come first, then those of lines and of columns.
+func oneAfterAnother(pair int, n []int) uint8 {
+	switch {
+	case pair < n[0]:
+		return 0
+	case pair < n[0]+n[1]:
+		return 1
+	}
+	return 2
 }
 
 // Qwen 3 VL, text. Paper: arXiv:2511.21631; checked against transformers, modeling_qwen3_vl.py. Differs from Qwen 3:

@@ -1,0 +1,66 @@
+package arch
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/backendtest"
+	"github.com/sluice-ai/sluice/internal/ir"
+)
+
+// specimen records a specimen with one key changed.
+func specimen(t *testing.T, name, key string, value any) (*ir.Program, error) {
+	t.Helper()
+	i := slices.IndexFunc(backendtest.Specimens, func(s backendtest.Specimen) bool { return s.Name == name })
+	require.GreaterOrEqual(t, i, 0, name)
+	s := &backendtest.Specimens[i]
+	m := s.Describe(&open(t, "qwen3").Meta)
+	m.Set(s.Arch+"."+key, value)
+	return Record(m, s.Has, Options{})
+}
+
+// acts lists the activations of a program.
+func acts(p *ir.Program) (all []ir.Act) {
+	for _, s := range p.Segments {
+		for i := range s.Nodes {
+			if n := &s.Nodes[i]; n.Op == ir.GLU && !slices.Contains(all, n.Act) {
+				all = append(all, n.Act)
+			}
+		}
+	}
+	return all
+}
+
+// TestActivationOfFile: the file may name the function of a feed-forward network; one that is not known is refused.
+func TestActivationOfFile(t *testing.T) {
+	for name, want := range map[string]ir.Act{"relu2": ir.ReLU2, "silu": ir.SiLU, "gelu": ir.GELUErf} {
+		p, err := specimen(t, "bitnet", "hidden_activation", name) // llama.cpp v0.5.0 takes silu whatever it says
+		require.NoError(t, err)
+		require.Equal(t, []ir.Act{want}, acts(p), name)
+	}
+	for _, name := range []string{"bitnet", "modern-bert"} {
+		_, err := specimen(t, name, "hidden_activation", "swish7")
+		require.EqualError(t, err, "metadata of "+name+": "+name+`.hidden_activation: is "swish7", want gelu, relu2 or silu`)
+		_, err = specimen(t, name, "hidden_activation", uint32(7))
+		require.EqualError(t, err, "metadata of "+name+": "+name+".hidden_activation: is of type uint32, want a string")
+	}
+}
+
+// TestRefusedByName: what changes the meaning of weights, and no program has, is refused.
+func TestRefusedByName(t *testing.T) {
+	for _, c := range []struct {
+		name, key string
+		value     any
+		want      string
+	}{
+		{"deepseek2-ocr", "attention.sliding_window", uint32(128), "is 128, and windows of answers alone are not supported"},
+		{"granite_swa", "attention.rope_pattern", []bool{true}, "has 1 layers, want 3"},
+		{"granite_swa", "attention.rope_pattern", "none", "is of type string, want an array of bools"},
+		{"paddleocr", "rope.dimension_sections", []int32{2, 3, 2, 1}, "is [2 3 2 1], want pairs of 3 axes"},
+	} {
+		_, err := specimen(t, c.name, c.key, c.value)
+		require.EqualError(t, err, "metadata of "+c.name+": "+c.name+"."+c.key+": "+c.want)
+	}
+}
