@@ -16,7 +16,7 @@ type accounts struct {
 }
 
 // open begins the account of a device that has no weights yet.
-func (a *accounts) open() { a.idle.Begin(now(), a.absent(), trace.Nothing()) }
+func (a *accounts) open() { a.idle.Begin(trace.Instant(), a.absent(), trace.Nothing()) }
 
 // absent is the cause of a wait for weights that have not been loaded yet.
 func (a *accounts) absent() trace.Cause {
@@ -30,7 +30,7 @@ func (a *accounts) absent() trace.Cause {
 // tell it.
 func (a *accounts) leave() {
 	if cause, open := a.idle.Open(); open && cause == trace.Unknown {
-		a.idle.Until(now(), a.why(cause))
+		a.idle.Until(trace.Instant(), a.why(cause))
 	}
 }
 
@@ -52,7 +52,7 @@ func (a *accounts) rest(m *deviceMemory) {
 	if cause, open := a.idle.Open(); open && cause == why {
 		return
 	}
-	at := now()
+	at := trace.Instant()
 	for g := range m.all() {
 		if len(g.queue) > 0 {
 			a.explain(g.queue[0], at)

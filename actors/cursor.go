@@ -79,7 +79,7 @@ func (c *cursor) advance() (over *step) {
 	})
 	if waits {
 		c.working.CompareAndSwap(m, nil) // if the device panics meanwhile, the step is not to blame
-		c.waits = now()
+		c.waits = trace.Instant()
 		layer := c.guest.spec.bound.Segments[c.segment].Layer
 		c.idle.Begin(c.waits, c.lacks(), trace.OfSegment(m.number, c.segment, layer))
 		return nil
@@ -104,7 +104,7 @@ func (c *cursor) endWait() {
 	if c.waits.IsZero() {
 		return
 	}
-	at := now()
+	at := trace.Instant()
 	c.step.times.waited += at.Sub(c.waits)
 	c.waits = time.Time{}
 	c.idle.End(at)
@@ -127,7 +127,7 @@ func (c *cursor) lacks() trace.Cause {
 func (c *cursor) enqueue() (waits bool, err error) {
 	m, g := c.step, c.guest
 	segments := g.spec.bound.Segments
-	for c.lap = now(); c.segment < len(segments); c.nextSegment() {
+	for c.lap = trace.Instant(); c.segment < len(segments); c.nextSegment() {
 		switch {
 		case c.failed != nil:
 			return false, c.failed
@@ -211,7 +211,7 @@ func (c *cursor) hear(margins []int8) {
 
 // computed adds the time since lap to that of the segment's kind, and reads the clock only once.
 func (c *cursor) computed(kind ir.SegmentKind) {
-	after, m := now(), c.step
+	after, m := trace.Instant(), c.step
 	if c.guest.timed { // the device itself reports segments that it computes; others are added here
 		if c.guest.spec.untold(c.segment) {
 			m.ran = append(m.ran, backend.Ran{Segment: c.segment, Group: -1, Asked: c.lap, Began: c.lap, Ended: after})
@@ -284,7 +284,7 @@ func (c *cursor) landed(g *guest, m *tiers.Landed) {
 		return
 	}
 	if !c.waits.IsZero() && c.lacks() == trace.Reader { // a wait for experts keeps its cause: they were not foreseen
-		m.Way.Explain(c.idle, now())
+		m.Way.Explain(c.idle, trace.Instant())
 	}
 	if m.Err != nil && !m.Forsaken() && c.began {
 		c.failed = fmt.Errorf("%s: %w", segmentName(&g.spec.bound.Segments[c.segment]), m.Err)

@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 )
 
@@ -404,7 +405,7 @@ func (d *device) compute(g *guest, m *step) {
 	clear(m.times.gaps[:])
 	m.ran = m.ran[:0]
 	m.times.waited = 0
-	m.times.started = now()
+	m.times.started = trace.Instant()
 	d.spent.begin(m)
 	d.at.begin(g, m)
 	d.resume()

@@ -7,10 +7,9 @@ import (
 	"github.com/sluice-ai/sluice/stages/promise"
 )
 
-// foreseeing is what a scheduler learns for the outlook. It belongs to the scheduler.
+// foreseeing is what a scheduler tells the outlook, and has learned for it. It belongs to the scheduler.
 type foreseeing struct {
 	to      *outlook
-	speed   promise.Speed
 	ended   time.Time // when the last step was sampled
 	answers float64   // that have ended; older ones count for less
 	tokens  float64   // of these
@@ -26,9 +25,18 @@ func (m *step) shape() promise.Shape {
 	return of
 }
 
+// begin lets others see what steps may have.
+func (f *foreseeing) begin(limits batch.Limits) {
+	f.to.mu.Lock()
+	defer f.to.mu.Unlock()
+	f.to.load.Limits = limits
+}
+
 // computed learns from a step that has come back. Of steps in flight together each has the time since the one before.
 func (f *foreseeing) computed(m *step) {
-	f.speed.Observe(m.shape(), m.times.sampled.Sub(latest(m.times.planned, f.ended)))
+	f.to.mu.Lock()
+	defer f.to.mu.Unlock()
+	f.to.load.Speed.Observe(m.shape(), m.times.sampled.Sub(latest(m.times.planned, f.ended)))
 	f.ended = m.times.sampled
 }
 
@@ -41,12 +49,12 @@ func (f *foreseeing) answered(h *sequence) {
 }
 
 // tell lets others see what there is to be done now; oldest is the first of the steps in flight, nil: there is none.
-func (f *foreseeing) tell(s *batch.State, limits batch.Limits, budget batch.Budget, oldest *step) {
+func (f *foreseeing) tell(s *batch.State, budget batch.Budget, oldest *step) {
 	o := f.to
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	l := &o.load
-	l.Limits, l.Budget, l.Speed, l.Seqs = limits, budget, f.speed, s.Ahead(l.Seqs[:0])
+	l.Budget, l.Seqs = budget, s.Ahead(l.Seqs[:0])
 	l.Flying, l.Answer = promise.Shape{}, 0
 	if f.answers > 0 {
 		l.Answer = int(f.tokens/f.answers + 0.5)

@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
@@ -59,12 +60,12 @@ func (s *sampler) Receive(c actor.Context) {
 			s.out.step.Send(m)
 		default:
 			s.working.Store(m)
-			m.times.sampling = now()
+			m.times.sampling = trace.Instant()
 			s.step(m)
-			m.times.masking = now()
+			m.times.masking = trace.Instant()
 			s.ahead(m)
 			s.working.Store(nil)
-			m.times.sampled = now()
+			m.times.sampled = trace.Instant()
 			s.out.step.Send(m)
 		}
 	default:

@@ -137,6 +137,7 @@ func (s *scheduler) Receive(c actor.Context) {
 func (s *scheduler) start(c actor.Context) {
 	s.state = batch.New(s.spec.limits)
 	s.guesses.clock = speculate.NewClock(s.spec.rowCosts())
+	s.foreseeing.begin(s.spec.limits)
 	s.restart(c)
 	if s.incarnation > 0 {
 		s.out.restarted.Send(&restarted{})
@@ -167,7 +168,7 @@ func (s *scheduler) restart(c actor.Context) {
 	s.waits = false // the device forgets this model's turn with its generation
 	s.state.Reset()
 	s.following.lost(s.state)
-	at := now()
+	at := trace.Instant()
 	for _, q := range s.state.Seqs() {
 		h := q.Owner.(*sequence)
 		h.kv, h.mask = newKVRequest(h), newMask(h) // the old ones may still be in a mailbox
@@ -217,7 +218,7 @@ func (s *scheduler) pump(c actor.Context) {
 	if held > 0 {
 		oldest = s.ring[len(s.ring)-held]
 	}
-	s.foreseeing.tell(s.state, s.spec.limits, s.pace.budget(s.spec.limits.Rows, s.contended), oldest)
+	s.foreseeing.tell(s.state, s.pace.budget(s.spec.limits.Rows, s.contended), oldest)
 	s.publishStats()
 }
 
@@ -253,7 +254,7 @@ func (s *scheduler) dispatch(m *step) {
 	s.stats.lacking.Store(0)
 	m.results = m.results[:len(m.parts)]
 	m.meet.Store(0)
-	m.times.planned = now()
+	m.times.planned = trace.Instant()
 	s.stats.stepPlanned(m)
 	s.admitted(m)
 	s.out.step.Take()
@@ -560,7 +561,7 @@ func (s *scheduler) lack() trace.Cause {
 // lacks notes the cause for which there is no step to plan from now on.
 func (s *scheduler) lacks(cause trace.Cause) {
 	if s.delays.last() != cause {
-		s.delays.add(cause, now())
+		s.delays.add(cause, trace.Instant())
 		s.stats.lacking.Store(uint32(cause))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/bill"
 	"github.com/sluice-ai/sluice/stages/constrain"
@@ -138,7 +139,7 @@ func (s *session) submit(c actor.Context) {
 	q.wakeUp = func() { s.out.wake.Send(&q.wake) }
 	s.seq = q
 	if r.life.reach(lifeSubmitted) {
-		r.sent = now()
+		r.sent = trace.Instant()
 		r.stream.count(func(u *Usage) { u.Queue = r.sent.Sub(a.opened) })
 		q.fresh = true
 		s.stats.promptTokens.Add(uint64(a.terms.Prompt))
@@ -151,7 +152,7 @@ func (s *session) submit(c actor.Context) {
 }
 
 // spend notes what the request's time went to up to now.
-func (s *session) spend(c bill.Cause) { s.record.spent.Until(now(), c) }
+func (s *session) spend(c bill.Cause) { s.record.spent.Until(trace.Instant(), c) }
 
 // source returns what proposes tokens after a text, which may grow to so many tokens.
 func (s *session) source(text []int32, tokens int) speculate.Source {

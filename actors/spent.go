@@ -3,13 +3,14 @@ package actors
 import (
 	"time"
 
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/bill"
 )
 
 // lost takes in, for all its sequences, that a step has come back without a result.
 func lost(m *step) {
-	at := now()
+	at := trace.Instant()
 	for i := range m.parts {
 		m.parts[i].Seq.Owner.(*sequence).spending.back(at)
 	}
@@ -26,7 +27,7 @@ func spend(s *batch.State, busy, drafts bool) {
 		}
 		if waits := awaits(s, q, &h.spending, busy, drafts); waits != h.spending.waits {
 			if at.IsZero() {
-				at = now()
+				at = trace.Instant()
 			}
 			h.spending.turn(at, waits)
 		}

@@ -77,7 +77,7 @@ func newStep(guest int, room batch.Limits, compute *backend.Step, out lateEdges)
 	m.drawn = make([]sample.Result, 0, room.Wanted)
 	end, choices := &computed{m}, &told{m} // one of each is on its way at most
 	m.ended = func(err error) {
-		m.times.computed = now()
+		m.times.computed = trace.Instant()
 		if m.err == nil {
 			m.err = err
 		}

@@ -106,11 +106,11 @@ func (m *mailbox) PostUserMessage(message any) {
 	if ok {
 		switch bare.(type) {
 		case *actor.PoisonPill:
-			ok = m.user.push(envelope{message, now()}, m.user.size+1)
+			ok = m.user.push(envelope{message, trace.Instant()}, m.user.size+1)
 		case Urgent:
-			ok = m.urgent.push(envelope{message, now()}, int(m.room.Load()))
+			ok = m.urgent.push(envelope{message, trace.Instant()}, int(m.room.Load()))
 		default:
-			ok = m.user.push(envelope{message, now()}, int(m.room.Load()))
+			ok = m.user.push(envelope{message, trace.Instant()}, int(m.room.Load()))
 		}
 	}
 	depth := int64(m.user.len() + m.urgent.len())
@@ -196,12 +196,12 @@ func (m *mailbox) handle(e envelope) {
 	if t, ok := e.message.(Traced); ok {
 		kind, of = t.Trace()
 	}
-	start := now()
+	start := trace.Instant()
 	if d := m.load.slow.Load(); d > 0 {
 		sleep(time.Duration(d))
 	}
 	m.invoker.InvokeUserMessage(e.message)
-	m.load.track.Record(kind, of, e.at, start, now())
+	m.load.track.Record(kind, of, e.at, start, trace.Instant())
 }
 
 // next takes the next message in order: system, urgent, user. Without one the mailbox becomes idle.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sluice-ai/sluice/internal/trace"
 )
 
 // Turns runs the mailboxes of the actors that make steps, and of those that deliver the results, one at a time, on one
@@ -190,7 +192,7 @@ func (t *Turns) BeforeStep(urgent bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.undelivered++
-	at := now()
+	at := trace.Instant()
 	if urgent || t.crowded && (t.undelivered >= t.keep || at.Sub(t.delivered) >= deliverEvery) {
 		t.delivering, t.delivered, t.undelivered = true, at, 0
 	}

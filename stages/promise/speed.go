@@ -82,9 +82,9 @@ type costs [3]float64
 
 // fit is a linear fit by least squares. It keeps sums, in which older steps count for less.
 type fit struct {
-	n  float64
-	xx [3][3]float64
-	xy [3]float64
+	n, rows, seen                 float64 // of steps, their rows and the positions seen
+	rowsRows, rowsSeen, seenSeen  float64 // of products
+	seconds, rowsTaken, seenTaken float64 // of times, and of their products with rows and positions
 }
 
 // aFewSteps is the number of latest steps that count most.
@@ -94,14 +94,16 @@ const (
 )
 
 func (f *fit) add(of Shape, y float64) {
-	x := costs{1, float64(of.Rows), float64(of.Seen)}
+	rows, seen := float64(of.Rows), float64(of.Seen)
 	f.n = f.n*keep + 1
-	for i := range x {
-		for j := range x {
-			f.xx[i][j] = f.xx[i][j]*keep + x[i]*x[j]
-		}
-		f.xy[i] = f.xy[i]*keep + x[i]*y
-	}
+	f.rows = f.rows*keep + rows
+	f.seen = f.seen*keep + seen
+	f.rowsRows = f.rowsRows*keep + rows*rows
+	f.rowsSeen = f.rowsSeen*keep + rows*seen
+	f.seenSeen = f.seenSeen*keep + seen*seen
+	f.seconds = f.seconds*keep + y
+	f.rowsTaken = f.rowsTaken*keep + rows*y
+	f.seenTaken = f.seenTaken*keep + seen*y
 }
 
 // asRows is how many rows are taken to cost as much as what does not depend on them, as long as steps do not tell.
@@ -113,11 +115,12 @@ func (f *fit) solve() (c costs) {
 	if f.n == 0 {
 		return c
 	}
-	row := f.xy[0] / (asRows*f.n + f.xx[0][1])
+	row := f.seconds / (asRows*f.n + f.rows)
 	guess := costs{asRows * row, row, 0}
-	a, y := f.xx, f.xy
+	a := [3][3]float64{{f.n, f.rows, f.seen}, {f.rows, f.rowsRows, f.rowsSeen}, {f.seen, f.rowsSeen, f.seenSeen}}
+	y := [3]float64{f.seconds, f.rowsTaken, f.seenTaken}
 	for i := range a {
-		pull := 1e-4 * f.xx[i][i]
+		pull := 1e-4 * a[i][i]
 		a[i][i] += pull
 		y[i] += pull * guess[i]
 	}
