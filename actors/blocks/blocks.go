@@ -72,6 +72,13 @@ func (p *Network) left(there map[ir.Value][]float32) map[string][]float32 {
 // pass computes the segments of one model as a step.
 func (p *Network) pass(m backend.Model, run []int, spans []ir.Grid, places []ir.Place,
 	there map[ir.Value][]float32, tokens ...int32) error {
+	s := p.step(m, spans, places, tokens)
+	err := p.enqueue(m, s, run, there)
+	return errors.Join(err, finish(m, s))
+}
+
+// step is a model's step of some rows.
+func (p *Network) step(m backend.Model, spans []ir.Grid, places []ir.Place, tokens []int32) *backend.Step {
 	s := m.Steps()[0]
 	s.Tokens, s.Wanted, s.Spans = tokens, nil, s.Spans[:0]
 	row, block := 0, int32(0)
@@ -88,10 +95,14 @@ func (p *Network) pass(m backend.Model, run []int, spans []ir.Grid, places []ir.
 		}
 		s.Spans, row = append(s.Spans, span), row+n
 	}
-	err := p.enqueue(m, s, run, there)
+	return s
+}
+
+// finish ends a step, and waits for it.
+func finish(m backend.Model, s *backend.Step) error {
 	done := make(chan error, 1)
 	m.Finish(s, func(err error) { done <- err })
-	return errors.Join(err, <-done)
+	return <-done
 }
 
 // enqueue has segments computed: it takes values from those that are there, and adds what others read.
@@ -101,15 +112,7 @@ func (p *Network) enqueue(m backend.Model, s *backend.Step, run []int, there map
 		given[v] = true
 	}
 	for _, segment := range run {
-		for _, v := range p.Only([]int{segment}).Taken() {
-			if given[v] {
-				if err := m.In(v, s, there[v]); err != nil {
-					return err
-				}
-				given[v] = false
-			}
-		}
-		if err := backend.Enqueue(m, segment, s); err != nil {
+		if err := p.segment(m, s, segment, given, there); err != nil {
 			return err
 		}
 		for _, v := range p.Handed(segment) {
@@ -123,6 +126,20 @@ func (p *Network) enqueue(m backend.Model, s *backend.Step, run []int, there map
 		}
 	}
 	return nil
+}
+
+// segment has a segment computed, once the device has what it reads first of those that are given.
+func (p *Network) segment(m backend.Model, s *backend.Step, segment int, given map[ir.Value]bool,
+	there map[ir.Value][]float32) error {
+	for _, v := range p.Only([]int{segment}).Taken() {
+		if given[v] {
+			if err := m.In(v, s, there[v]); err != nil {
+				return err
+			}
+			given[v] = false
+		}
+	}
+	return backend.Enqueue(m, segment, s)
 }
 
 // leaves says whether a value is an output, or is read by segments after those of a run.

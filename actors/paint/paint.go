@@ -1,5 +1,6 @@
 // Package paint computes pictures: it loads the programs of stages/model/pixels on a device, and makes larger pictures
-// of small ones (upscale.go), and pictures of latents (autoencoder.go), latents of noise (zimage.go).
+// of small ones (upscale.go), and pictures of latents (autoencoder.go), latents of noise (zimage.go, flux.go)
+// and of texts what these read (text.go, encoder.go).
 //
 // One goroutine at a time uses what it opens, and nothing else computes on the device meanwhile.
 package paint
@@ -35,6 +36,14 @@ func room(f *gguf.File) error {
 	return nil
 }
 
+// whole is a network of one model, which stays for the next step.
+func whole(f *gguf.File, p *ir.Bound, list []pixels.Tensor) (*blocks.Network, error) {
+	n := &blocks.Network{Bound: p, Runs: [][]int{p.All()}}
+	var err error
+	n.Weights, err = weights(f, p, list)
+	return n, err
+}
+
 // network reads a program's weights. Each segment is computed on its own.
 func network(f *gguf.File, p *ir.Bound, list []pixels.Tensor) (*blocks.Network, error) {
 	n := &blocks.Network{Bound: p}
@@ -50,6 +59,10 @@ func network(f *gguf.File, p *ir.Bound, list []pixels.Tensor) (*blocks.Network, 
 func weights(f *gguf.File, p *ir.Bound, list []pixels.Tensor) ([][]byte, error) {
 	all := make([][]byte, len(p.Weights))
 	for r, i := range p.Tensors {
+		if list[i].From == pixels.Computed {
+			all[r] = make([]byte, 4*p.Weights[r].Rows*p.Weights[r].Cols)
+			continue
+		}
 		err := f.View(&f.Tensors[list[i].From], func(data []byte) (err error) {
 			all[r], err = list[i].Turned(data)
 			return err

@@ -43,10 +43,9 @@ func OpenZImage(d backend.Device, f *gguf.File, s pixels.ZImageSettings) (*ZImag
 		to *(*blocks.Network)
 		p  *ir.Bound
 	}{{&z.timed, m.Timed}, {&z.image, m.Image}, {&z.text, m.Text}, {&z.joint, m.Joint}} {
-		if *part.to, err = network(f, part.p, m.Tensors); err != nil {
+		if *part.to, err = whole(f, part.p, m.Tensors); err != nil {
 			return nil, err
 		}
-		(*part.to).Runs = [][]int{part.p.All()} // one model, which stays for the next evaluation
 	}
 	return z, nil
 }
@@ -70,13 +69,8 @@ func (z *ZImage) Refine(rows []float32) (*Refined, error) {
 // stages/diffuse have it. Rows are latents, line by line: [Grid.Height·Grid.Width][Channels].
 func (z *ZImage) Evaluate(grid ir.Grid, latents []float32, text *Refined, time float64) ([]float32, error) {
 	const side = pixels.Patch
-	if grid.Height < side || grid.Width < side || grid.Height%side != 0 || grid.Width%side != 0 ||
-		grid.Height/side > mostPatches/(grid.Width/side) {
-		return nil, fmt.Errorf("%d × %d latents, want even numbers, and at most %d patches of 2 × 2", grid.Width, grid.Height,
-			mostPatches)
-	}
-	if want := grid.Height * grid.Width * z.Channels; len(latents) != want {
-		return nil, fmt.Errorf("%d numbers of latents, want %d", len(latents), want)
+	if err := patched(grid, latents, z.Channels); err != nil {
+		return nil, err
 	}
 	c, err := z.timed.Run(z.device, together(1), nil, map[string][]float32{pixels.Time: z.WavesOf(time)})
 	if err != nil {
@@ -105,6 +99,20 @@ func (z *ZImage) Evaluate(grid ir.Grid, latents []float32, text *Refined, time f
 		velocity[i] = -velocity[i] // the transformer says image − noise
 	}
 	return velocity, nil
+}
+
+// patched is an error if latents are not whole patches, or more than a transformer takes.
+func patched(grid ir.Grid, latents []float32, channels int) error {
+	const side = pixels.Patch
+	if grid.Height < side || grid.Width < side || grid.Height%side != 0 || grid.Width%side != 0 ||
+		grid.Height/side > mostPatches/(grid.Width/side) {
+		return fmt.Errorf("%d × %d latents, want even numbers, and at most %d patches of 2 × 2", grid.Width, grid.Height,
+			mostPatches)
+	}
+	if want := grid.Height * grid.Width * channels; len(latents) != want {
+		return fmt.Errorf("%d numbers of latents, want %d", len(latents), want)
+	}
+	return nil
 }
 
 // order lays latents out patch by patch; or, given patches, writes these to the latents.

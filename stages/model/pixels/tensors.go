@@ -10,11 +10,14 @@ import (
 // Tensor is a tensor of a file as a program wants it.
 type Tensor struct {
 	ir.Tensor
-	From int // index into the file's tensors
+	From int // index into the file's tensors; Computed: the file does not have it
 	// Turn is the number of pixels of a window, in whose order the file has the values of each channel. The program wants
 	// the channels of each pixel. 0: the tensor stays as it is.
 	Turn int
 }
+
+// Computed marks a tensor that whoever computes the program makes, and changes between steps. It is F32.
+const Computed = -1
 
 // Tensors lists a file's tensors by their names in the program. rename may be nil.
 func Tensors(file []ir.Tensor, rename func(name string) string) []Tensor {

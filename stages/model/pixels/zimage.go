@@ -55,11 +55,8 @@ func ReadZImageSettings(text []byte) (ZImageSettings, error) {
 }
 
 func (s ZImageSettings) check() error {
-	const most = 1 << 12
-	for _, n := range s.Axes {
-		if n < 2 || n%2 != 0 || n > most {
-			return fmt.Errorf("axes_dims are %d, want even numbers from 2 to %d", s.Axes, most)
-		}
+	if err := checkAxes(s.Axes); err != nil {
+		return err
 	}
 	const large = math.MaxFloat32
 	if !(s.Theta >= 1 && s.Theta <= large) || !(s.Scale > 0 && s.Scale <= large) || !(s.Eps >= 0 && s.Eps < 1) {
@@ -82,12 +79,6 @@ type ZImage struct {
 	Joint     *ir.Bound // from Tokens and Condition to Velocity
 	Tensors   []Tensor
 }
-
-// Patch is the latents at a side of a patch, Waves the features of a time.
-const (
-	Patch = 2
-	Waves = 256
-)
 
 // NewZImage records the transformer that a file holds, with the names of diffusers, or those of its authors.
 func NewZImage(file []ir.Tensor, s ZImageSettings) (*ZImage, error) {
@@ -262,7 +253,7 @@ func (r *mixer) attention(x ir.Value, name string) ir.Value {
 	} else {
 		q, k, v = r.Linear(x, name+"to_q", n), r.Linear(x, name+"to_k", n), r.Linear(x, name+"to_v", n)
 	}
-	turns := r.turns()
+	turns := turns(r.settings.Axes, r.settings.Theta)
 	q = r.Rope(r.HeadNorm(q, name+"norm_q", r.head, eps), turns, "")
 	k = r.Rope(r.HeadNorm(k, name+"norm_k", r.head, eps), turns, "")
 	heads := n / r.head
@@ -271,28 +262,8 @@ func (r *mixer) attention(x ir.Value, name string) ir.Value {
 	return r.Linear(r.Attend(q, k, v, a), name+"to_out.0", n)
 }
 
-// turns are the rotations of a head: neighbouring features, by axes one after the other.
-func (r *mixer) turns() ir.RoPEArgs {
-	a := ir.RoPEArgs{HeadDim: r.head, Dims: r.head, Interleaved: true, Mscale: 1}
-	for axis, n := range r.settings.Axes {
-		for pair := range n / 2 {
-			a.Freq = append(a.Freq, math.Pow(r.settings.Theta, -2*float64(pair)/float64(n)))
-			a.Axes = append(a.Axes, uint8(axis))
-		}
-	}
-	return a
-}
-
-// WavesOf are the waves of a time from 0, noise, to 1: cosines, then sines.
-func (s ZImageSettings) WavesOf(time float64) []float32 {
-	const half = Waves / 2
-	x := make([]float32, Waves)
-	for i := range half {
-		sin, cos := math.Sincos(time * s.Scale * math.Exp(-math.Log(10000)*float64(i)/half))
-		x[i], x[half+i] = float32(cos), float32(sin)
-	}
-	return x
-}
+// WavesOf are the waves of a time from 0, noise, to 1.
+func (s ZImageSettings) WavesOf(time float64) []float32 { return waves(time * s.Scale) }
 
 // zimageName is how a tensor is called by diffusers.
 func zimageName(name string) string {

@@ -97,7 +97,7 @@ func TestZImageFaults(t *testing.T) {
 		{"waves", edited(transformer(), "t_embedder.mlp.0.weight", 9, 9), small, "takes 9 waves, want 256"},
 		{"patch", edited(transformer(), "all_x_embedder.2-1.weight", 9, 12), small, "all_x_embedder takes 9 features, want patches of 2 × 2"},
 		{"heads", transformer(), heads, "12 features are no heads of 8"},
-		{"axes", transformer(), ZImageSettings{Axes: [3]int{1, 2, 2}}, "axes_dims are [1 2 2]"},
+		{"axes", transformer(), ZImageSettings{Axes: [3]int{1, 2, 2}}, "the axes of a head are [1 2 2]"},
 		{"theta", transformer(), ZImageSettings{Axes: small.Axes}, "rope_theta is 0"},
 		{"norm", edited(transformer(), "layers.1.ffn_norm2.weight"), small, `"layers.1.ffn_norm2.weight" is missing`},
 		{"shape", edited(transformer(), "layers.0.feed_forward.w2.weight", 20, 13), small, `"layers.0.feed_forward.w2.weight" is 20×13`},
