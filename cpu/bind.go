@@ -122,7 +122,7 @@ func (b *binder) op(it *live.Item, wanted bool) rowOp {
 	case ir.RoPE:
 		return b.rope(n, out, in[0])
 	case ir.GLU:
-		return &gluOp{out: out, x: in[0], up: in[1], gated: len(n.In) == 2, act: n.Act}
+		return &gluOp{out: out, x: in[0], up: in[1], gated: len(n.In) == 2, act: n.Act, limit: n.Factor}
 	case ir.Add:
 		return &addOp{out, in[0], in[1]}
 	case ir.Mul:
@@ -359,7 +359,7 @@ func (b *binder) experts(ph *live.Phase) runner {
 		}
 	}
 	x := &expansion{
-		ex: &b.m.execution, wanted: ph.Wanted, used: e.Used, act: n.Act, before: e.Before,
+		ex: &b.m.execution, wanted: ph.Wanted, used: e.Used, act: n.Act, limit: n.Factor, before: e.Before,
 		in: b.layout.place(n.In[0]), weights: b.layout.place(n.In[1]),
 		gate:  b.stack(e.Gate, e.GateBias, hidden),
 		xGate: b.acts(b.input(n.In[0], e.Gate)),

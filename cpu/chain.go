@@ -57,10 +57,14 @@ func (o *addOp) row(ex *execution, _, r int) error {
 type mulOp struct{ out, a, b place }
 
 func (o *mulOp) row(ex *execution, _, r int) error {
-	if b := ex.at(&o.b, r); len(b) == o.out.width {
-		ex.device.isa.Mul(ex.at(&o.out, r), ex.at(&o.a, r), b)
-	} else {
-		ex.device.isa.Scale(ex.at(&o.out, r), ex.at(&o.a, r), b[0])
+	y, a, b := ex.at(&o.out, r), ex.at(&o.a, r), ex.at(&o.b, r)
+	if len(b) == len(y) {
+		ex.device.isa.Mul(y, a, b)
+		return nil
+	}
+	head := len(y) / len(b)
+	for h, factor := range b {
+		ex.device.isa.Scale(y[h*head:][:head], a[h*head:][:head], factor)
 	}
 	return nil
 }
@@ -144,6 +148,7 @@ type gluOp struct {
 	out, x, up place
 	gated      bool // times up
 	act        ir.Act
+	limit      float32
 }
 
 func (o *gluOp) row(ex *execution, _, r int) error {
@@ -151,12 +156,12 @@ func (o *gluOp) row(ex *execution, _, r int) error {
 	if o.gated {
 		up = ex.at(&o.up, r)
 	}
-	ex.glu(o.act, ex.at(&o.out, r), ex.at(&o.x, r), up)
+	ex.glu(o.act, o.limit, ex.at(&o.out, r), ex.at(&o.x, r), up)
 	return nil
 }
 
-// glu is y = act(x)·up, or act(x) if up is nil. y may be x.
-func (ex *execution) glu(act ir.Act, y, x, up []float32) {
+// glu is y = act(x)·up, or act(x) if up is nil; limit is that of activations that have one. y may be x.
+func (ex *execution) glu(act ir.Act, limit float32, y, x, up []float32) {
 	isa := ex.device.isa
 	switch act {
 	case ir.SiLU:
@@ -172,6 +177,21 @@ func (ex *execution) glu(act ir.Act, y, x, up []float32) {
 		isa.Swish(y, y, 1.702)
 		for i, v := range up {
 			y[i] *= max(min(v, 7), -7) + 1
+		}
+		return
+	case ir.SiLUClipped:
+		isa.SiLU(y, x)
+		for i, v := range up {
+			y[i] = min(y[i], limit) * max(min(v, limit), -limit)
+		}
+		return
+	case ir.ClippedSiLU:
+		for i, v := range x {
+			y[i] = min(v, limit)
+		}
+		isa.SiLU(y, y)
+		for i, v := range up {
+			y[i] *= max(min(v, limit), -limit)
 		}
 		return
 	default:
@@ -193,6 +213,8 @@ func activate(a ir.Act, x float32) float32 {
 		return max(x, 0) * max(x, 0)
 	case ir.Sigmoid:
 		return float32(1 / (1 + math.Exp(-X)))
+	case ir.Softplus:
+		return float32(math.Max(X, 0) + math.Log1p(math.Exp(-math.Abs(X))))
 	}
 	panic(fmt.Sprintf("cpu: %s has no formula", a))
 }

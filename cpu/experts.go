@@ -72,6 +72,7 @@ type expansion struct {
 	xGate   *kernels.Acts // of the step's rows
 	xUp     *kernels.Acts // the same if both matrices take the same form; nil without a gate, and there is no up
 	act     ir.Act
+	limit   float32
 	before  bool // weights multiply the input, and so the outputs of its products, which have no biases
 }
 
@@ -112,7 +113,7 @@ func (x *expansion) run(worker, chunk int) {
 				ex.device.isa.Scale(gate, gate, weight)
 				ex.device.isa.Scale(up, up, weight)
 			}
-			ex.glu(x.act, gate, gate, up)
+			ex.glu(x.act, x.limit, gate, gate, up)
 			x.observe(c, ex.at(&x.in, int(rows[i])), weight)
 		}
 	}
@@ -122,7 +123,7 @@ func (x *expansion) run(worker, chunk int) {
 func (x *expansion) activate(c *expertChunk, slot int, rows []int32) {
 	for i, row := range rows {
 		h := x.gate.part(c, slot+i)
-		x.ex.glu(x.act, h, h, nil)
+		x.ex.glu(x.act, x.limit, h, h, nil)
 		x.observe(c, x.ex.at(&x.in, int(row)), 1)
 	}
 }

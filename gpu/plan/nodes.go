@@ -10,7 +10,7 @@ import (
 
 // node plans the launches of a node, and of the nodes that are part of its kernel.
 func (l *planner) node(n *ir.Node) error {
-	if err := lacks(n); err != nil {
+	if err := lacks(l.program.Program, n); err != nil {
 		return err
 	}
 	switch n.Op {
@@ -265,7 +265,7 @@ func (p *prepared) emit(x *stream) {
 func Lacks(p *ir.Program) error {
 	for s := range p.Segments {
 		for i := range p.Segments[s].Nodes {
-			if err := lacks(&p.Segments[s].Nodes[i]); err != nil {
+			if err := lacks(p, &p.Segments[s].Nodes[i]); err != nil {
 				return fmt.Errorf("%s: %w", &p.Segments[s], err)
 			}
 		}
@@ -274,13 +274,17 @@ func Lacks(p *ir.Program) error {
 }
 
 // lacks is Lacks of a node. A row's entry in a step says where it sees to, not from where.
-func lacks(n *ir.Node) error {
+func lacks(p *ir.Program, n *ir.Node) error {
 	switch n.Op {
 	case ir.XIELU, ir.Clip, ir.Conv2D, ir.GridNorm, ir.Leaky:
 		return fmt.Errorf("%s: %w", n.Op, ErrNoKernel)
 	case ir.GLU, ir.Experts:
-		if n.Act == ir.ReLU {
+		if n.Act > ir.Clamped {
 			return fmt.Errorf("%s by %s: %w", n.Op, n.Act, ErrNoKernel)
+		}
+	case ir.Mul:
+		if by := p.Widths[n.In[1]]; by > 1 && by < p.Widths[n.Out] {
+			return fmt.Errorf("%s of %d heads: %w", n.Op, by, ErrNoKernel)
 		}
 	case ir.Attend:
 		switch {

@@ -93,7 +93,7 @@ func TestCheckFindsFaultsOfMixtures(t *testing.T) {
 		{"expert bias", func(p *Program, n []Node) { p.Weights[n[experts].Experts.UpBias].Cols = 4 },
 			"ffn_up_exps.bias is 6×4, want 6×5"},
 		{"one input", func(_ *Program, n []Node) { n[glu].In = n[glu].In[:1] }, "activation 6 of 1 inputs"},
-		{"factor", func(p *Program, _ []Node) { p.Widths[8] = 6 }, "input of 6 features, output of 8"},
+		{"factor", func(p *Program, _ []Node) { p.Widths[8] = 6 }, "inputs of 8 and 6 features, output of 8"},
 		{"no router", func(_ *Program, n []Node) { n[experts].In[1] = 3 }, "takes its weights from value 3, which no"},
 		{"shared late", func(_ *Program, n []Node) { n[sum].In[0] = 9 }, "add: does not need the experts: record it before"},
 		{"experts late", func(_ *Program, n []Node) { n[experts], n[sum] = n[sum], n[experts] },

@@ -18,6 +18,7 @@ func TestActivations(t *testing.T) {
 		{GELUErf, 1, 0.8413447460685429}, {GELUErf, -1, -0.15865525393145707},
 		{ReLU2, 3, 9}, {ReLU2, -3, 0},
 		{Sigmoid, 0, 0.5}, {Sigmoid, 2, 0.8807970779778823}, {Sigmoid, -800, 0},
+		{Softplus, 0, math.Ln2}, {Softplus, 800, 800}, {Softplus, -800, 0},
 	} {
 		require.InDelta(t, c.want, c.act.Of(c.x), 1e-15, "%s(%v)", c.act, c.x)
 	}
@@ -26,6 +27,16 @@ func TestActivations(t *testing.T) {
 		{1, 2, 2.537387297798464}, {9, 9, 55.99962502642654}, {-800, -9, 0}, {0.5, -9, -2.102330619638281},
 	} {
 		require.InDelta(t, c.want, Clamped.Gate(c.x, c.up), 1e-12, "clamped %v, %v", c.x, c.up)
+	}
+	for _, c := range []struct {
+		act         Act
+		x, up, want float64
+	}{
+		{SiLUClipped, 0.5, 2, 0.5 * 0.7 / (1 + math.Exp(-0.5))}, {SiLUClipped, 1, 2, 0.49}, {SiLUClipped, 800, -2, -0.49}, {SiLUClipped, -800, 0.5, 0},
+		{ClippedSiLU, 800, 2, 0.7 * 0.7 / (1 + math.Exp(-0.7))}, {ClippedSiLU, -1, -0.5, 0.5 / (1 + math.E)},
+	} {
+		n := Node{Act: c.act, Factor: 0.7}
+		require.InDelta(t, c.want, n.gate(c.x, c.up), 1e-7, "%s %v, %v", c.act, c.x, c.up)
 	}
 }
 

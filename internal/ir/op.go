@@ -12,7 +12,7 @@ const (
 	Attend                   // appends K and V, if given, to the cache; y = softmax(scale·q·Kᵀ+B)·V over what is visible
 	GLU                      // y = act(x₀)·x₁; with one input y = act(x₀)
 	Add                      // y = x₀ + x₁
-	Mul                      // y = x₀·x₁; an x₁ of one feature multiplies the whole row
+	Mul                      // y = x₀·x₁; a feature of an x₁ of fewer multiplies a head
 	Scale                    // y = Factor·x
 	SoftCap                  // y = Factor·tanh(x/Factor)
 	Temper                   // y = x·(1 + Factor·ln(1+⌊(position+1)/Every⌋))
@@ -54,7 +54,7 @@ type Node struct {
 	// distances; Route, scans: added to scores, to δ.
 	B      Ref
 	Act    Act
-	Factor float32 // Scale, SoftCap, Temper, Leaky, Clip
+	Factor float32 // Scale, SoftCap, Temper, Leaky, Clip; GLU, Experts: the limit of activations that have one
 	Every  int     // Temper: positions
 	From   int     // Slice, HeadSlice: first feature; Temper: the number of the first position
 	Sep    int32   // TokenType: the token that ends each part of a text

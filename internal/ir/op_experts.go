@@ -45,7 +45,7 @@ var expertsOp = operation{
 	name: "experts", inputs: [2]int{2, 2}, w: none, b: none, use: 0, fits: fitsExperts,
 	more: expertsWeights, loop: (*Frame).experts, cost: costOfExperts, byRow: true,
 	args: func(n *Node) string {
-		s := fmt.Sprintf("%s used=%d", n.Act, n.Experts.Used)
+		s := fmt.Sprintf("%s used=%d", n.activation(), n.Experts.Used)
 		if n.Experts.Before {
 			s += " before"
 		}
@@ -58,6 +58,11 @@ var expertsOp = operation{
 		{"experts", func(b *Builder, x Value, n int) Value { return caseExperts(b, x, 7, 3, SiLU) }},
 		{"experts all", func(b *Builder, x Value, n int) Value { return caseExperts(b, x, 3, 3, Clamped) }},
 		{"experts one", func(b *Builder, x Value, n int) Value { return caseExperts(b, x, 40, 1, GELU) }},
+		{"experts within", func(b *Builder, x Value, n int) Value {
+			b.FFN()
+			w := b.Route(b.Linear(x, "ffn_gate_inp", 5), "", RouteArgs{Scoring: SigmoidEach, Used: 2, Scale: 1})
+			return b.ExpertsWithin(x, w, "gate", "up", "down", 64, 2, SiLUClipped, 0.1)
+		}},
 		{"experts joined", func(b *Builder, x Value, n int) Value { return caseJoined(b, x, 64) }},
 		{"experts joined, narrow", func(b *Builder, x Value, n int) Value { return caseJoined(b, x, 48) }},
 		{"experts ungated", func(b *Builder, x Value, n int) Value { return caseUngated(b, x, 7, 3, ReLU2) }},
@@ -76,6 +81,17 @@ var expertsOp = operation{
 // they are one stack: see ExpertsArgs.
 func (b *Builder) Experts(x, weights Value, gate, up, down string, ffn, used int, act Act) Value {
 	return b.experts(x, weights, [3]string{gate, up, down}, ffn, act, ExpertsArgs{Used: used})
+}
+
+// ExpertsWithin is Experts of an activation that has a limit; without one (0) it is SiLU.
+func (b *Builder) ExpertsWithin(x, weights Value, gate, up, down string, ffn, used int, act Act, limit float32) Value {
+	if limit == 0 {
+		act = SiLU
+	}
+	y := b.Experts(x, weights, gate, up, down, ffn, used, act)
+	nodes := b.segment().Nodes
+	nodes[len(nodes)-1].Factor = limit
+	return y
 }
 
 // ExpertsBefore is Experts whose weights multiply what goes into the networks. They have no biases.
@@ -128,13 +144,16 @@ func expertsWeights(n *Node) []operand {
 
 func fitsExperts(p *Program, n *Node) error {
 	e, width, experts := n.Experts, p.Widths[n.In[0]], p.Widths[n.In[1]]
-	if n.Act < SiLU || n.Act > ReLU {
+	if n.Act < SiLU || n.Act > ClippedSiLU {
 		return fmt.Errorf("activation %d", n.Act)
+	}
+	if err := n.fitsLimit(); err != nil {
+		return err
 	}
 	if e.Used <= 0 || e.Used > experts {
 		return fmt.Errorf("%d experts used of %d", e.Used, experts)
 	}
-	if e.Ungated() && (e.Before || n.Act == Clamped || e.UpBias != NoRef) {
+	if e.Ungated() && (e.Before || n.Act == Clamped || n.Act.Limited() || e.UpBias != NoRef) {
 		return fmt.Errorf("experts without a gate: activation %s, before %t, bias %d", n.Act, e.Before, e.UpBias)
 	}
 	ffn, each := p.Weights[e.Down].Cols, 1
@@ -218,7 +237,7 @@ func (f *Frame) expert(n *Node, e int, x []float32) []float32 {
 		if up == nil {
 			h[i] = float32(n.Act.Of(float64(h[i])))
 		} else {
-			h[i] = float32(n.Act.Gate(float64(h[i]), float64(up[i])))
+			h[i] = float32(n.gate(float64(h[i]), float64(up[i])))
 		}
 	}
 	return f.stacked(a.Down, a.DownBias, e, h)

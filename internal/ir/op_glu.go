@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -16,14 +17,19 @@ const (
 	Sigmoid                // 1/(1+e⁻ˣ)
 	// Clamped has two inputs: g·σ(1.702·g)·(1+u) with g = min(x₀,7) and u = min(max(x₁,−7),7).
 	Clamped
-	ReLU // max(x,0)
+	ReLU     // max(x,0)
+	Softplus // ln(1+eˣ)
+	// SiLUClipped and ClippedSiLU have two inputs, and the node's Factor as limit L, after or before the function:
+	// min(silu(x₀),L)·max(min(x₁,L),−L), and silu(min(x₀,L)) times that.
+	SiLUClipped
+	ClippedSiLU
 )
 
 // String is the function's name.
 func (a Act) String() string {
 	names := [...]string{
 		SiLU: "silu", GELU: "gelu", GELUErf: "gelu-erf", ReLU2: "relu²", Sigmoid: "sigmoid", Clamped: "clamped",
-		ReLU: "relu",
+		ReLU: "relu", Softplus: "softplus", SiLUClipped: "silu-clipped", ClippedSiLU: "clipped-silu",
 	}
 	if a == 0 || int(a) >= len(names) {
 		return fmt.Sprintf("activation %d", uint8(a))
@@ -35,7 +41,7 @@ func (a Act) String() string {
 var gluOp = operation{
 	name: "glu", inputs: [2]int{1, 2}, w: none, b: none, use: 0, fits: fitsGLU,
 	loop: (*Frame).glu, byRow: true,
-	args: func(n *Node) string { return n.Act.String() },
+	args: func(n *Node) string { return n.activation() },
 	cases: []Case{
 		{"swiglu", func(b *Builder, x Value, n int) Value { return b.SwiGLU(x, b.Scale(x, 3)) }},
 		{"geglu", func(b *Builder, x Value, n int) Value { return b.GLU(GELU, x, b.Scale(x, 3)) }},
@@ -44,6 +50,13 @@ var gluOp = operation{
 		{"gelu erf", func(b *Builder, x Value, n int) Value { return b.Act(GELUErf, x) }},
 		{"relu²", func(b *Builder, x Value, n int) Value { return b.Act(ReLU2, x) }},
 		{"reglu", func(b *Builder, x Value, n int) Value { return b.GLU(ReLU, x, b.Scale(x, 3)) }},
+		{"softplus", func(b *Builder, x Value, n int) Value { return b.Act(Softplus, b.Scale(x, 9)) }},
+		{"silu clipped", func(b *Builder, x Value, n int) Value {
+			return b.GLUWithin(SiLUClipped, b.Scale(x, 4), b.Scale(x, 5), 2)
+		}},
+		{"clipped silu", func(b *Builder, x Value, n int) Value {
+			return b.GLUWithin(ClippedSiLU, b.Scale(x, 4), b.Scale(x, 5), 2)
+		}},
 		{"sigmoid", func(b *Builder, x Value, n int) Value { return b.Act(Sigmoid, x) }},
 		{"clamped", func(b *Builder, x Value, n int) Value {
 			return b.GLU(Clamped, b.Scale(x, 4), b.Scale(x, 5))
@@ -59,28 +72,68 @@ func (b *Builder) GLU(act Act, gate, up Value) Value {
 	return b.pointwise(Node{Op: GLU, In: []Value{gate, up}, Act: act})
 }
 
+// GLUWithin is GLU of an activation that has a limit; without one (0) it is SwiGLU.
+func (b *Builder) GLUWithin(act Act, gate, up Value, limit float32) Value {
+	if limit == 0 {
+		return b.SwiGLU(gate, up)
+	}
+	return b.pointwise(Node{Op: GLU, In: []Value{gate, up}, Act: act, Factor: limit})
+}
+
 // Act is act(x).
 func (b *Builder) Act(act Act, x Value) Value {
 	return b.pointwise(Node{Op: GLU, In: []Value{x}, Act: act})
 }
 
 func fitsGLU(p *Program, n *Node) error {
-	if n.Act < SiLU || n.Act > ReLU || n.Act == Clamped && len(n.In) != 2 {
+	if n.Act < SiLU || n.Act > ClippedSiLU || (n.Act == Clamped || n.Act.Limited()) && len(n.In) != 2 {
 		return fmt.Errorf("activation %d of %d inputs", n.Act, len(n.In))
 	}
-	return sameWidths(p, n)
+	return errors.Join(n.fitsLimit(), sameWidths(p, n))
+}
+
+// fitsLimit checks that a node has a limit if its activation needs one.
+func (n *Node) fitsLimit() error {
+	if n.Act.Limited() != (n.Factor > 0) || !finite(float64(n.Factor)) {
+		return fmt.Errorf("activation %s with limit %v", n.Act, n.Factor)
+	}
+	return nil
+}
+
+// activation shows the activation and its limit.
+func (n *Node) activation() string {
+	if n.Act.Limited() {
+		return fmt.Sprintf("%s to %g", n.Act, n.Factor)
+	}
+	return n.Act.String()
 }
 
 func (f *Frame) glu(n *Node) {
 	f.each(n, func(x []float32) float32 {
 		if len(x) == 2 {
-			return float32(n.Act.Gate(float64(x[0]), float64(x[1])))
+			return float32(n.gate(float64(x[0]), float64(x[1])))
 		}
 		return float32(n.Act.Of(float64(x[0])))
 	})
 }
 
-// Gate is the function of two inputs: act(x)·up, or Clamped.
+// Limited says whether the function has a limit.
+func (a Act) Limited() bool { return a == SiLUClipped || a == ClippedSiLU }
+
+// gate is the function of two inputs, within its limit if it has one.
+func (n *Node) gate(x, up float64) float64 {
+	limit := float64(n.Factor)
+	within := math.Max(math.Min(up, limit), -limit)
+	switch n.Act {
+	case SiLUClipped:
+		return math.Min(SiLU.Of(x), limit) * within
+	case ClippedSiLU:
+		return SiLU.Of(math.Min(x, limit)) * within
+	}
+	return n.Act.Gate(x, up)
+}
+
+// Gate is the function of two inputs that has no limit: act(x)·up, or Clamped.
 func (a Act) Gate(x, up float64) float64 {
 	if a == Clamped {
 		x = math.Min(x, 7)
@@ -104,6 +157,8 @@ func (a Act) Of(x float64) float64 {
 		return math.Max(x, 0) * math.Max(x, 0)
 	case Sigmoid:
 		return 1 / (1 + math.Exp(-x))
+	case Softplus:
+		return math.Max(x, 0) + math.Log1p(math.Exp(-math.Abs(x)))
 	}
 	panic(fmt.Sprintf("ir: %s has no formula", a))
 }

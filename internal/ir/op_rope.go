@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -14,6 +15,7 @@ type RoPEArgs struct {
 	Interleaved          bool
 	Freq                 []float64 // Dims/2 values, radians per position
 	Mscale               float32
+	Divisors             int     // that W has, of which the first count; 0: as many as pairs
 	Axes                 []uint8 // by pair: the axis of a row's Place that turns it; nil: the first axis turns all
 }
 
@@ -54,6 +56,9 @@ var ropeOp = operation{
 		{"rope neighbours", func(b *Builder, x Value, n int) Value { return CaseRope(b, x, 16, 16, true, "") }},
 		{"rope partial", func(b *Builder, x Value, n int) Value { return CaseRope(b, x, 64, 24, false, "") }},
 		{"rope divisors", func(b *Builder, x Value, n int) Value { return CaseRope(b, x, 32, 32, true, "f") }},
+		{"rope first divisors", func(b *Builder, x Value, n int) Value {
+			return b.Rope(x, RoPEArgs{HeadDim: 32, Dims: 8, Freq: caseFreqs(8), Mscale: 1, Divisors: 16}, "f")
+		}},
 	},
 }
 
@@ -65,10 +70,13 @@ func (b *Builder) Rope(x Value, a RoPEArgs, factors string) Value {
 		a.Heads = b.Width(x) / a.HeadDim
 	}
 	if factors != "" {
-		n.W = b.intern(factors, 1, a.Dims/2, Vector)
+		n.W = b.intern(factors, 1, a.divisors(), Vector)
 	}
 	return b.add(n, b.Width(x))
 }
+
+// divisors is how many W has.
+func (a *RoPEArgs) divisors() int { return cmp.Or(a.Divisors, a.Dims/2) }
 
 func fitsRoPE(p *Program, n *Node) error {
 	a := n.RoPE
@@ -97,7 +105,10 @@ func fitsRoPE(p *Program, n *Node) error {
 	if !finite(float64(a.Mscale)) {
 		return fmt.Errorf("mscale is %v", a.Mscale)
 	}
-	if err := vector(p, n.W, a.Dims/2); err != nil {
+	if a.divisors() < a.Dims/2 {
+		return fmt.Errorf("%d divisors for %d pairs", a.divisors(), a.Dims/2)
+	}
+	if err := vector(p, n.W, a.divisors()); err != nil {
 		return err
 	}
 	return sameWidths(p, n)
@@ -105,7 +116,7 @@ func fitsRoPE(p *Program, n *Node) error {
 
 func (f *Frame) rope(n *Node) {
 	a := n.RoPE
-	divisors := f.vector(n.W, a.Dims/2, 1)
+	divisors := f.vector(n.W, a.divisors(), 1)
 	for _, span := range f.Spans {
 		for i := range span.Rows {
 			x, y := f.row(n.In[0], span.Row+i), f.row(n.Out, span.Row+i)

@@ -147,7 +147,7 @@ type Scanned struct{ Q, K, V, Delta, Beta []float32 }
 // head; a skip of nil is zero.
 func (a *ScanArgs) Next(y, state []float32, x *Scanned, decay, shift, skip []float32) {
 	for h := range a.Heads {
-		delta := Softplus(float64(x.Delta[h]) + float64(shift[h]))
+		delta := Softplus.Of(float64(x.Delta[h]) + float64(shift[h]))
 		keep := math.Exp(float64(decay[h]) * delta)
 		q, k := part(x.Q, a.Group(h), a.Groups), part(x.K, a.Group(h), a.Groups)
 		v, out, matrix := part(x.V, h, a.Heads), part(y, h, a.Heads), part(state, h, a.Heads)
@@ -176,9 +176,6 @@ func (a *ScanArgs) known(matrix, k []float32, keep float64, c int) (sum float64)
 	}
 	return sum
 }
-
-// Softplus is ln(1+eˣ).
-func Softplus(x float64) float64 { return math.Max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 
 // CaseScan is a scan whose inputs are parts of x, some through a gate.
 func CaseScan(b *Builder, x Value, delta bool, a ScanArgs) Value {

@@ -191,11 +191,17 @@ func (l *lifetimes) add(b Buffer, at int) *Buffer {
 	return &b
 }
 
-// inPlace says whether a node may write over its first input: no later item reads that.
+// inPlace says whether a node may write over its first input: no later item reads that, and no other input is a part of
+// it.
 func (l *lifetimes) inPlace(n *ir.Node, number int) bool {
 	if !l.rules.InPlace(n.Op) {
 		return false
 	}
 	x := n.In[0]
+	for _, v := range n.In[1:] {
+		if v != x && l.values.Root[v] == x {
+			return false
+		}
+	}
 	return l.values.Root[x] == x && l.last[x] == number
 }

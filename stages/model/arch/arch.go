@@ -85,6 +85,7 @@ func families() []entry {
 		{"jais2", "2026-11-26", jais2},
 		{"jina-bert-v2", "2026-11-27", jinaBERT},
 		{"jina-bert-v3", "2026-11-27", bert},
+		{"laguna", "2026-11-27", laguna},
 		{"lfm2", "2026-11-23", lfm2},
 		{"lfm2moe", "2026-11-26", lfm2},
 		{"llama", "2026-11-21", llama},
@@ -92,6 +93,7 @@ func families() []entry {
 		{"llama4", "2026-11-22", llama4},
 		{"maincoder", "2026-11-26", maincoder},
 		{"mamba2", "2026-11-23", mamba2},
+		{"maple", "2026-11-27", maple},
 		{"mellum", "2026-11-26", mellum},
 		{"mimo2", "2026-11-26", mimo2},
 		{"minicpm", "2026-11-26", miniCPM},
@@ -136,9 +138,11 @@ func families() []entry {
 		{"seed_oss", "2026-11-22", seedOSS},
 		{"smallthinker", "2026-11-27", smallThinker},
 		{"smollm3", "2026-11-21", smollm3},
+		{"spark2_5", "2026-11-27", spark25},
 		{"stablelm", "2026-11-22", stableLM},
 		{"starcoder", "2026-11-26", gpt2},
 		{"starcoder2", "2026-11-21", starcoder2},
+		{"step35", "2026-11-27", step35},
 		{"xverse", "2026-11-26", llama},
 	}
 }

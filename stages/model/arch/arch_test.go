@@ -188,7 +188,10 @@ func TestMixtureOfFile(t *testing.T) {
 }
 
 // onProcessors are the architectures that cards lack a kernel for: the processor beside them computes their models.
-var onProcessors = []string{"apertus", "bloom", "dbrx", "gemma-embedding", "jais", "jina-bert-v2", "modern-bert", "mpt", "refact", "smallthinker"}
+var onProcessors = []string{
+	"apertus", "bloom", "dbrx", "gemma-embedding", "jais", "jina-bert-v2", "laguna", "maple", "modern-bert", "mpt",
+	"refact", "smallthinker", "spark2_5", "step35",
+}
 
 // TestDocument compares the table of docs/architectures.md with the list. -update rewrites it. That all of it is
 // true is what the tests of cpu and gpu/vulkan say, which run every architecture.

@@ -12,6 +12,8 @@ type mixture struct {
 	ungated      bool // networks activate what they multiply, and have no gate
 	route        ir.RouteArgs
 	act          ir.Act
+
+	limit, sharedLimit float32 // of an act that has one: of experts, of the network that all rows share; 0: none
 }
 
 // hasExperts says whether the model is a mixture of experts.
@@ -46,6 +48,10 @@ func (m *mixture) network(b *ir.Builder, x ir.Value) ir.Value {
 	weights := route(b.Linear(x, "ffn_gate_inp", m.experts), m.bias, m.route)
 	if m.ungated {
 		return b.ExpertsUngated(x, weights, "ffn_up_exps", "ffn_down_exps", m.ffn, m.route.Used, m.act)
+	}
+	if m.act.Limited() {
+		return b.ExpertsWithin(x, weights, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", m.ffn, m.route.Used, m.act,
+			m.limit)
 	}
 	record := b.Experts
 	if m.before {
@@ -104,7 +110,7 @@ func (m *mixture) besideShared(b *ir.Builder, x ir.Value) ir.Value {
 	if m.ungated {
 		h = b.Act(m.act, b.Linear(x, "ffn_up_shexp", m.shared))
 	} else {
-		h = b.SwiGLU(b.Linear(x, "ffn_gate_shexp", m.shared), b.Linear(x, "ffn_up_shexp", m.shared))
+		h = b.GLUWithin(m.act, b.Linear(x, "ffn_gate_shexp", m.shared), b.Linear(x, "ffn_up_shexp", m.shared), m.sharedLimit)
 	}
 	shared := b.Linear(h, "ffn_down_shexp", b.Width(x))
 	return b.Add(own.network(b, x), shared)

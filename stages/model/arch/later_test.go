@@ -58,6 +58,11 @@ func TestRefusedByName(t *testing.T) {
 		{"deepseek2-ocr", "attention.sliding_window", uint32(128), "is 128, and windows of answers alone are not supported"},
 		{"granite_swa", "attention.rope_pattern", []bool{true}, "has 1 layers, want 3"},
 		{"granite_swa", "attention.rope_pattern", "none", "is of type string, want an array of bools"},
+		{"maple", "swiglu_clamp_exp", []float32{1, -2, 3}, "is -2 for layer 1, want a limit, or 0"},
+		{"maple", "swiglu_clamp_exp", []float32{1, 2}, "has 2 layers, want 3"},
+		{"step35", "attention.head_count_kv", []int32{2, 4, 2, 2},
+			"is 4 for layer 1, want a divisor of step35.attention.head_count, 6"},
+		{"laguna", "rope.dimension_count_swa", uint32(18), "is 18, want an even number of at most the head size, 16"},
 		{"paddleocr", "rope.dimension_sections", []int32{2, 3, 2, 1}, "is [2 3 2 1], want pairs of 3 axes"},
 	} {
 		_, err := specimen(t, c.name, c.key, c.value)
