@@ -88,6 +88,9 @@ func (e *eye) fit(text *ir.Program, vocab *token.Vocab) (err error) {
 	if e.tower.Width != text.Width {
 		return fmt.Errorf("its rows have %d values, those of the model %d: it belongs to another one", e.tower.Width, text.Width)
 	}
+	if len(text.Segments[0].Carries) > 1 {
+		return errors.New("layers of the model have inputs of their own, made of tokens, which rows of pictures lack yet")
+	}
 	if e.prompts, err = prompt.EyesOf(e.tower.Kind, e.settings, vocab); err != nil {
 		return err
 	}
@@ -146,7 +149,7 @@ func (e *eye) readOne(p *Picture) (x shown, err error) {
 	if err != nil {
 		return x, err
 	}
-	x.Grid, x.Both = l.Text, e.tower.Both
+	x.Grid, x.Both = e.tower.Placed(l), e.tower.Both
 	return x, nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/model/convert"
 	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
 	"github.com/sluice-ai/sluice/stages/model/vision"
+	"github.com/sluice-ai/sluice/stages/model/vision/visiontest"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -237,4 +238,36 @@ func TestPlacesOfPictures(t *testing.T) {
 	require.False(t, blind.Sees())
 	_, err = drain(generate(t, blind, ask))
 	require.ErrorContains(t, err, "does not see pictures")
+}
+
+// TestPicturesOfOtherFamilies: with towers that have no reference of their own, a picture in pieces, beside other texts
+// and again changes no bit of logits nor an answer.
+func TestPicturesOfOtherFamilies(t *testing.T) {
+	for _, x := range visiontest.All() {
+		t.Run(x.Name, func(t *testing.T) {
+			r := readPictured(t, "llava")
+			r.tower = x.File(t)
+			seen := &vision.Picture{Height: x.Size[1], Width: x.Size[0], Values: make([]float32, 3*x.Size[0]*x.Size[1])}
+			for i, v := range visiontest.Pixels(x.Size[0], x.Size[1]) {
+				seen.Values[i] = float32(v)/128 - 1
+			}
+			r.pictures = []Picture{{Pixels: seen}}
+			r.ids = []int32{5, 9, 0, 17, 33} // 0 holds the picture's place
+			e := startPictured(t, r, nil)
+			whole := scored(t, e, r)
+			want := collect(t, generate(t, e, r.request(8)))
+			require.Greater(t, want.usage.Prompt, 12)
+			require.Equal(t, want.tokens, collect(t, generate(t, e, r.request(8))).tokens)
+			blind := r.request(8)
+			blind.Tokens, blind.Pictures = []int32{5, 9, 1, 17, 33}, nil
+			alone := collect(t, generate(t, e, blind)).tokens
+			require.NotEqual(t, want.tokens, alone)
+			r.text, r.tower = readPictured(t, "llava").text, x.File(t)
+			e = startPictured(t, r, func(c *Config) { c.Rows = 67 }) // a picture whose rows see each other is one piece
+			require.Equal(t, whole, scored(t, e, r))
+			both := []*Stream{generate(t, e, r.request(8)), generate(t, e, blind)}
+			require.Equal(t, want.tokens, collect(t, both[0]).tokens)
+			require.Equal(t, alone, collect(t, both[1]).tokens)
+		})
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/sluice-ai/sluice/actors/blocks"
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -38,7 +39,8 @@ type Eye struct {
 	device  backend.Device
 	patches blocks.Network
 	rows    blocks.Network
-	table   []float32 // of learned positions, if others are interpolated
+	table   []float32 // of learned positions, if those of patches are made of them
+	between []float32 // stands in texts between lines of a picture's rows, if anything does
 }
 
 // Open reads the tower of an mmproj file. The device is the caller's, and is closed after the Eye; nil: Use says which.
@@ -47,7 +49,17 @@ func Open(d backend.Device, f *gguf.File) (*Eye, error) {
 	for i, x := range f.Tensors {
 		list[i] = ir.Tensor{Name: x.Name, Type: x.Type, Shape: x.Shape}
 	}
-	tensors := vision.Tensors(list)
+	tensors := vision.Tensors(&f.Meta, list)
+	for i := range tensors {
+		if !vision.IsNumber(&tensors[i].Tensor) {
+			continue
+		}
+		one, err := values(f, &f.Tensors[i])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		tensors[i].Value = one[0]
+	}
 	tower, err := vision.Record(&f.Meta, tensors)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
@@ -62,9 +74,11 @@ func Open(d backend.Device, f *gguf.File) (*Eye, error) {
 		}
 	}
 	e.patches.Runs, e.rows.Runs = alike(tower.Windowed), [][]int{e.rows.All()}
-	if _, interpolates := tower.Patches.Input(vision.Positions); interpolates {
-		i := slices.IndexFunc(f.Tensors, func(t gguf.Tensor) bool { return t.Name == vision.PositionTable })
-		e.table, err = values(f, &f.Tensors[i])
+	if _, learned := tower.Patches.Input(vision.Positions); learned {
+		e.table, err = named(f, vision.PositionTable)
+	}
+	if tower.Break != "" && err == nil {
+		e.between, err = named(f, tower.Break)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
@@ -84,6 +98,11 @@ func alike(windowed []bool) (runs [][]int) {
 		runs[len(runs)-1] = append(runs[len(runs)-1], s)
 	}
 	return runs
+}
+
+// named decodes the tensor of a name, which is there.
+func named(f *gguf.File, name string) ([]float32, error) {
+	return values(f, &f.Tensors[slices.IndexFunc(f.Tensors, func(t gguf.Tensor) bool { return t.Name == name })])
 }
 
 // values decodes a tensor.
@@ -152,8 +171,8 @@ func (e *Eye) Look(p *vision.Picture) (*Seen, error) {
 		}
 		return whole
 	}
-	seen, err := e.patches.Run(e.device, spans, l.Places, map[string][]float32{vision.Patches: e.Tower.Cut(l, p),
-		vision.First: e.Tower.First(l), vision.Positions: e.Tower.Interpolated(l, e.table)})
+	seen, err := e.patches.Run(e.device, spans, l.Places, constants(e.Tower.Patches, len(l.Order), map[string][]float32{
+		vision.Patches: e.Tower.Cut(l, p), vision.First: e.Tower.First(l), vision.Positions: e.Tower.Learned(l, e.table)}))
 	if err != nil {
 		return nil, err
 	}
@@ -162,15 +181,27 @@ func (e *Eye) Look(p *vision.Picture) (*Seen, error) {
 		joined[name] = e.Tower.Join(l, rows, width)
 	}
 	n := l.Text.Height * l.Text.Width
-	made, err := e.rows.Run(e.device, func(int) []ir.Grid { return []ir.Grid{line(n)} }, nil, joined)
+	made, err := e.rows.Run(e.device, func(int) []ir.Grid { return []ir.Grid{line(n)} }, nil,
+		constants(e.Tower.Rows, n, joined))
 	if err != nil {
 		return nil, err
 	}
-	of := &Seen{Grid: l.Text, Rows: made[vision.Rows]}
+	of := &Seen{}
+	of.Grid, of.Rows = e.Tower.Between(l.Text, made[vision.Rows], e.between)
 	for i := range e.Tower.Deeps {
 		of.Deep = append(of.Deep, made[vision.Deep+strconv.Itoa(i)])
 	}
 	return of, nil
+}
+
+// constants adds the inputs of a program that are 1 in all of so many rows.
+func constants(p *ir.Program, rows int, inputs map[string][]float32) map[string][]float32 {
+	for _, in := range p.Inputs {
+		if strings.HasPrefix(in.Name, vision.Ones) {
+			inputs[in.Name] = slices.Repeat([]float32{1}, rows*p.Widths[in.Value])
+		}
+	}
+	return inputs
 }
 
 // line is the grid of rows that see each other in the order in which they are.

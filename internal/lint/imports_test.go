@@ -63,6 +63,7 @@ var layers = []struct {
 	{"actors/tiers", []string{"actors/run", "stages/place", "storage", "internal"}}, // it knows no steps
 	{"actors", []string{"stages", "storage", "cpu", "gpu", "internal"}},
 	{"stages/model/arch/archtest", []string{"storage/gguf", "stages/model/arch", "internal"}},
+	{"stages/model/vision/visiontest", []string{"storage/gguf", "internal"}},
 	{"stages/model/convert/converttest",
 		[]string{"stages/model/convert", "storage/checkpoint", "storage/gguf", "storage/safetensors", "internal"}},
 	{"stages/promise", []string{"stages/batch", "internal"}},
@@ -88,7 +89,8 @@ var layers = []struct {
 // forTests are packages that only tests may import.
 var forTests = []string{commands + "env/envtest", "actors/devicetest", "internal/testref", "internal/backendtest",
 	"internal/lint", "gpu/null", "gpu/cuda/fake", "gpu/tile/tiletest", "stages/model/arch/archtest",
-	"stages/model/convert/converttest", "stages/place/placetest", "storage/hub/hubtest", "server/decode/decodetest",
+	"stages/model/convert/converttest", "stages/model/vision/visiontest", "stages/place/placetest", "storage/hub/hubtest",
+	"server/decode/decodetest",
 	"storage/sealed/sealedtest"}
 
 // private are packages that one folder alone may import, with the reason; its tests may.
@@ -123,7 +125,8 @@ var thirdParty = []dependency{
 	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"server"}, "a schema is judged by the standard's own tests"},
 	{"github.com/stretchr/testify",
 		[]string{commands + "env/envtest", "actors/devicetest", "internal/backendtest", "gpu/tile/tiletest",
-			"stages/model/arch/archtest", "stages/model/convert/converttest", "server/decode/decodetest", "storage/sealed/sealedtest"},
+			"stages/model/arch/archtest", "stages/model/convert/converttest", "stages/model/vision/visiontest",
+			"server/decode/decodetest", "storage/sealed/sealedtest"},
 		"failures print both sides and their difference"},
 	{"github.com/valyala/fasthttp", []string{"server"},
 		"requests without an allocation for each header, and bodies as streams: many clients at once"},
@@ -158,7 +161,8 @@ var forbidden = []struct {
 	{"testing",
 		[]string{commands + "env/envtest", "actors/devicetest", "gpu/cuda/fake", "gpu/tile/tiletest", "internal/testref",
 			"internal/backendtest",
-			"stages/model/arch/archtest", "stages/model/convert/converttest", "server/decode/decodetest"},
+			"stages/model/arch/archtest", "stages/model/convert/converttest", "stages/model/vision/visiontest",
+			"server/decode/decodetest"},
 		"it adds flags to the program"},
 }
 

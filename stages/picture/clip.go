@@ -29,14 +29,25 @@ func FromClip(m *meta.Map) (*Settings, error) {
 	case "gemma3":
 		side /= max(r.number("clip.vision.projector.scale_factor", 4), 1)
 		s.Way, s.Filter, s.Tokens = Squeeze, Bilinear, side*side
-	case "qwen2vl_merger", "qwen2.5vl_merger", "qwen3vl_merger":
+	case "gemma4v":
+		const most = 280 // tokens
+		s.Way, s.Width, s.Height, s.Merge = Spend, 0, 0, r.number("clip.vision.projector.scale_factor", 3)
+		s.Most = most * s.block() * s.block()
+	case "pixtral":
+		s.Way, s.Merge = Fit, r.number("clip.vision.spatial_merge_size", 1)
+	case "internvl":
+		s.Way, s.Merge = Tiles, r.number("clip.vision.projector.scale_factor", 2)
+		s.Least, s.Most = r.number("clip.vision.preproc_min_tiles", 1), r.number("clip.vision.preproc_max_tiles", 12)
+		side /= s.Merge
+		s.Tokens = side * side
+	case "qwen2vl_merger", "qwen2.5vl_merger", "qwen3vl_merger", "glm4v":
 		s.Way, s.Width, s.Height, s.Frames = Grid, 0, 0, 2
 		s.Merge = r.number("clip.vision.spatial_merge_size", 2)
 		block := s.block() * s.block()
 		s.Least = r.number("clip.vision.image_min_pixels", 8*block)
 		s.Most = min(r.number("clip.vision.image_max_pixels", 4096*block), mostTower)
 	default:
-		return nil, fmt.Errorf("clip.projector_type is %q: want mlp, gemma3 or one of Qwen-VL's mergers", kind)
+		return nil, fmt.Errorf("clip.projector_type is %q: want that of LLaVA (mlp), Gemma, Qwen-VL, GLM, Pixtral or InternVL", kind)
 	}
 	if r.err != nil {
 		return nil, r.err

@@ -43,8 +43,13 @@ func (s *Settings) HashOf(data []byte) (to Hash) {
 // Bytes is the memory that Process takes, beside the encoded picture, with pixel values made of the result.
 func (s *Settings) Bytes(i Info) int64 {
 	w, h := s.Width, s.Height
-	if s.Way == Grid {
+	switch s.Way {
+	case Grid, Spend:
 		w, h = s.Most, 1
+	case Fit:
+		w, h = w+s.block(), h+s.block()
+	case Tiles:
+		h *= 2 * (s.Most + 1) // what is laid out grows
 	}
 	return i.Bytes + int64(w)*int64(h)*rgb*int64(1+4+4*s.Frames)
 }
@@ -59,11 +64,25 @@ func (s *Settings) Size(i Info) (w, h, tokens int, err error) {
 }
 
 func (s *Settings) size(w, h int) (toW, toH, tokens int, err error) {
-	if s.Way != Grid {
-		return s.Width, s.Height, s.Tokens, nil
+	switch s.Way {
+	case Grid:
+		toW, toH, err = s.grid(w, h)
+		return toW, toH, toW / s.block() * (toH / s.block()), err
+	case Fit:
+		toW, toH, tokens = s.fit(w, h)
+		return toW, toH, tokens, nil
+	case Spend:
+		toW, toH, tokens = s.spend(w, h)
+		return toW, toH, tokens, nil
+	case Tiles:
+		across, down := s.squares(w, h)
+		n := across * down
+		if n > 1 {
+			n++
+		}
+		return s.Width, s.Height * n, s.Tokens * n, nil
 	}
-	toW, toH, err = s.grid(w, h)
-	return toW, toH, toW / s.block() * (toH / s.block()), err
+	return s.Width, s.Height, s.Tokens, nil
 }
 
 func (s *Settings) process(b *Bitmap) (*Picture, error) {
@@ -81,7 +100,12 @@ func (s *Settings) process(b *Bitmap) (*Picture, error) {
 		left, top := (wide-w)/2, (high-h)/2
 		part = area{left, top, left + w, top + h}
 	}
-	out := resize(b, wide, high, part, s.Filter)
+	var out *Bitmap
+	if s.Way == Tiles {
+		out = s.tiled(b)
+	} else {
+		out = resize(b, wide, high, part, s.Filter)
+	}
 	grid := [3]int{1, h / s.Patch, w / s.Patch}
 	return &Picture{Width: w, Height: h, Grid: grid, Tokens: tokens, pix: out.Pix, settings: s}, nil
 }

@@ -14,18 +14,21 @@ const (
 	Squeeze Way = iota + 1 // to one size, whatever the proportions: SigLIP, Gemma 3
 	Crop                   // the shorter side to one length, then the middle of it: CLIP, LLaVA
 	Grid                   // to about as many pixels as it has, in whole blocks of patches: Qwen2-VL and what followed it
+	Fit                    // to a longest side at most, in whole blocks of patches: Pixtral, Mistral 3
+	Spend                  // to as many pixels as there may be, in whole blocks of patches: Gemma 4
+	Tiles                  // to squares, and once more as one of them: InternVL
 )
 
 // Settings are what a model's processor does with a picture.
 type Settings struct {
 	Way           Way
 	Filter        Filter
-	Width, Height int // of the tower's picture: Squeeze, Crop
+	Width, Height int // of the tower's picture: Squeeze, Crop; at most: Fit; of a square: Tiles
 	Shortest      int // Crop: the shorter side before the cut
 	Patch, Merge  int // sides: of a patch in pixels, of a token in patches
 	Frames        int // Grid: how often a patch's pixels stand in its row
-	Least, Most   int // Grid: pixels
-	Tokens        int // of any picture: Squeeze, Crop
+	Least, Most   int // Grid: pixels; Spend: pixels, at most; Tiles: squares
+	Tokens        int // of any picture: Squeeze, Crop; of a square: Tiles
 	Factor        float64
 	Mean, Std     [3]float32
 }
@@ -51,18 +54,33 @@ func (s *Settings) Check() error {
 			return fmt.Errorf("image_mean is %g and image_std %g: want deviations above 0", s.Mean, s.Std)
 		}
 	}
-	if s.Way == Grid {
-		if block := s.block(); !within(s.Least, 1, s.Most) || !within(s.Most, block*block, mostTower) {
-			return fmt.Errorf("pictures of %d to %d pixels: want at least one block of %d x %d, at most %d", s.Least, s.Most,
-				block, block, mostTower)
+	return s.bounds(within)
+}
+
+// bounds says what is wrong with sizes.
+func (s *Settings) bounds(within func(n, lo, hi int) bool) error {
+	const mostSquares = 64
+	block := s.block()
+	if s.Way == Grid || s.Way == Spend {
+		if least := s.Least; s.Way == Grid && !within(least, 1, s.Most) || !within(s.Most, block*block, mostTower) {
+			return fmt.Errorf("pictures of %d to %d pixels: want at least one block of %d x %d, at most %d", least, s.Most, block,
+				block, mostTower)
 		}
 		return nil
 	}
 	switch {
 	case !within(s.Width, 1, mostSide) || !within(s.Height, 1, mostSide):
 		return fmt.Errorf("the tower's picture has %d x %d pixels: want 1 to %d", s.Width, s.Height, mostSide)
+	case s.Way == Fit && (s.Width < block || s.Height < block || s.Width*s.Height > mostTower):
+		return fmt.Errorf("pictures of at most %d x %d pixels: want one block of %d x %d, at most %d pixels", s.Width, s.Height,
+			block, block, mostTower)
+	case s.Way == Fit:
+		return nil
 	case s.Way == Crop && (s.Shortest < max(s.Width, s.Height) || s.Shortest > mostSide):
 		return fmt.Errorf("the shorter side becomes %d pixels, of which %d x %d are cut out: want more", s.Shortest, s.Width, s.Height)
+	case s.Way == Tiles && (!within(s.Least, 1, s.Most) || s.Most > mostSquares ||
+		s.Width*s.Height*(s.Most+1) > mostTower):
+		return fmt.Errorf("pictures of %d to %d squares: want 1 to %d, of %d pixels in all", s.Least, s.Most, mostSquares, mostTower)
 	case !within(s.Tokens, 1, 1<<16):
 		return fmt.Errorf("%d tokens a picture: want 1 to %d", s.Tokens, 1<<16)
 	}

@@ -106,17 +106,36 @@ func TestClipKeys(t *testing.T) {
 			"clip.vision.image_min_pixels", int32(1024), "clip.vision.spatial_merge_size", uint32(1)), with(func(s *Settings) {
 			s.Way, s.Filter, s.Patch, s.Frames, s.Least, s.Most = Grid, Bicubic, 16, 2, 1024, 65536
 		})},
+		{clipKeys("glm4v"), with(func(s *Settings) {
+			s.Way, s.Filter, s.Merge, s.Frames, s.Least, s.Most = Grid, Bicubic, 2, 2, 8*28*28, 4096*28*28
+		})},
+		{clipKeys("gemma4v"), with(func(s *Settings) {
+			s.Way, s.Filter, s.Merge, s.Most = Spend, Bicubic, 3, 280*42*42
+		})},
+		{clipKeys("pixtral", "clip.vision.spatial_merge_size", uint32(2)), with(func(s *Settings) {
+			s.Way, s.Filter, s.Merge, s.Width, s.Height = Fit, Bicubic, 2, 896, 896
+		})},
+		{clipKeys("internvl", "clip.vision.image_size", uint32(448), "clip.vision.preproc_max_tiles", uint32(6)),
+			with(func(s *Settings) {
+				s.Way, s.Filter, s.Merge, s.Width, s.Height, s.Least, s.Most, s.Tokens = Tiles, Bicubic, 2, 448, 448, 1, 6, 256
+			})},
 	} {
 		s, err := FromClip(c.keys)
 		require.NoError(t, err)
 		require.Equal(t, c.want, *s)
 	}
 	for want, keys := range map[string]*meta.Map{
-		`clip.projector_type is "odd": want mlp, gemma3 or one of Qwen-VL's mergers`: clipKeys("odd"),
-		"clip.vision.patch_size is 0: want 1 to":                                     clipKeys("mlp", "clip.vision.patch_size", uint32(0)),
-		"clip.vision.image_mean has 2 numbers: want 3":                               clipKeys("mlp", "clip.vision.image_mean", []float32{1, 1}),
-		"clip.vision.projector_type: missing from the metadata":                      {},
-		"the tower's picture has 100000 x 100000 pixels":                             clipKeys("mlp", "clip.vision.image_size", uint32(100000)),
+		`clip.projector_type is "odd": want that of LLaVA (mlp), Gemma, Qwen-VL`: clipKeys("odd"),
+		"pictures of 3 to 2 squares: want 1 to 64": clipKeys("internvl", "clip.vision.preproc_min_tiles", uint32(3),
+			"clip.vision.preproc_max_tiles", uint32(2)),
+		"pictures of at most 896 x 896 pixels: want one block of 1400": clipKeys("pixtral", "clip.vision.patch_size", uint32(140),
+			"clip.vision.spatial_merge_size", uint32(10)),
+		"pictures of 0 to 1951488000 pixels: want at least one block of": clipKeys("gemma4v", "clip.vision.patch_size", uint32(240),
+			"clip.vision.projector.scale_factor", uint32(11)),
+		"clip.vision.patch_size is 0: want 1 to":                clipKeys("mlp", "clip.vision.patch_size", uint32(0)),
+		"clip.vision.image_mean has 2 numbers: want 3":          clipKeys("mlp", "clip.vision.image_mean", []float32{1, 1}),
+		"clip.vision.projector_type: missing from the metadata": {},
+		"the tower's picture has 100000 x 100000 pixels":        clipKeys("mlp", "clip.vision.image_size", uint32(100000)),
 	} {
 		_, err := FromClip(keys)
 		require.ErrorContains(t, err, want)

@@ -28,6 +28,10 @@ type Seen struct {
 var projectors = map[string]struct{ before, after, token string }{
 	"mlp":              {"", "\n", "<image>"},
 	"gemma3":           {"\n\n<start_of_image>", "<end_of_image>\n\n", "<image_soft_token>"},
+	"gemma4v":          {"<|image>", "<image|>", "<|image|>"},
+	"glm4v":            {"<|begin_of_image|>", "<|end_of_image|>", "<|image|>"},
+	"internvl":         {"<img>", "</img>", "<IMG_CONTEXT>"},
+	"pixtral":          {"", "[IMG_END]", "[IMG]"},
 	"qwen2vl_merger":   {"<|vision_start|>", "<|vision_end|>", "<|image_pad|>"},
 	"qwen2.5vl_merger": {"<|vision_start|>", "<|vision_end|>", "<|image_pad|>"},
 	"qwen3vl_merger":   {"<|vision_start|>", "<|vision_end|>", "<|image_pad|>"},
@@ -38,7 +42,7 @@ var projectors = map[string]struct{ before, after, token string }{
 func EyesOf(projector string, s *picture.Settings, v *token.Vocab) (*Eyes, error) {
 	p, ok := projectors[projector]
 	if !ok {
-		return nil, fmt.Errorf("the projector is %q: want that of LLaVA, Gemma 3 or Qwen-VL", projector)
+		return nil, fmt.Errorf("the projector is %q: want that of LLaVA, Gemma, Qwen-VL, GLM, Pixtral or InternVL", projector)
 	}
 	e := &Eyes{Settings: s, Before: p.before, After: p.after}
 	if id, ok := v.Lookup(p.token); ok {

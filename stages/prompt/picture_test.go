@@ -242,7 +242,7 @@ func TestPicturesFaults(t *testing.T) {
 		require.ErrorContains(t, err, c.want)
 	}
 	_, err = EyesOf("resampler", &small, v)
-	require.ErrorContains(t, err, `the projector is "resampler": want that of LLaVA, Gemma 3 or Qwen-VL`)
+	require.ErrorContains(t, err, `the projector is "resampler": want that of LLaVA, Gemma, Qwen-VL, GLM, Pixtral or InternVL`)
 	e, err = EyesOf("mlp", &small, v)
 	require.NoError(t, err)
 	require.Zero(t, e.Token, "a vocabulary without a token for pictures")

@@ -4,10 +4,10 @@ import "github.com/sluice-ai/sluice/internal/ir"
 
 // GLM-4 and Z1 of April 2025. Compared with llama.cpp.
 // Differs from Llama: blocks are normalised before and after; gate and up are one matrix; RoPE turns a part of each
-// head; Q, K and V may have biases.
+// head; Q, K and V may have biases. GLM-4.1 V has sections, as Qwen 2 VL.
 func glm4(p *params, b *ir.Builder) {
 	s := p.dense("attention.layer_norm_rms_epsilon")
-	r := p.rope(&s, neighbours, 10000)
+	r := p.maybeSections(&s, neighbours)
 
 	x := b.Embed("token_embd", s.vocab, s.width)
 	for l := range s.layers {

@@ -5,10 +5,11 @@ import "github.com/sluice-ai/sluice/internal/ir"
 // GLM-4.5 and 4.6. Paper: arXiv:2508.06471; checked against transformers, modeling_glm4_moe.py.
 // Differs from Qwen 3 with experts: Q, K and V have biases; the large models alone normalise heads; RoPE turns half of
 // each head; the first layers are dense; experts by sigmoids, and a bias that only their choice sees; beside them a
-// network that all rows share. The last layers of a file are heads that predict tokens further on.
+// network that all rows share. The last layers of a file are heads that predict tokens further on. GLM-4.5 V has
+// sections, as Qwen 2 VL.
 func glm4moe(p *params, b *ir.Builder) {
 	s := p.decoder("attention.layer_norm_rms_epsilon")
-	r := p.rope(&s, halves, 10000)
+	r := p.maybeSections(&s, halves)
 	m := p.biasedMixture(&s, ir.RouteArgs{Scoring: ir.SigmoidEach})
 	lead := p.leadingDense()
 

@@ -21,6 +21,14 @@ func oneAfterAnother(pair int, n []int) uint8 {
 	return 2
 }
 
+// maybeSections is the RoPE of families of which some models see: these have sections, and turn halves of heads.
+func (p *params) maybeSections(s *shape, pairs pairing) rope {
+	if !p.has("rope.dimension_sections") {
+		return p.rope(s, pairs, 10000)
+	}
+	return p.sections(p.rope(s, halves, 10000), oneAfterAnother)
+}
+
 // Qwen 3 VL, text. Paper: arXiv:2511.21631; checked against transformers, modeling_qwen3_vl.py. Differs from Qwen 3:
 // RoPE has sections, which lie interleaved. What pictures add after the first layers is no part of the program.
 func qwen3vl(p *params, b *ir.Builder) {

@@ -2,6 +2,8 @@ package vision
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/sluice-ai/sluice/internal/ir"
 )
@@ -9,7 +11,7 @@ import (
 // Layout is how the patches of one picture lie in the rows of a step.
 type Layout struct {
 	Grid    ir.Grid    // of patches
-	Text    ir.Grid    // of rows of text
+	Text    ir.Grid    // of rows of text, without what stands between their lines
 	Order   []int      // by row: its patch, line by line; −1: the class
 	Windows []int      // rows of one window after another
 	Places  []ir.Place // by row: line and column of its patch
@@ -19,21 +21,21 @@ type Layout struct {
 func (t *Tower) Layout(height, width int) (*Layout, error) {
 	unit := t.Patch * t.Merge
 	switch {
-	case t.Image > 0 && (height != t.Image || width != t.Image):
+	case t.Tiles && (height < t.Image || height%t.Image != 0 || width != t.Image):
+		return nil, fmt.Errorf("a picture of %d × %d pixels, want squares of %d, one below another", width, height, t.Image)
+	case !t.Tiles && t.Image > 0 && (height != t.Image || width != t.Image):
 		return nil, fmt.Errorf("a picture of %d × %d pixels, want %d × %d", width, height, t.Image, t.Image)
 	case height < unit || width < unit || height%unit != 0 || width%unit != 0:
 		return nil, fmt.Errorf("a picture of %d × %d pixels, want multiples of %d", width, height, unit)
 	}
 	l := &Layout{Grid: ir.Grid{Height: height / t.Patch, Width: width / t.Patch},
 		Text: ir.Grid{Height: height / unit, Width: width / unit}}
-	if t.class {
-		l.add(-1)
-	}
 	switch {
+	case t.learned == byAxis && max(l.Grid.Height, l.Grid.Width) > t.grid:
+		return nil, fmt.Errorf("a picture of %d × %d patches, and a side has positions for %d", l.Grid.Width, l.Grid.Height,
+			t.grid)
 	case t.Image > 0: // positions are by number: patches lie line by line
-		for p := range l.Grid.Height * l.Grid.Width {
-			l.add(p)
-		}
+		t.lines(l, width/t.Patch)
 	case t.window == 0:
 		t.square(l, 0, 0, l.Text.Height, l.Text.Width)
 	default:
@@ -43,10 +45,21 @@ func (t *Tower) Layout(height, width int) (*Layout, error) {
 			}
 		}
 	}
-	if len(l.Windows) == 0 {
-		l.Windows = []int{len(l.Order)}
-	}
 	return l, nil
+}
+
+// lines adds one square after another, line by line, each with its class in front, as windows.
+func (t *Tower) lines(l *Layout, side int) {
+	for p := range l.Grid.Height * l.Grid.Width {
+		if p%(side*side) == 0 {
+			l.Windows = append(l.Windows, side*side)
+			if t.class {
+				l.add(-1)
+				l.Windows[len(l.Windows)-1]++
+			}
+		}
+		l.add(p)
+	}
 }
 
 // square adds the patches of a rectangle of rows of text as one window.
@@ -87,6 +100,11 @@ func (t *Tower) Cut(l *Layout, p *Picture) []float32 {
 			}
 		}
 	}
+	if t.centered {
+		for i, x := range rows {
+			rows[i] = 2*x - 1
+		}
+	}
 	return rows
 }
 
@@ -108,23 +126,63 @@ func (t *Tower) input(name string) ir.Value {
 	return v
 }
 
-// Interpolated is the input Positions: each patch's is between the four nearest of the learned table, which lies line
-// by line.
-func (t *Tower) Interpolated(l *Layout, table []float32) []float32 {
-	if t.grid == 0 {
+// Learned is the input Positions, made of the table of learned ones; nil: there is none.
+func (t *Tower) Learned(l *Layout, table []float32) []float32 {
+	if t.learned == byNumber {
 		return nil
 	}
 	width := t.Patches.Widths[t.input(Positions)]
 	rows := make([]float32, len(l.Order)*width)
 	for r, patch := range l.Order {
-		y0, y1, y := between(patch/l.Grid.Width, l.Grid.Height, t.grid)
-		x0, x1, x := between(patch%l.Grid.Width, l.Grid.Width, t.grid)
-		for i := range width {
-			at := func(line, column int) float32 { return table[(line*t.grid+column)*width+i] }
-			rows[r*width+i] = at(y0, x0)*(1-y)*(1-x) + at(y0, x1)*(1-y)*x + at(y1, x0)*y*(1-x) + at(y1, x1)*y*x
-		}
+		t.learn(rows[r*width:][:width], table, l.Grid, patch/l.Grid.Width, patch%l.Grid.Width)
 	}
 	return rows
+}
+
+// learn adds the learned positions of a patch, each as much as it counts.
+func (t *Tower) learn(row, table []float32, grid ir.Grid, line, column int) {
+	add := func(at int, factor float32) {
+		for i := range row {
+			row[i] += factor * table[at*len(row)+i]
+		}
+	}
+	switch t.learned {
+	case byAxis:
+		add(column, 1)
+		add(t.grid+line, 1)
+	case linear:
+		y0, y1, y := between(line, grid.Height, t.grid)
+		x0, x1, x := between(column, grid.Width, t.grid)
+		add(y0*t.grid+x0, (1-y)*(1-x))
+		add(y0*t.grid+x1, (1-y)*x)
+		add(y1*t.grid+x0, y*(1-x))
+		add(y1*t.grid+x1, y*x)
+	case cubic:
+		y0, y := around(line, grid.Height, t.grid)
+		x0, x := around(column, grid.Width, t.grid)
+		for i := range y {
+			for j := range x {
+				add(min(max(y0+i, 0), t.grid-1)*t.grid+min(max(x0+j, 0), t.grid-1), y[i]*x[j])
+			}
+		}
+	}
+}
+
+// around finds the four learned positions around point i of n that lie as far apart, from their first one on, and how
+// much each counts: by the cubic curves that PyTorch has, whose steepness is −0.75.
+func around(i, n, learned int) (first int, by [4]float32) {
+	const a = -0.75
+	at := (float64(i)+0.5)*float64(learned)/float64(n) - 0.5
+	low := math.Floor(at)
+	for j := range by {
+		d := math.Abs(at - low + 1 - float64(j))
+		if d <= 1 {
+			by[j] = float32(((a+2)*d-(a+3))*d*d + 1)
+		} else {
+			by[j] = float32(((a*d-5*a)*d+8*a)*d - 4*a)
+		}
+	}
+	return int(low) - 1, by
 }
 
 // between finds where point i of n lies among so many learned ones, from the first to the last.
@@ -145,16 +203,54 @@ func (t *Tower) Join(l *Layout, rows []float32, width int) []float32 {
 			at[patch] = r
 		}
 	}
+	n := t.Merge * t.Merge
 	joined := make([]float32, 0, len(at)*width)
 	for down := range l.Text.Height {
 		for across := range l.Text.Width {
-			for i := range t.Merge * t.Merge {
+			from := len(joined)
+			for i := range n {
 				r := at[(down*t.Merge+i/t.Merge)*l.Grid.Width+across*t.Merge+i%t.Merge]
 				joined = append(joined, rows[r*width:][:width]...)
+			}
+			if t.inner {
+				exchange(joined[from:], n)
 			}
 		}
 	}
 	return joined
+}
+
+// exchange has the values of n vectors that lie one after another lie feature by feature.
+func exchange(x []float32, n int) {
+	was := slices.Clone(x)
+	width := len(x) / n
+	for i, v := range was {
+		x[i%width*n+i/width] = v
+	}
+}
+
+// Between puts what stands between lines of a picture's rows where it belongs, and says how the rows lie then.
+func (t *Tower) Between(grid ir.Grid, rows, between []float32) (ir.Grid, []float32) {
+	if len(between) == 0 {
+		return grid, rows
+	}
+	line := grid.Width * len(between)
+	out := make([]float32, 0, len(rows)+(grid.Height-1)*len(between))
+	for i := range grid.Height {
+		if i > 0 {
+			out = append(out, between...)
+		}
+		out = append(out, rows[i*line:][:line]...)
+	}
+	return ir.Grid{Height: 1, Width: len(out) / len(between)}, out
+}
+
+// Placed is how a picture's rows lie in a text.
+func (t *Tower) Placed(l *Layout) ir.Grid {
+	if t.Break == "" {
+		return l.Text
+	}
+	return ir.Grid{Height: 1, Width: l.Text.Height*(l.Text.Width+1) - 1}
 }
 
 // Unfold makes a picture of its patches' values as Qwen's processors lay them out: a row a patch, those of one row of

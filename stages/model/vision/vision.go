@@ -23,56 +23,90 @@ type Picture struct {
 	Values        []float32 // [3][Height][Width]
 }
 
-// Names of the programs' inputs and outputs. Deep and a number name what is added to the text's rows after a layer.
+// Names of the programs' inputs and outputs. Deep and a number name what is added to the text's rows after a layer;
+// Ones and a width an input that is 1 everywhere, from which programs make constants.
 const (
 	Patches   = "patches"
 	First     = "first"     // ones in the row of the class, zeros in all others
-	Positions = "positions" // of every patch, interpolated between the learned ones
+	Positions = "positions" // of every patch, made of the learned ones
 	Rows      = "rows"
 	Deep      = "deep."
+	Ones      = "ones."
 )
 
 // Tower is how a model sees.
 type Tower struct {
-	Kind   string // clip.projector_type
-	Mean   []float32
-	Spread []float32 // what is subtracted from values from 0 to 1, and what they are divided by
-	Patch  int       // a patch's side, in pixels
-	Merge  int       // patches at a side of what becomes one row of text
-	Image  int       // the side of all pictures, in pixels; 0: any multiple of Patch·Merge
-	Width  int       // of the rows of text
-	Deeps  int       // so many more rows of text are added after as many layers
-	Both   bool      // in the text, rows of a picture see each other
+	Kind  string // clip.projector_type
+	Patch int    // a patch's side, in pixels
+	Merge int    // patches at a side of what becomes one row of text
+	Image int    // the side of all pictures, in pixels; 0: any multiple of Patch·Merge
+	Tiles bool   // a picture is as many squares of Image pixels, one below another, which do not see each other
+	Width int    // of the rows of text
+	Deeps int    // so many more rows of text are added after as many layers
+	Both  bool   // in the text, rows of a picture see each other
+	Break string // a tensor that stands in the text after each line of a picture's rows but the last; empty: none
 
 	Patches, Rows *ir.Program
 	Windowed      []bool // by segment of Patches: a row sees its window alone
 
-	class  bool // a row in front of the patches stands for the whole picture
-	window int  // rows of text at a window's side; 0: there are no windows
-	grid   int  // learned positions at a side, between which others are interpolated; 0: they are added by number
+	placing
 }
+
+// placing is how patches lie, and what is made of them before they are computed.
+type placing struct {
+	class    bool // a row in front of the patches stands for the whole picture
+	window   int  // rows of text at a window's side; 0: there are no windows
+	learned  learned
+	grid     int  // learned positions at a side, or along one axis
+	inner    bool // of patches that are joined, values lie feature by feature, not patch by patch
+	centered bool // values from 0 to 1 become values from −1 to 1
+}
+
+// learned is how a patch's position is made of the learned ones.
+type learned uint8
+
+const (
+	byNumber learned = iota // the program adds them
+	linear                  // between the four nearest; the outer patches have the outer positions
+	cubic                   // by the sixteen nearest; the outer patches lie half a patch inside
+	byAxis                  // that of the column and that of the line, of two tables
+)
 
 // Tensor is a tensor of the file as the programs want it.
 type Tensor struct {
 	ir.Tensor
-	From int  // index into the file's tensors
-	Turn bool // the file has its columns as rows
+	From  int     // index into the file's tensors
+	Turn  bool    // the file has its columns as rows
+	Value float32 // of a number (IsNumber), which programs hold as a constant
 }
+
+// IsNumber says whether a file's tensor is a number that a program holds as a constant, a limit of what a matrix takes
+// or gives: Record wants its Value.
+func IsNumber(t *ir.Tensor) bool {
+	return len(t.Shape) == 1 && t.Shape[0] == 1 &&
+		slices.ContainsFunc(limits, func(end string) bool { return strings.HasSuffix(t.Name, end) })
+}
+
+// limits are the ends of the names of what limits a matrix.
+var limits = []string{".input_min", ".input_max", ".output_min", ".output_max"}
 
 // Tensors lists a file's tensors as the programs want them: a patch's values are one dimension, whatever they are in
 // the file.
-func Tensors(file []ir.Tensor) []Tensor {
-	all := make([]Tensor, len(file))
+func Tensors(m *meta.Map, file []ir.Tensor) []Tensor {
+	kind, all := kindOf(m), make([]Tensor, len(file))
 	for i, t := range file {
 		t.Shape = slices.Clone(t.Shape)
-		if strings.HasPrefix(t.Name, patchMatrix) && len(t.Shape) == 4 {
+		if (strings.HasPrefix(t.Name, patchMatrix) || t.Name == mergeMatrix) && len(t.Shape) == 4 {
 			t.Shape = []int{t.Shape[0] * t.Shape[1] * t.Shape[2], t.Shape[3]}
+		}
+		for n := len(t.Shape) - 1; n > 0 && t.Shape[n] == 1 && !strings.HasPrefix(t.Name, "v.blk"); n-- {
+			t.Shape = t.Shape[:n] // a class, or positions, in front of whose dimensions stood one more
 		}
 		if t.Name == patchMatrix+".weight.1" {
 			t.Name = secondMatrix + ".weight"
 		}
 		all[i] = Tensor{Tensor: t, From: i}
-		if t.Name == inputMatrix && len(t.Shape) == 2 {
+		if t.Name == inputMatrix && kind == "gemma3" && len(t.Shape) == 2 {
 			slices.Reverse(all[i].Shape)
 			all[i].Turn = true
 		}
@@ -85,10 +119,11 @@ const (
 	patchMatrix  = "v.patch_embd"
 	secondMatrix = "v.patch_embd.1" // of the second frame, which in a picture is the first one again
 	inputMatrix  = "mm.input_projection.weight"
+	mergeMatrix  = "mm.patch_merger.weight"
 	positions    = "v.position_embd"
 )
 
-// PositionTable is the tensor that InterpolatedPositions reads.
+// PositionTable is the tensor that Positions are made of.
 const PositionTable = positions + ".weight"
 
 // kind is how towers of one kind are recorded.
@@ -99,7 +134,8 @@ type kind struct {
 
 func kinds() []kind {
 	return []kind{
-		{"mlp", llava}, {"gemma3", gemma3}, {"qwen2.5vl_merger", qwen25}, {"qwen3vl_merger", qwen3},
+		{"mlp", llava}, {"gemma3", gemma3}, {"gemma4v", gemma4}, {"qwen2vl_merger", qwen2}, {"qwen2.5vl_merger", qwen25},
+		{"qwen3vl_merger", qwen3}, {"glm4v", glm4v}, {"pixtral", pixtral}, {"internvl", internVL},
 	}
 }
 
@@ -109,6 +145,15 @@ func Kinds() (names []string) {
 		names = append(names, k.name)
 	}
 	return names
+}
+
+// kindOf is a file's kind, wherever it says so; empty: nowhere.
+func kindOf(m *meta.Map) string {
+	name, err := m.String("clip.projector_type")
+	if err != nil {
+		name, _ = m.String("clip.vision.projector_type")
+	}
+	return name
 }
 
 // Is says whether a file's metadata are those of a tower.
@@ -123,11 +168,10 @@ func Record(m *meta.Map, tensors []Tensor) (*Tower, error) {
 	if !Is(m) {
 		return nil, errors.New("general.architecture is not clip: want an mmproj file, which belongs to a model that sees")
 	}
-	name, err := m.String("clip.projector_type")
-	if err != nil {
-		if name, err = m.String("clip.vision.projector_type"); err != nil {
-			return nil, err
-		}
+	name := kindOf(m)
+	if name == "" {
+		_, err := m.String("clip.projector_type")
+		return nil, err
 	}
 	known := kinds()
 	i := slices.IndexFunc(known, func(k kind) bool { return k.name == name })
@@ -140,6 +184,7 @@ func Record(m *meta.Map, tensors []Tensor) (*Tower, error) {
 	if len(r.faults) > 0 {
 		return nil, errors.Join(r.faults...)
 	}
+	var err error
 	if r.Patches, err = r.patches.Program(0); err == nil {
 		r.Rows, err = r.rows.Program(0)
 	}

@@ -17,7 +17,7 @@ import (
 func TestLayout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tower := &Tower{Patch: rapid.IntRange(1, 3).Draw(t, "patch"), Merge: rapid.IntRange(1, 3).Draw(t, "merge"),
-			window: rapid.IntRange(0, 3).Draw(t, "window"), class: rapid.Bool().Draw(t, "class")}
+			placing: placing{window: rapid.IntRange(0, 3).Draw(t, "window"), class: rapid.Bool().Draw(t, "class")}}
 		unit := tower.Patch * tower.Merge
 		if tower.class {
 			tower.window = 0
@@ -101,8 +101,8 @@ func TestBrokenKeys(t *testing.T) {
 	require.ErrorContains(t, err, "projector_type")
 	m.Set("clip.projector_type", "ldp")
 	_, err = Record(m, nil)
-	require.EqualError(t, err, `clip.projector_type: "ldp" is not supported, want one of mlp, gemma3, qwen2.5vl_merger, `+
-		`qwen3vl_merger`)
+	require.EqualError(t, err, `clip.projector_type: "ldp" is not supported, want one of mlp, gemma3, gemma4v, qwen2vl_merger, `+
+		`qwen2.5vl_merger, qwen3vl_merger, glm4v, pixtral, internvl`)
 	for _, kind := range Kinds() {
 		m.Set("clip.projector_type", kind)
 		_, err = Record(m, nil)
@@ -114,7 +114,9 @@ func TestBrokenKeys(t *testing.T) {
 // TestTensors: a patch's matrix has a dimension for a patch's values, and its second frame a name of its own; a matrix
 // that files have the other way round is turned.
 func TestTensors(t *testing.T) {
-	all := Tensors([]ir.Tensor{
+	m := &meta.Map{}
+	m.Set("clip.projector_type", "gemma3")
+	all := Tensors(m, []ir.Tensor{
 		{Name: "v.patch_embd.weight", Type: quant.F16, Shape: []int{8, 8, 3, 32}},
 		{Name: "v.patch_embd.weight.1", Type: quant.F16, Shape: []int{8, 8, 3, 32}},
 		{Name: "mm.input_projection.weight", Type: quant.F16, Shape: []int{48, 32}},
@@ -124,4 +126,89 @@ func TestTensors(t *testing.T) {
 	require.Equal(t, "v.patch_embd.1.weight", all[1].Name)
 	require.Equal(t, []int{32, 48}, all[2].Shape)
 	require.Equal(t, []bool{false, false, true, false}, []bool{all[0].Turn, all[1].Turn, all[2].Turn, all[3].Turn})
+}
+
+// TestSquares: squares of a picture lie one after another, each line by line with its class in front, and are windows;
+// joined, they are line by line again.
+func TestSquares(t *testing.T) {
+	tower := &Tower{Patch: 2, Merge: 2, Image: 8, Tiles: true, placing: placing{class: true}}
+	l, err := tower.Layout(24, 8)
+	require.NoError(t, err)
+	require.Equal(t, []int{17, 17, 17}, l.Windows)
+	require.Equal(t, ir.Grid{Height: 6, Width: 2}, l.Text)
+	for i, patch := range l.Order {
+		want := i/17*16 + i%17 - 1
+		if i%17 == 0 {
+			want = -1
+		}
+		require.Equal(t, want, patch)
+	}
+	for _, size := range [][2]int{{8, 16}, {12, 8}, {0, 8}} {
+		_, err = tower.Layout(size[0], size[1])
+		require.ErrorContains(t, err, "want squares of 8, one below another")
+	}
+}
+
+// TestInner: values of joined patches lie feature by feature, where a convolution joins them.
+func TestInner(t *testing.T) {
+	tower := &Tower{Patch: 1, Merge: 2, placing: placing{inner: true}}
+	l, err := tower.Layout(2, 4)
+	require.NoError(t, err)
+	var rows []float32
+	for _, patch := range l.Order {
+		rows = append(rows, float32(patch), float32(10+patch), float32(20+patch))
+	}
+	require.Equal(t, []float32{0, 1, 4, 5, 10, 11, 14, 15, 20, 21, 24, 25, 2, 3, 6, 7, 12, 13, 16, 17, 22, 23, 26, 27},
+		tower.Join(l, rows, 3))
+}
+
+// TestBreaks: what stands between lines of rows is after each but the last.
+func TestBreaks(t *testing.T) {
+	tower := &Tower{Break: "b"}
+	l := &Layout{Text: ir.Grid{Height: 3, Width: 2}}
+	grid, rows := tower.Between(l.Text, []float32{1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6}, []float32{8, 9})
+	require.Equal(t, []float32{1, 1, 2, 2, 8, 9, 3, 3, 4, 4, 8, 9, 5, 5, 6, 6}, rows)
+	require.Equal(t, ir.Grid{Height: 1, Width: 8}, grid)
+	require.Equal(t, grid, tower.Placed(l))
+	tower.Break = ""
+	grid, _ = tower.Between(l.Text, rows, nil)
+	require.Equal(t, []ir.Grid{l.Text, l.Text}, []ir.Grid{grid, tower.Placed(l)})
+}
+
+// TestAround: positions between learned ones by cubic curves: as PyTorch's grid_sample finds them, without aligned
+// corners and with what lies at the border beyond it.
+func TestAround(t *testing.T) {
+	for learned := 1; learned < 9; learned++ {
+		for i := range learned { // as many as there are
+			first, by := around(i, learned, learned)
+			require.Equal(t, i-1, first)
+			require.Equal(t, [4]float32{0, 1, 0, 0}, by)
+		}
+	}
+	first, by := around(0, 8, 4) // at −0.25
+	require.Equal(t, -2, first)
+	require.InDeltaSlice(t, []float32{-0.03515625, 0.26171875, 0.87890625, -0.10546875}, by[:], 1e-7)
+	rapid.Check(t, func(t *rapid.T) {
+		n, learned := rapid.IntRange(1, 40).Draw(t, "n"), rapid.IntRange(1, 40).Draw(t, "learned")
+		first, by := around(rapid.IntRange(0, n-1).Draw(t, "i"), n, learned)
+		require.True(t, first >= -2 && first < learned)
+		require.InDelta(t, 1, by[0]+by[1]+by[2]+by[3], 1e-5)
+	})
+	tower := &Tower{Patch: 1, Merge: 1, placing: placing{learned: cubic, grid: 2},
+		Patches: &ir.Program{Widths: []int{1}, Inputs: []ir.Input{{Name: Positions}}}}
+	l, err := tower.Layout(1, 4)
+	require.NoError(t, err)
+	rows := tower.Learned(l, []float32{1, 2, 1, 2}) // columns at −0.25, 0.25, 0.75, 1.25, in the middle of two lines
+	require.InDeltaSlice(t, []float32{0.8945313, 1.2265625, 1.7734375, 2.1054688}, rows, 1e-5)
+}
+
+// TestByAxis: a patch has the position of its column and that of its line; a side has no more than there are.
+func TestByAxis(t *testing.T) {
+	tower := &Tower{Patch: 1, Merge: 1, placing: placing{learned: byAxis, grid: 3},
+		Patches: &ir.Program{Widths: []int{1}, Inputs: []ir.Input{{Name: Positions}}}}
+	l, err := tower.Layout(2, 3)
+	require.NoError(t, err)
+	require.Equal(t, []float32{11, 12, 13, 21, 22, 23}, tower.Learned(l, []float32{1, 2, 3, 10, 20, 30}))
+	_, err = tower.Layout(2, 4)
+	require.ErrorContains(t, err, "a picture of 4 × 2 patches, and a side has positions for 3")
 }
