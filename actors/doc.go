@@ -10,9 +10,10 @@
 //
 //	clock, histogram, health    helpers that use no other file
 //	kept, answers, adapters     files of cache blocks, and of answers; adapters that a model knows
-//	config, eye                 what a model is, and how it sees
-//	spec, drafted               what is known of it, and what guesses for it; read-only
-//	heads, hidden               the head that does, if its own file has one; the hidden states that it does so from
+//	config, eye, lent           what a model is, how it sees, what a file that only guesses for it has of it
+//	spec                        what is known of it; read-only
+//	heads, hidden               a head that guesses for it, and the hidden states that it does so from
+//	drafted                     all that guesses for it
 //	plan                        its plan
 //	planshape                   the plan of a model without a file
 //	request, slots              what a client asks for, and what of it is remembered

@@ -20,6 +20,7 @@ func withDrafts(models []Model) (all []Model, targets []int) {
 		at := len(all)
 		all, targets = append(all, m), append(targets, -1)
 		if m.Draft != nil {
+			lend(m.File, m.Draft)
 			all = append(all, Model{File: m.Draft, KV: backend.KVF16, Context: m.Context, Sequences: m.Sequences,
 				Blocks: m.Blocks, Rows: m.Rows, NoRepack: m.NoRepack, head: m.Heads})
 			targets = append(targets, at)
@@ -30,6 +31,7 @@ func withDrafts(models []Model) (all []Model, targets []int) {
 
 // Fits returns an error, which says why, unless the model in one file can guess tokens for that in another.
 func Fits(target, draft *gguf.File) error {
+	lend(target, draft)
 	s, err := specOf(&Model{File: target})
 	if err != nil {
 		return err
@@ -38,30 +40,36 @@ func Fits(target, draft *gguf.File) error {
 	if err != nil {
 		return err
 	}
-	return s.fits(d)
+	_, err = s.fits(d)
+	return err
 }
 
-// fits returns an error, which says why, unless a model can guess tokens for another one.
-func (s *spec) fits(draft *spec) error {
+// fits returns an error, which says why, unless a model can guess tokens for another one; and the segments of that one
+// after which it wants hidden states, if it does.
+func (s *spec) fits(draft *spec) (taps []int, err error) {
 	switch err := s.vocab.Alike(draft.vocab); {
 	case err != nil:
-		return fmt.Errorf("%s cannot guess tokens for %s, since their vocabularies differ: %w", draft.info.Name, s.info.Name, err)
+		return nil, fmt.Errorf("%s cannot guess tokens for %s, since their vocabularies differ: %w", draft.info.Name, s.info.Name, err)
 	case len(draft.bound.States) > 0:
-		return fmt.Errorf("%s cannot guess tokens: it has recurrent states, which cannot be taken back", draft.info.Name)
+		return nil, fmt.Errorf("%s cannot guess tokens: it has recurrent states, which cannot be taken back", draft.info.Name)
 	case embeds(draft.bound) || draft.bound.Whole || embeds(s.bound):
-		return fmt.Errorf("%s cannot guess tokens for %s: a model of texts does that, for another one", draft.info.Name, s.info.Name)
+		return nil, fmt.Errorf("%s cannot guess tokens for %s: a model of texts does that, for another one", draft.info.Name, s.info.Name)
 	}
-	return nil
+	return s.tapped(draft)
 }
 
 // fitDrafts checks that draft models fit their targets, and has their weights come out of the targets' budgets.
 func fitDrafts(specs []*spec, asks []place.Ask, targets []int) error {
 	for i, target := range targets {
+		s := specs[i]
+		if target < 0 && s.head {
+			return onlyGuesses(s.info.Name, s.info.Architecture)
+		}
 		if target < 0 {
 			continue
 		}
-		s := specs[i]
-		if err := specs[target].fits(s); err != nil {
+		var err error
+		if specs[target].taps, err = specs[target].fits(s); err != nil {
 			return err
 		}
 		s.info.Name = "draft of " + specs[target].info.Name

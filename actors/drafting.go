@@ -39,6 +39,7 @@ type drafter struct {
 	context int            // positions that one sequence may hold
 	vocab   int            // tokens that it knows
 	head    bool           // it is the target's head, which is told hidden states
+	few     bool           // its logits are of some tokens only
 	row     float64        // what reading a token costs, in steps of the target of one row
 }
 
@@ -216,6 +217,9 @@ func (d *drafting) newDraft(h *sequence) *draft {
 	x := &draft{of: h, by: d.incarnation}
 	x.asks.Sampling, x.asks.Salt = h.of.Sampling, h.of.Salt
 	x.asks.Sampling.LogProbs, x.asks.Sampling.Masked = -1, false // nobody reads them, and no mask is found
+	if d.by.few {
+		x.asks.Sampling = x.asks.Sampling.Unnamed()
+	}
 	id, text := d.by.ids.Add(1), h.Tokens
 	if d.by.head {
 		x.heard.base = len(text) - h.hidden.before(len(text)-1)

@@ -13,6 +13,7 @@ import (
 // its state is that one's.
 type following struct {
 	target  *actor.PID // the target's scheduler; nil: the model is no draft model
+	known   []int32    // tokens of the model's logits, where they are of some only; nil: of all
 	drafted run.Edge[drafted]
 	parted  run.Edge[parted]
 }
@@ -33,8 +34,12 @@ func (f *following) drew(s *batch.State, q *batch.Seq, r *outcome) {
 	x := h.follows
 	for i := range r.tokens {
 		h.state = r.tokens[i].State
-		x.answer.tokens = append(x.answer.tokens, r.tokens[i].ID)
-		if s.Append(q, r.tokens[i].ID) != batch.NotEnded {
+		id := r.tokens[i].ID
+		if f.known != nil {
+			id = f.known[id]
+		}
+		x.answer.tokens = append(x.answer.tokens, id)
+		if s.Append(q, id) != batch.NotEnded {
 			f.answer(x)
 			return
 		}

@@ -14,8 +14,7 @@ type guesses struct {
 	clock   *speculate.Clock                    // what rows of guesses cost
 	propose func(prompt []int32) batch.Proposer // replaces the proposers in tests
 	learned *speculate.Drafts                   // what guesses of a draft model cost and gain; nil: there is none
-	headed  bool                                // the draft model is a head, which takes hidden states
-	width   int                                 // of a hidden state
+	width   int                                 // of a hidden state for the head that is the draft model; 0: it is none
 	took    time.Duration                       // the time that a test says each step has taken; 0: the real one
 	again   bool                                // rows of accepted tokens are computed again, for recurrent states
 	stats   *stats
@@ -32,7 +31,7 @@ func (g *guesses) begin(q *sequence) {
 	case q.source != nil || q.drafts:
 		q.guesses = speculate.NewAdaptive(q.source, g.clock, g.learned)
 		q.guesses.Again = g.again
-		if q.drafts && g.headed {
+		if q.drafts && g.width > 0 {
 			q.hidden = newHidden(g.width)
 		}
 		q.Proposer = q.guesses

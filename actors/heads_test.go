@@ -281,14 +281,13 @@ func (d overheard) Compile(p *ir.Bound, c backend.Config) (backend.Model, error)
 		return m, err
 	}
 	target, _ := p.Input(arch.TargetRows)
-	return &overheardModel{m, d.rows, target, own, p.Width, nil}, nil
+	return &overheardModel{m, d.rows, target, own, nil}, nil
 }
 
 type overheardModel struct {
 	backend.Model
 	rows        *[]overheardRow
 	target, own ir.Value
-	width       int
 	given       []float32
 }
 
@@ -298,7 +297,8 @@ func (m *overheardModel) In(v ir.Value, s *backend.Step, rows []float32) error {
 		return m.Model.In(v, s, rows)
 	}
 	some := func(all []float32, r int) []float32 {
-		x := all[r*m.width:][:m.width]
+		width := len(all) / s.Rows()
+		x := all[r*width:][:width]
 		if slices.ContainsFunc(x, func(f float32) bool { return f != 0 }) {
 			return slices.Clone(x)
 		}
@@ -318,7 +318,7 @@ func (m *overheardModel) Out(v ir.Value, s *backend.Step, rows []float32) error 
 	err := m.Model.Out(v, s, rows)
 	n := s.Rows()
 	for r := range n {
-		(*m.rows)[len(*m.rows)-n+r].left = slices.Clone(rows[r*m.width:][:m.width])
+		(*m.rows)[len(*m.rows)-n+r].left = slices.Clone(rows[r*(len(rows)/n):][:len(rows)/n])
 	}
 	return err
 }
@@ -329,43 +329,48 @@ func TestHeadsHear(t *testing.T) {
 	for name := range withHeads {
 		t.Run(name, func(t *testing.T) {
 			path := headedFile(t, name)
-			f, err := gguf.Open(path)
-			require.NoError(t, err)
-			trunk := archtest.Model(t, f)
-			var rows []overheardRow
-			e := startFile(t, f, func(c *Config) {
-				c.Speculate, c.KV, c.Device = true, backend.KVF16, overheard{c.Device, &rows}
-				headed(t, path)(c)
-			})
-			prompt := append(slices.Clone(prompts(1)[0]), 7, 9, 11)
-			r := plain(prompt, 180-len(prompt))
-			text := append(slices.Clone(prompt), ids(t, begin(t, e, r))...)
-			for n := 0; n == 0 || e.Snapshot().Drafted < 30; n++ {
-				require.Less(t, n, 40, "nothing is guessed")
-				require.Equal(t, text[len(prompt):], ids(t, begin(t, e, r)))
-			}
-			shut(t, e)
-			want := hiddenOf(t, trunk, text)
-			base, told, own := 0, 0, 0
-			for i, row := range rows {
-				require.False(t, row.target != nil && row.own != nil, "one of both")
-				if row.own != nil {
-					require.Equal(t, rows[i-1].left, row.own)
-					own++
-					continue
-				}
-				if row.pos == 0 {
-					base = slices.IndexFunc(want, func(h []float32) bool { return slices.Equal(h, row.target) })
-					require.GreaterOrEqual(t, base, 0, "row %d is no hidden state of the text", i)
-				}
-				require.Equal(t, text[base+row.pos+1], row.token)
-				require.Equal(t, want[base+row.pos], row.target, "position %d", row.pos)
-				told++
-			}
-			require.Positive(t, told)
-			require.Positive(t, own)
+			hears(t, path, headed(t, path), func(segments int) []int { return []int{segments - 2} })
 		})
 	}
+}
+
+// hears runs a model with a head, and compares what that is given with hidden states after these segments, of as many.
+func hears(t *testing.T, path string, head func(*Config), after func(segments int) []int) {
+	f, err := gguf.Open(path)
+	require.NoError(t, err)
+	trunk := archtest.Model(t, f)
+	var rows []overheardRow
+	e := startFile(t, f, func(c *Config) {
+		c.Speculate, c.KV, c.Device = true, backend.KVF16, overheard{c.Device, &rows}
+		head(c)
+	})
+	prompt := append(slices.Clone(prompts(1)[0]), 7, 9, 11)
+	r := plain(prompt, 180-len(prompt))
+	text := append(slices.Clone(prompt), ids(t, begin(t, e, r))...)
+	for n := 0; n == 0 || e.Snapshot().Drafted < 30; n++ {
+		require.Less(t, n, 40, "nothing is guessed")
+		require.Equal(t, text[len(prompt):], ids(t, begin(t, e, r)))
+	}
+	shut(t, e)
+	want := hiddenOf(t, trunk, text, after(len(trunk.Segments))...)
+	base, told, own := 0, 0, 0
+	for i, row := range rows {
+		require.False(t, row.target != nil && row.own != nil, "one of both")
+		if row.own != nil {
+			require.Equal(t, rows[i-1].left, row.own)
+			own++
+			continue
+		}
+		if row.pos == 0 {
+			base = slices.IndexFunc(want, func(h []float32) bool { return slices.Equal(h, row.target) })
+			require.GreaterOrEqual(t, base, 0, "row %d is no hidden state of the text", i)
+		}
+		require.Equal(t, text[base+row.pos+1], row.token)
+		require.Equal(t, want[base+row.pos], row.target, "position %d", row.pos)
+		told++
+	}
+	require.Positive(t, told)
+	require.Positive(t, own)
 }
 
 // ids is the tokens of an answer.
@@ -381,24 +386,24 @@ func ids(t *testing.T, s *Stream) (all []int32) {
 	}
 }
 
-// hiddenOf computes the hidden states of a text.
-func hiddenOf(t *testing.T, m *backendtest.Model, text []int32) (all [][]float32) {
+// hiddenOf computes the hidden states of a text, after several segments side by side.
+func hiddenOf(t *testing.T, m *backendtest.Model, text []int32, after ...int) [][]float32 {
 	x := backendtest.Run(t, newDevice(t), m, len(text))
 	s := x.Steps()[0]
 	s.Tokens = text
 	s.Spans = []backend.Span{{Rows: len(text), Tables: backendtest.Tables(m.Program, []int32{2, 0, 1})}}
-	rows := make([]float32, len(text)*m.Width)
+	rows, all := make([]float32, len(text)*m.Width), make([][]float32, len(text))
 	for i := range m.Segments {
 		require.NoError(t, backend.Enqueue(x, i, s))
-		if i == len(m.Segments)-2 {
+		if slices.Contains(after, i) {
 			require.NoError(t, x.Out(m.Segments[i].Stream(), s, rows))
+			for r := range text {
+				all[r] = append(all[r], rows[r*m.Width:][:m.Width]...)
+			}
 		}
 	}
 	done := make(chan error, 1)
 	x.Finish(s, func(err error) { done <- err })
 	require.NoError(t, <-done)
-	for r := range text {
-		all = append(all, rows[r*m.Width:][:m.Width])
-	}
 	return all
 }

@@ -1,8 +1,8 @@
 package actors
 
 // In this file are hidden states of a model, which its head guesses tokens from. A hidden state is a row of the
-// residual stream after the last layer. The head's sequence begins at the oldest row that is still known: the prompt
-// before it need not be read, nor kept.
+// residual stream after the last layer, or rows before several layers side by side: see spec.tapped. The head's
+// sequence begins at the oldest row that is still known: the prompt before it need not be read, nor kept.
 
 // mostHidden is how many of a sequence's newest hidden states are kept for its head.
 const mostHidden = 128
@@ -76,11 +76,8 @@ func grown(x []float32, n int) []float32 {
 	return x[:n]
 }
 
-// hiddenBytes is the host memory for hidden states of a model and its head.
+// hiddenBytes is the host memory for hidden states of a width, of a model and its head.
 func (m *Model) hiddenBytes(width int) int64 {
-	if !m.Heads {
-		return 0
-	}
 	const usual, each = 32, 2 // sequences, and places of a state
 	sequences := m.Sequences
 	if sequences == 0 {

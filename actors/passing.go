@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -13,23 +14,31 @@ import (
 // passing takes hidden states out of the steps of a model, or brings them to those of a head. It belongs to the
 // device's actor.
 type passing struct {
-	after       int      // segment after which the hidden states are there
-	stream      ir.Value // that they are
-	width       int
+	after       []int      // segments after which hidden states are there
+	streams     []ir.Value // that they are
+	width       int        // of each
 	head        bool
 	target, own ir.Value // inputs of a head
+	heard       int      // features of target
 	rows, owns  []float32
+	whole       []float32 // hidden states of several segments, side by side
 }
 
 // newPassing returns nil if a model neither has a head nor is one.
 func newPassing(s *spec) *passing {
-	if !s.head && !s.headed {
+	if !s.head && s.taps == nil {
 		return nil
 	}
-	p := &passing{after: len(s.bound.Segments) - 2, width: s.bound.Width, head: s.head}
-	p.stream = s.bound.Segments[p.after].Stream()
-	p.target, _ = s.bound.Input(arch.TargetRows)
-	p.own, _ = s.bound.Input(arch.OwnRows)
+	p := &passing{after: s.taps, width: s.bound.Width, head: s.head}
+	if p.head {
+		p.after = []int{len(s.bound.Segments) - 2}
+		p.target, _ = s.bound.Input(arch.TargetRows)
+		p.own, _ = s.bound.Input(arch.OwnRows)
+		p.heard = s.bound.Widths[p.target]
+	}
+	for _, segment := range p.after {
+		p.streams = append(p.streams, s.bound.Segments[segment].Stream())
+	}
 	return p
 }
 
@@ -38,19 +47,19 @@ func (p *passing) bring(model backend.Model, m *step) error {
 	if p == nil || !p.head {
 		return nil
 	}
-	n := m.compute.Rows() * p.width
-	p.rows, p.owns = grown(p.rows, n), grown(p.owns, n)
+	n := m.compute.Rows()
+	p.rows, p.owns = grown(p.rows, n*p.heard), grown(p.owns, n*p.width)
 	clear(p.rows)
 	clear(p.owns)
 	for i, part := range m.parts {
 		t := &part.Seq.Owner.(*sequence).follows.heard
 		span := &m.compute.Spans[i]
 		for r := range span.Rows {
-			to := (span.Row + r) * p.width
-			if row := t.row(span.Pos+r, p.width); row != nil {
-				copy(p.rows[to:], row)
+			at := span.Row + r
+			if row := t.row(span.Pos+r, p.heard); row != nil {
+				copy(p.rows[at*p.heard:], row)
 			} else if t.ownAt == span.Pos+r {
-				copy(p.owns[to:][:p.width], t.own)
+				copy(p.owns[at*p.width:][:p.width], t.own)
 			}
 		}
 	}
@@ -65,25 +74,49 @@ func (p *passing) bring(model backend.Model, m *step) error {
 
 // take keeps the hidden states that a step has left after a segment.
 func (p *passing) take(model backend.Model, m *step, segment int) error {
-	if p == nil || segment != p.after || !p.wants(m) {
+	if p == nil {
+		return nil
+	}
+	tap := slices.Index(p.after, segment)
+	if tap < 0 || !p.wants(m) {
 		return nil
 	}
 	p.rows = grown(p.rows, m.compute.Rows()*p.width)
-	if err := model.Out(p.stream, m.compute, p.rows); err != nil {
+	if err := model.Out(p.streams[tap], m.compute, p.rows); err != nil {
 		return fmt.Errorf("hidden states: %w", err)
 	}
+	if all, width := p.beside(tap), len(p.after)*p.width; tap == len(p.after)-1 {
+		p.keep(m, all, width)
+	}
+	return nil
+}
+
+// beside puts the hidden states that were copied out after a segment beside those of the segments before it.
+func (p *passing) beside(tap int) []float32 {
+	taps := len(p.after)
+	if taps == 1 {
+		return p.rows
+	}
+	p.whole = grown(p.whole, taps*len(p.rows))
+	for r := range len(p.rows) / p.width {
+		copy(p.whole[(r*taps+tap)*p.width:], p.rows[r*p.width:][:p.width])
+	}
+	return p.whole
+}
+
+// keep gives each sequence of a step its hidden states.
+func (p *passing) keep(m *step, all []float32, width int) {
 	for i, part := range m.parts {
 		q, span := part.Seq.Owner.(*sequence), &m.compute.Spans[i]
-		rows := p.rows[span.Row*p.width:][:span.Rows*p.width]
+		rows := all[span.Row*width:][:span.Rows*width]
 		switch {
 		case p.head:
 			t := &q.follows.heard
-			t.own, t.ownAt = append(t.own[:0], rows[len(rows)-p.width:]...), span.Pos+span.Rows
+			t.own, t.ownAt = append(t.own[:0], rows[len(rows)-width:]...), span.Pos+span.Rows
 		case wanted(q, span):
 			q.hidden.put(span.Pos, rows)
 		}
 	}
-	return nil
 }
 
 // wants says whether any hidden state of a step is of use.

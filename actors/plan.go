@@ -21,7 +21,7 @@ type Plan struct {
 	Apart     bool           // the devices have memory of their own
 	Traits    backend.Traits // of the device
 	Draft     *Plan          // of its draft model, whose slabs are the same; nil: it has none
-	Heads     bool           // it is the plan of a head in the model's own file
+	Heads     bool           // it is the plan of a head, which takes the model's hidden states
 }
 
 // PlanFor plans one model for a device, and starts nothing. Device and file stay the caller's.
@@ -188,7 +188,7 @@ func planAll(models []Model, targets []int, traits backend.Traits, memory int64,
 			Budgets: append([]int64{m.Weights}, slices.Repeat([]int64{m.VRAM}, len(devices)-1)...), Experts: m.Experts,
 			Context: m.Context, Sequences: m.Sequences, Blocks: m.Blocks, Rows: m.Rows, KVHost: m.KVHost,
 			KVDisk: m.Kept.bytes(), Adapters: m.adapterMemory()}
-		memory -= m.KVHost + m.adapterMemory() + m.hiddenBytes(specs[i].bound.Width)
+		memory -= m.KVHost + m.adapterMemory()
 		if m.Kept.Folder != nil {
 			memory -= place.Staged
 		}
@@ -203,12 +203,15 @@ func planAll(models []Model, targets []int, traits backend.Traits, memory int64,
 			return nil, nil, errors.New("a budget of VRAM: this device has no memory of its own, leave it out")
 		}
 	}
+	if err := fitDrafts(specs, asks, targets); err != nil {
+		return nil, nil, err
+	}
+	for i, s := range specs {
+		memory -= models[i].hiddenBytes(s.heard())
+	}
 	if memory <= 0 {
 		return nil, nil, fmt.Errorf("the memory for blocks that KV caches have no room for is %d MiB more than there is: "+
 			"ask for less (--kv-host)", -memory>>20)
-	}
-	if err := fitDrafts(specs, asks, targets); err != nil {
-		return nil, nil, err
 	}
 	machine := machineOf(devices, memory, traits.Flight)
 	plan, err := settled(models, asks, machine, traits.Shares)

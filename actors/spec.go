@@ -47,8 +47,8 @@ type spec struct {
 	guesses  bool                           // tokens of answers are guessed; see Model.Speculate
 	drafted  bool                           // by a draft model, too
 	textless bool                           // and only by that
-	headed   bool                           // which is the head of this model's file
-	head     bool                           // it is such a head
+	taps     []int                          // segments after which hidden states are taken for that; nil: it takes none
+	head     bool                           // it takes hidden states of another model
 	among    int                            // most tokens (top-k) that a draw on the device may choose among
 	trie     func() *grammar.Trie           // of vocab; made when the first request with a grammar comes
 	calls    func() *grammar.Trie           // the same, with marks
@@ -83,8 +83,11 @@ type KVInfo struct {
 
 // specOf reads all that a model's file says of it.
 func specOf(m *Model) (*spec, error) {
-	s := &spec{file: m.File, head: m.head}
-	var err error
+	s := &spec{file: m.File}
+	architecture, err := m.File.Meta.String("general.architecture")
+	if err == nil && arch.Guesses(architecture) && !m.File.Meta.Has("tokenizer.ggml.model") { // nobody has lent it one
+		return nil, onlyGuesses(m.File.Name, architecture)
+	}
 	if s.vocab, err = token.New(&m.File.Meta); err != nil {
 		return nil, fmt.Errorf("%s: %w", m.File.Name, err)
 	}
@@ -98,6 +101,7 @@ func specOf(m *Model) (*spec, error) {
 	if s.bound, err = bind(m); err != nil {
 		return nil, err
 	}
+	_, s.head = s.bound.Input(arch.TargetRows)
 	if have, want := s.vocab.Size(), s.bound.Vocab; have > want {
 		return nil, fmt.Errorf("%s: the vocabulary has %d tokens, but the model computes logits for %d: convert it again",
 			m.File.Name, have, want)
@@ -127,7 +131,12 @@ func specOf(m *Model) (*spec, error) {
 func bind(m *Model) (*ir.Bound, error) {
 	f := m.File
 	has := func(name string) bool { _, ok := f.Tensor(name); return ok }
-	program, err := arch.Record(&f.Meta, has, arch.Options{Context: m.Context, Adapted: m.Adapted, Head: m.head})
+	known, err := knownTokens(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	program, err := arch.Record(&f.Meta, has,
+		arch.Options{Context: m.Context, Adapted: m.Adapted, Head: m.head, Known: known})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
@@ -263,14 +272,14 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 	}
 	s.limits = batch.Limits{Seqs: p.Sequences, Rows: p.Rows, Wanted: p.Wanted, Beside: p.Beside,
 		Proposed: mostProposed}
-	s.limits.Draws = traits.Draws > 0 && s.layout.Devices == nil
+	s.limits.Draws = traits.Draws > 0 && s.layout.Devices == nil && s.bound.Known == nil
 	s.limits.Whole = s.bound.Whole
 	s.limits.Apart = traits.Apart != nil && traits.Apart(s.bound)
 	if len(s.bound.States) > 0 {
 		s.limits.Redo = backend.BlockSize
 	}
 	s.guesses = m.Speculate && !s.bound.Whole
-	s.drafted, s.textless, s.headed = m.Draft != nil, m.DraftOnly, m.Draft != nil && m.Heads
+	s.drafted, s.textless = m.Draft != nil, m.DraftOnly
 	s.among = traits.Draws
 	for segment := range s.layout.Devices {
 		s.silent = append(s.silent, !traits.Of(&s.layout.Layout, segment).Clock)

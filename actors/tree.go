@@ -188,10 +188,10 @@ func (h *House) schedulerChild(t *tenant) run.Child {
 			system: h.system, turns: h.turns, log: h.log, out: t.wiring.schedulerEdges, spec: t.spec, tape: t.tape,
 			streams: t.spec.streams(), lost: t.fail, stats: &t.stats, generations: &t.generations, incarnation: n,
 			guesses: guesses{propose: h.propose, took: h.took, again: len(t.spec.bound.States) > 0, stats: &t.stats,
-				headed: t.spec.headed, width: t.spec.bound.Width, tape: t.tape},
+				width: t.spec.heard(), tape: t.tape},
 			following: t.wiring.following, foreseeing: foreseeing{to: &t.outlook},
 		}
-		if t.target != nil {
+		if s.following.known = t.spec.bound.Known; t.target != nil {
 			s.following.target = t.target.wiring.scheduler.Address
 		}
 		s.drafting = h.newDrafting(t, n)
@@ -207,7 +207,8 @@ func (h *House) newDrafting(t *tenant, incarnation int) drafting {
 		each, row := t.spec.draftCosts(x.spec)
 		d.learned = speculate.NewDrafts(each)
 		d.by = &drafter{at: x.wiring.scheduler.Address, ids: &x.sequences, context: x.spec.plan.Context,
-			vocab: x.spec.bound.Vocab, row: row, head: x.spec.head}
+			vocab: x.spec.bound.Vocab, row: row, head: x.spec.head,
+			few: x.spec.bound.Known != nil}
 	}
 	return d
 }

@@ -79,8 +79,11 @@ func (b *Builder) Head(x Value, output, embedding string) Value {
 	if !b.Has(output + ".weight") {
 		output = embedding
 	}
-	return b.Logits(b.Linear(x, output, b.p.Vocab))
+	return b.Logits(b.Linear(x, output, b.p.Columns()))
 }
+
+// Knows has the head compute logits for some tokens only, a column for each. nil: for all.
+func (b *Builder) Knows(tokens []int32) { b.p.Known = tokens }
 
 // Pooling sets how rows become vectors.
 func (b *Builder) Pooling(kind Pooling) { b.p.Pooling = kind }

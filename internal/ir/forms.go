@@ -43,8 +43,21 @@ func (p *Program) Form() Form {
 
 func (c *checker) decoder() {
 	c.text("logits")
-	if end := c.p.End(); end >= 0 && int(end) < len(c.p.Widths) && c.p.Widths[end] != c.p.Vocab {
-		c.faultf("%s ends with %d features, want %d", &c.p.Segments[len(c.p.Segments)-1], c.p.Widths[end], c.p.Vocab)
+	if end := c.p.End(); end >= 0 && int(end) < len(c.p.Widths) && c.p.Widths[end] != c.p.Columns() {
+		c.faultf("%s ends with %d features, want %d", &c.p.Segments[len(c.p.Segments)-1], c.p.Widths[end], c.p.Columns())
+	}
+	c.known()
+}
+
+// known checks which tokens the columns of the logits are of.
+func (c *checker) known() {
+	there := make(map[int32]bool, len(c.p.Known))
+	for i, token := range c.p.Known {
+		if token < 0 || int(token) >= c.p.Vocab || there[token] {
+			c.faultf("column %d of the logits is token %d's, want tokens from 0 to %d, each once", i, token, c.p.Vocab-1)
+			return
+		}
+		there[token] = true
 	}
 }
 

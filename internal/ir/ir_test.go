@@ -122,6 +122,9 @@ var broken = []struct {
 	{"cap", func(p *Program) { p.Segments[3].Nodes[3].Factor = 0 }, "limit is 0"},
 	{"rows", func(p *Program) { p.Segments[3].Nodes[0].Op = Scale }, "the last segment, and only that, starts with rows"},
 	{"logits", func(p *Program) { p.Outputs[0].Value = 0 }, "the head ends with value 15, want the logits, 0"},
+	{"few columns", func(p *Program) { p.Known = []int32{3, 1} }, "head ends with 20 features, want 2"},
+	{"no token", func(p *Program) { p.Known = []int32{19, 20} }, "column 1 of the logits is token 20's, want tokens from 0 to 19"},
+	{"twice", func(p *Program) { p.Known = []int32{5, 5} }, "column 1 of the logits is token 5's"},
 	{"narrow head", func(p *Program) { p.Widths[p.End()] = 19 }, "head ends with 19 features, want 20"},
 	{"vocab", func(p *Program) { p.Vocab = 21 }, "token_embd.weight is 20×8, want 21×8"},
 }

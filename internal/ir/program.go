@@ -177,7 +177,7 @@ type StateLayer struct {
 type Program struct {
 	Arch     string
 	Width    int // features of the residual stream
-	Vocab    int // tokens that there are, and columns of the logits
+	Vocab    int // tokens that there are
 	Context  int // positions the model was trained for
 	Widths   []int
 	Weights  []Weight
@@ -191,6 +191,8 @@ type Program struct {
 	// Ignore names tensors that a file may hold though this program does not use them; an entry that ends in a dot
 	// stands for all names that begin with it.
 	Ignore []string
+	// Known is the token of each column of the logits, where not all tokens have one; nil: column i is token i's.
+	Known []int32
 	// Part says that a file's tensors belong to another program, of which this one uses some.
 	Part bool
 	// Positions is the number of learned positions; 0: positions are not learned, and there may be any number.
@@ -295,7 +297,15 @@ func (p *Program) All() []int {
 	return all
 }
 
-// OutputWidth is the number of features of the End: Vocab for logits, else the width of vectors. 0: there is no end.
+// Columns is how many tokens logits are computed for.
+func (p *Program) Columns() int {
+	if p.Known != nil {
+		return len(p.Known)
+	}
+	return p.Vocab
+}
+
+// OutputWidth is the number of features of the End: Columns for logits, else the width of vectors. 0: there is no end.
 func (p *Program) OutputWidth() int {
 	if end := p.End(); end != NoValue {
 		return p.Widths[end]

@@ -70,6 +70,14 @@ func Defaults() Params {
 	}
 }
 
+// Unnamed returns the parameters without all that names tokens, or counts those that are there already: for models
+// whose logits are of some tokens only, in an order of their own.
+func (p Params) Unnamed() Params {
+	p.Bias, p.IgnoreEOG = nil, nil
+	p.RepeatPenalty, p.FrequencyPenalty, p.PresencePenalty, p.DRY.Multiplier = 1, 0, 0, 0
+	return p
+}
+
 // Check returns an error that lists every field out of its range. The bounds keep logits finite through the whole
 // chain.
 func (p *Params) Check(vocab int) error {

@@ -38,6 +38,7 @@ type File struct {
 	parts  []part
 	byName map[string]int // index into Tensors
 	shares atomic.Int32   // Close has to be called so many times more
+	lent   []*File        // files whose parts are among this one's: see Borrow
 }
 
 // Share returns the file for another owner: it stays open until each has closed it.
@@ -54,6 +55,7 @@ type part struct {
 	mapping *mapped.File // nil for memory
 	free    func([]byte) error
 	copies  []source.Source
+	lent    bool // by another file, which closes it
 }
 
 // Tensor returns a tensor by name, and whether there is one.
@@ -128,15 +130,19 @@ func (f *File) Close() error {
 	var errs []error
 	for i := range f.parts {
 		p := &f.parts[i]
-		if p.mapping != nil {
+		if p.mapping != nil && !p.lent {
 			errs = append(errs, p.mapping.Close())
 		}
-		if p.free != nil {
+		if p.free != nil && !p.lent {
 			errs = append(errs, p.free(p.data))
 			p.free = nil
 		}
 		f.parts[i].data, f.parts[i].mapping = nil, nil
 	}
+	for _, other := range f.lent {
+		errs = append(errs, other.Close())
+	}
+	f.lent = nil
 	return errors.Join(errs...)
 }
 

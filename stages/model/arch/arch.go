@@ -12,9 +12,10 @@ import (
 
 // Options are the choices that a program depends on besides its file.
 type Options struct {
-	Context int  // positions a sequence may have; 0 means what the model was trained for
-	Adapted bool // adapters may change matrices: see ir.Builder.Adaptable
-	Head    bool // the program is that of the head which predicts tokens further on: see TargetRows
+	Context int     // positions a sequence may have; 0 means what the model was trained for
+	Adapted bool    // adapters may change matrices: see ir.Builder.Adaptable
+	Head    bool    // the program is that of the head which predicts tokens further on: see TargetRows
+	Known   []int32 // the tokens that the file's output matrix knows, where it says which; nil: all of them
 }
 
 // family records one architecture. Faults of the metadata are kept by params; recording goes on with values in
@@ -147,7 +148,12 @@ func families() []entry {
 	}
 }
 
-// Names lists the architectures that Record knows.
+// guessers lists architectures of files that only guess tokens for another model, by its hidden states.
+func guessers() []entry {
+	return []entry{{"eagle3", "2026-11-27", eagle3}}
+}
+
+// Names lists the architectures of models that Record knows.
 func Names() []string {
 	var names []string
 	for _, e := range families() {
@@ -163,11 +169,16 @@ func Since(name string) string {
 }
 
 func find(name string) (entry, bool) {
-	all := families()
+	all := append(families(), guessers()...)
 	if i := slices.IndexFunc(all, func(e entry) bool { return e.name == name }); i >= 0 {
 		return all[i], true
 	}
 	return entry{}, false
+}
+
+// Guesses says whether files of an architecture only guess tokens for another model.
+func Guesses(name string) bool {
+	return slices.ContainsFunc(guessers(), func(e entry) bool { return e.name == name })
 }
 
 // Record makes the program of the model that m describes. has says which tensors the file holds, for optional

@@ -226,7 +226,7 @@ func modelConfig(text []byte) (object, error) {
 	if len(o.values) == 0 {
 		return o, errors.New("config.json: is missing or empty: want the folder of a model")
 	}
-	for _, key := range []string{"text_config", "llm_config", "language_config"} {
+	for _, key := range []string{"text_config", "llm_config", "language_config", "transformer_layer_config"} {
 		for k, v := range o.object(key).values {
 			if k != "architectures" {
 				o.values[k] = v

@@ -92,6 +92,9 @@ func familyOf(config object) (*family, error) {
 	if config.string("model_type") == "ministral3" { // models that see name a class that others have, too
 		classes = []string{"Ministral3ForCausalLM"}
 	}
+	if config.has("draft_vocab_size") { // so do models that guess for others
+		classes = []string{eagleClass}
+	}
 	all := families()
 	for _, class := range classes {
 		for i := range all {

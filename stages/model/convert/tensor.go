@@ -28,9 +28,10 @@ type Tensor struct {
 type Change uint8
 
 const (
-	Same   Change = iota
-	Plus1         // x + 1: norms that the model multiplies by 1 + w
-	NegExp        // -exp(x): decays that are stored as logarithms
+	Same      Change = iota
+	Plus1            // x + 1: norms that the model multiplies by 1 + w
+	NegExp           // -exp(x): decays that are stored as logarithms
+	PlusIndex        // x + i, of whole numbers: tokens that are stored by how far they are from the place where they stand
 )
 
 // output collects the parts of a tensor.
@@ -107,7 +108,7 @@ func (o *output) tensor() (Tensor, error) {
 	}
 	for _, v := range t.Views {
 		count += v.count()
-		real = real && (v.Source.Type.Real() || o.scales != nil)
+		real = real && (v.Source.Type.Real() || o.scales != nil || o.change == PlusIndex && v.Source.Type == element.I64)
 	}
 	want := int64(1)
 	for _, n := range shape {
@@ -128,7 +129,7 @@ func (o *output) tensor() (Tensor, error) {
 	if count != want && o.values == nil || want == 0 {
 		return t, fmt.Errorf("shape would be %v, which takes %d values, and there are %d", shape, want, count)
 	}
-	if t.Vector = isVector(o.name, len(shape)); len(shape) == 0 {
+	if t.Vector = isVector(o.name, len(shape)) && o.change != PlusIndex; len(shape) == 0 {
 		shape = []int{1}
 	}
 	t.Shape = slices.Clone(shape)
@@ -162,6 +163,8 @@ func (t *Tensor) Own() quant.Type {
 	switch {
 	case t.Scales != nil:
 		return quant.MXFP4
+	case t.Change == PlusIndex:
+		return quant.I64
 	case t.Vector || len(t.Views) == 0:
 		return quant.F32
 	}

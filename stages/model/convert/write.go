@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
@@ -26,6 +27,8 @@ func (t *Tensor) InPlace(to quant.Type) (source string, offset int64, ok bool) {
 // Write writes the values of the tensor at a type.
 func (t *Tensor) Write(w io.Writer, to quant.Type, bytes Bytes) error {
 	switch {
+	case t.Change == PlusIndex && to == quant.I64:
+		return t.writeIndices(w, bytes)
 	case t.Scales != nil && to == quant.MXFP4:
 		return t.writeBlocks(w, bytes)
 	case t.Scales != nil:
@@ -46,6 +49,18 @@ func (t *Tensor) Write(w io.Writer, to quant.Type, bytes Bytes) error {
 		}
 	}
 	return nil
+}
+
+// writeIndices writes whole numbers, each with its place added.
+func (t *Tensor) writeIndices(w io.Writer, bytes Bytes) error {
+	return bytes(t.Views[0].Source.Name, func(data []byte) error {
+		out := make([]byte, 0, len(data))
+		for i := range uint64(len(data) / 8) {
+			out = binary.LittleEndian.AppendUint64(out, binary.LittleEndian.Uint64(data[8*i:])+i)
+		}
+		_, err := w.Write(out)
+		return err
+	})
 }
 
 // copy gives the elements of a view to an encoder.

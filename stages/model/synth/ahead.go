@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -10,10 +11,13 @@ import (
 // those of trained heads are: the head sees mostly the embedding of the last token, as the layers of such a model leave
 // it mostly alone.
 
-// Ahead is the number of a model's heads.
+// Ahead is the number of a model's heads; or what a head is made for that has a file of its own (EAGLE-3), which this
+// one is if DraftVocab is set. It then knows all tokens here.
 type Ahead struct {
-	NextLayers int `json:"num_nextn_predict_layers"` // of DeepSeek V3
-	MTPLayers  int `json:"mtp_num_hidden_layers"`    // of Qwen 3.5
+	DraftVocab  int `json:"draft_vocab_size"`
+	TargetWidth int `json:"target_hidden_size"`       // 0: its own
+	NextLayers  int `json:"num_nextn_predict_layers"` // of DeepSeek V3
+	MTPLayers   int `json:"mtp_num_hidden_layers"`    // of Qwen 3.5
 }
 
 // NextHeads is how many heads a file of this shape has: one at most is written.
@@ -28,6 +32,30 @@ func (c *Config) NextHeads() int {
 func (c *Config) hasAhead(name string) bool {
 	return c.NextHeads() > 0 &&
 		(strings.HasSuffix(name, ".nextn.eh_proj.weight") || strings.HasSuffix(name, ".nextn.shared_head_norm.weight"))
+}
+
+// completeAhead has a head be one, whatever kind of layer it has.
+func (c *Config) completeAhead() {
+	if c.DraftVocab > 0 {
+		c.ModelType, c.TargetWidth = eagle, cmp.Or(c.TargetWidth, c.Width)
+	}
+}
+
+// eagle is the model_type of heads that have files of their own, here: their config.json names that of their layer.
+const eagle = "eagle3"
+
+// attentive changes a tensor of a head with a file of its own so that it sees mostly the last token's embedding: its
+// rows attend to themselves, and what they attend to outweighs hidden states.
+func attentive(t *Tensor, w *ir.Weight) {
+	const loud = 3
+	switch {
+	case strings.Contains(t.Name, ".attn_norm."):
+		t.Mean = loud
+	case strings.Contains(t.Name, ".attn_") && w.Use&ir.Matrix != 0:
+		t.Diagonal = true
+	case strings.HasPrefix(t.Name, "fc."), strings.Contains(t.Name, "ffn_down"):
+		t.Dev *= quiet
+	}
 }
 
 // quiet is what outputs of layers, beside an embedding of unit size, and what norms differ by are multiplied by in a

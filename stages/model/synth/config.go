@@ -122,6 +122,7 @@ func (c *Config) complete() error {
 	}
 	c.RopeTheta = cmp.Or(c.RopeTheta, 10000)
 	c.completeRecurrent()
+	c.completeAhead()
 	return errors.Join(c.checkCounts(), c.Scaling.check())
 }
 
@@ -152,6 +153,7 @@ func (c *Config) checkCounts() error {
 		{"v_head_dim", c.ValueDim, 0, 1 << 10}, {"n_shared_experts", c.SharedExperts, 0, 1 << 10},
 		{"first_k_dense_replace", c.LeadingDense, 0, MostLayers}, {"n_group", c.RouteGroups, 0, 1 << 12},
 		{"num_nextn_predict_layers", c.NextLayers, 0, MostLayers}, {"mtp_num_hidden_layers", c.MTPLayers, 0, MostLayers},
+		{"draft_vocab_size", c.DraftVocab, 0, MostVocab}, {"target_hidden_size", c.TargetWidth, 0, 1 << 17},
 		{"topk_group", c.RouteGroupsUsed, 0, 1 << 12}, {"type_vocab_size", c.TokenTypes, 0, 1 << 10},
 	} {
 		if f.n < f.least || f.n > f.most {

@@ -25,6 +25,7 @@ func families() map[string]family {
 		"bert":             {arch: "bert", tied: true, biases: true, layerNorm: true, mixer: encoder},
 		"deepseek_v2":      {arch: "deepseek2", mixer: latentAttention},
 		"deepseek_v3":      {arch: "deepseek2", mixer: latentAttention},
+		eagle:              {arch: "eagle3"},
 		"gemma2":           {arch: "gemma2", tied: true, window: true},
 		"gemma3":           {arch: "gemma3", tied: true, window: true},
 		"gemma3_text":      {arch: "gemma3", tied: true, window: true},
@@ -65,6 +66,7 @@ func (c *Config) Meta(name string) *meta.Map {
 	w := writer{m, f.arch + "."}
 	w.count("block_count", c.Layers+c.NextHeads())
 	w.countIf("nextn_predict_layers", c.NextHeads())
+	w.countIf("target_hidden_size", c.TargetWidth)
 	w.count("context_length", c.Context)
 	w.count("embedding_length", c.Width)
 	w.count("feed_forward_length", c.FFN)

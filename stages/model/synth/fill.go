@@ -65,8 +65,9 @@ func writeRows(w io.Writer, t *Tensor, typ quant.Type, rows int, random *rand.Ra
 			values[i] = float32(t.Mean + t.Dev*random.NormFloat64())
 		}
 		if copy(values, t.Values); t.Diagonal {
-			clear(values)
-			values[r] = 1
+			if clear(values); r < len(values) {
+				values[r] = 1
+			}
 		}
 		if err := quant.Quantize(typ, data, values); err != nil {
 			return err

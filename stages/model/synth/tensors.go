@@ -36,6 +36,9 @@ func (c *Config) Tensors(programs ...*ir.Program) (out []Tensor) {
 			if c.NextHeads() > 0 {
 				foreseeable(&t, w)
 			}
+			if c.DraftVocab > 0 {
+				attentive(&t, w)
+			}
 			out = append(out, t)
 		}
 	}

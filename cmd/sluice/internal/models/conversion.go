@@ -117,6 +117,8 @@ func (c *converted) types(own bool) ([]quant.Type, error) {
 			types[i] = quant.F32
 		case t.Scales != nil:
 			types[i] = quant.MXFP4
+		case t.Change == convert.PlusIndex: // no weights
+			types[i] = t.Own()
 		case c.FileType.Base.Block() == 1: // plain numbers: no rule has a say
 			types[i] = c.FileType.Base
 		}
@@ -129,6 +131,9 @@ func (c *converted) types(own bool) ([]quant.Type, error) {
 
 // check checks whether the new file can be run, by its metadata, tensors and vocabulary.
 func (c *converted) check() error {
+	if name, _ := c.Meta.String("general.architecture"); arch.Guesses(name) {
+		return nil // what it has not is its target's: they are checked together
+	}
 	list := make([]ir.Tensor, len(c.tensors))
 	has := map[string]bool{}
 	for i, t := range c.tensors {
