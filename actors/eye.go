@@ -42,6 +42,7 @@ type eye struct {
 
 	mu     sync.Mutex
 	device backend.Device // nil: no picture was looked at yet
+	beside *sight.Beside  // what layers are given besides a picture's rows; nil: nothing
 	sight  *sight.Eye
 	seen   map[picture.Hash]*list.Element
 	order  *list.List // of remembered, what was asked for last in front
@@ -64,6 +65,9 @@ func newEye(m *Model, text *ir.Program, vocab *token.Vocab) (*eye, error) {
 		return nil, err
 	}
 	e.tower = e.sight.Tower
+	if e.beside, err = sight.OpenBeside(m.File); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.File.Name, err)
+	}
 	if e.settings, err = picture.FromClip(&m.Tower.Meta); err == nil {
 		err = e.fit(text, vocab)
 	}
@@ -88,8 +92,8 @@ func (e *eye) fit(text *ir.Program, vocab *token.Vocab) (err error) {
 	if e.tower.Width != text.Width {
 		return fmt.Errorf("its rows have %d values, those of the model %d: it belongs to another one", e.tower.Width, text.Width)
 	}
-	if len(text.Segments[0].Carries) > 1 {
-		return errors.New("layers of the model have inputs of their own, made of tokens, which rows of pictures lack yet")
+	if beside := len(text.Segments[0].Carries) > 1; beside != (e.beside != nil) {
+		return errors.New("layers of the model have inputs of their own, made of tokens: rows of pictures have none")
 	}
 	if e.prompts, err = prompt.EyesOf(e.tower.Kind, e.settings, vocab); err != nil {
 		return err
@@ -107,7 +111,7 @@ func (e *eye) close() error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	err := errors.Join(e.sight.Close(), e.file.Close())
+	err := errors.Join(e.sight.Close(), e.beside.Close(), e.file.Close())
 	if e.device != nil {
 		err = errors.Join(err, e.device.Close())
 	}
@@ -230,6 +234,9 @@ func (e *eye) look(all []shown) (out []batch.Picture, err error) {
 				return nil, err
 			}
 			seen, err := e.sight.Look(p.pixels)
+			if err == nil && e.beside != nil {
+				seen.Beside, err = e.beside.Of(e.device, seen.Rows)
+			}
 			if err != nil {
 				return nil, err
 			}

@@ -24,13 +24,14 @@ const MostPatches = 1 << 14
 
 // Seen is a picture as a text has it.
 type Seen struct {
-	Grid ir.Grid     // of the rows
-	Rows []float32   // [Grid.Height·Grid.Width][width]
-	Deep [][]float32 // what is added to the same rows after the first layers, one after another
+	Grid   ir.Grid     // of the rows
+	Rows   []float32   // [Grid.Height·Grid.Width][width]
+	Deep   [][]float32 // what is added to the same rows after the first layers, one after another
+	Beside []float32   // what layers are given besides the rows; empty: nothing
 }
 
 // Bytes is the memory that it takes.
-func (s *Seen) Bytes() int { return 4 * len(s.Rows) * (1 + len(s.Deep)) }
+func (s *Seen) Bytes() int { return 4 * (len(s.Rows)*(1+len(s.Deep)) + len(s.Beside)) }
 
 // Eye is a tower on a device.
 type Eye struct {

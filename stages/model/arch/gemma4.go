@@ -111,16 +111,23 @@ func (p *params) storing(g *gemma4Shape) int {
 	return storing
 }
 
-// layerInputs is what each layer is given besides the stream, side by side. The embedding is not scaled here, as its
-// product would be divided by the same factor.
+// layerInputs is what each layer is given besides the stream, side by side.
 func (g *gemma4Shape) layerInputs(b *ir.Builder, embedding ir.Value) ir.Value {
 	if g.each == 0 {
 		return embedding
 	}
-	n := g.layers * g.each
-	made := b.HeadNorm(b.Linear(embedding, "per_layer_model_proj", n), "per_layer_proj_norm", g.each, g.eps)
-	found := b.Scale(b.Lookup("per_layer_token_embd", n), float32(math.Sqrt(float64(g.each))))
-	return b.Scale(b.Add(made, found), math.Sqrt2/2)
+	return g.beside(b, embedding, func() ir.Value { return b.Lookup(gemma4Table, g.layers*g.each) })
+}
+
+// gemma4Table has what layers are given of a token.
+const gemma4Table = "per_layer_token_embd"
+
+// beside makes the inputs of layers of an embedding and of what the table has of its token. The embedding is not scaled
+// here, as its product would be divided by the same factor.
+func (g *gemma4Shape) beside(b *ir.Builder, embedding ir.Value, found func() ir.Value) ir.Value {
+	made := b.Linear(embedding, "per_layer_model_proj", g.layers*g.each)
+	made = b.HeadNorm(made, "per_layer_proj_norm", g.each, g.eps)
+	return b.Scale(b.Add(made, b.Scale(found(), float32(math.Sqrt(float64(g.each))))), math.Sqrt2/2)
 }
 
 func (g *gemma4Shape) attend(b *ir.Builder, x ir.Value, l int, filled map[bool]ir.Value) ir.Value {

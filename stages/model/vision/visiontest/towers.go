@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -257,4 +258,15 @@ func Pixels(w, h int) []byte {
 		all[i] = byte(r.UintN(256))
 	}
 	return all
+}
+
+// Wide is the tower with rows of another width; Gemma 4's alone can have them.
+func (x Tiny) Wide(text int) Tiny {
+	x.tensors = slices.Clone(x.tensors)
+	for i, t := range x.tensors {
+		if t.name == "mm.input_projection.weight" {
+			x.tensors[i].shape = []int{width, text}
+		}
+	}
+	return x
 }
