@@ -129,17 +129,8 @@ func (b *binder) op(it *live.Item, wanted bool) rowOp {
 		return &mulOp{out, in[0], in[1]}
 	case ir.Scale:
 		return &scaleOp{out, in[0], n.Factor}
-	case ir.Leaky:
-		return &eachOp{out, in[0], func(v float32) float32 {
-			if v < 0 {
-				v *= n.Factor
-			}
-			return v
-		}}
-	case ir.Clip:
-		return &eachOp{out, in[0], func(v float32) float32 { return max(min(v, n.Factor), -n.Factor) }}
-	case ir.XIELU:
-		return &xieluOp{out, in[0], n.XIELU}
+	case ir.Leaky, ir.Clip, ir.Exceed, ir.Level, ir.XIELU:
+		return rare(n, out, in)
 	case ir.Temper:
 		return &temperOp{out, in[0], n.Factor, n.Every, n.From}
 	case ir.Affine:
@@ -164,6 +155,27 @@ func (b *binder) op(it *live.Item, wanted bool) rowOp {
 		return b.combine(n, out, in[1])
 	}
 	panic(fmt.Sprintf("cpu: %s is no operation on rows", n.Op))
+}
+
+// rare binds an op that few families have.
+func rare(n *ir.Node, out place, in [2]place) rowOp {
+	switch n.Op {
+	case ir.Leaky:
+		return &eachOp{out, in[0], func(v float32) float32 {
+			if v < 0 {
+				v *= n.Factor
+			}
+			return v
+		}}
+	case ir.Clip:
+		return &eachOp{out, in[0], func(v float32) float32 { return max(min(v, n.Factor), -n.Factor) }}
+	case ir.Exceed:
+		return &exceedOp{out, in[0], n.Factor}
+	case ir.Level:
+		return &levelOp{out, in[0], in[1]}
+	default:
+		return &xieluOp{out, in[0], n.XIELU}
+	}
 }
 
 // end adds the checks and copies of the last segment's result: finite logits, or vectors, in the step's memory.

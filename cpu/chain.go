@@ -93,6 +93,31 @@ func (o *eachOp) row(ex *execution, _, r int) error {
 	return nil
 }
 
+type exceedOp struct {
+	out, x     place
+	deviations float32
+}
+
+func (o *exceedOp) row(ex *execution, _, r int) error {
+	x, y := ex.at(&o.x, r), ex.at(&o.out, r)
+	cut := ir.Cut(x, float64(o.deviations))
+	for i, v := range x {
+		y[i] = float32(max(float64(v)-cut, 0))
+	}
+	return nil
+}
+
+type levelOp struct{ out, x, like place }
+
+func (o *levelOp) row(ex *execution, _, r int) error {
+	x, y, like := ex.at(&o.x, r), ex.at(&o.out, r), ex.at(&o.like, r)
+	for at := 0; at < len(x); at += len(like) {
+		head := x[at:][:len(like)]
+		ex.device.isa.Scale(y[at:][:len(like)], head, float32(ir.Levelling(head, like)))
+	}
+	return nil
+}
+
 type xieluOp struct {
 	out, x place // not the same memory
 	a      *ir.XIELUArgs

@@ -28,6 +28,7 @@ func rulesOf(p *ir.Bound, observed, parts bool) live.Rules {
 		InPlace: func(op ir.Op) bool {
 			switch op {
 			case ir.Norm, ir.RoPE, ir.GLU, ir.Add, ir.Mul, ir.Scale, ir.SoftCap, ir.Temper, ir.Leaky, ir.Clip,
+				ir.Exceed, ir.Level,
 				ir.Affine, ir.Position, ir.TokenType, ir.Adapt:
 				return true
 			}

@@ -152,11 +152,9 @@ func writeSpecimen(t *testing.T, path string, s *backendtest.Specimen, tokenizer
 	data := map[string][]byte{}
 	for i, bytes := range s.Weights(t, p) {
 		w := &p.Weights[i]
-		for _, name := range []string{w.Name, s.Unmet(w.Name)} {
-			if name != "" {
-				tensors = append(tensors, gguf.Tensor{Name: name, Type: quant.F32, Shape: w.Shape()})
-				data[name] = bytes
-			}
+		for _, name := range s.Named(p, w) {
+			tensors = append(tensors, gguf.Tensor{Name: name, Type: quant.F32, Shape: w.Shape()})
+			data[name] = bytes
 		}
 	}
 	f, err := os.Create(path)

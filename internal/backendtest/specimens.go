@@ -23,18 +23,22 @@ type Specimen struct {
 	without    []string // name endings of optional tensors that it lacks
 	lacks      string   // the complete name of another one, which is the ending of others, too
 	centred    []string // name endings of tensors made so that the mean of what they give is 0
-	// beside are names in layers of tensors that texts do not meet, and that files have beside those that they are as
-	// large as.
-	beside map[string]string
+	// beside are names in layers of tensors that the program does not meet, and that files have beside those that they
+	// are as large as.
+	beside map[string][]string
 }
 
-// Unmet is the name of a tensor that texts do not meet, and that files have beside this one; empty: there is none.
-func (s *Specimen) Unmet(name string) string {
-	layer, own, _ := strings.Cut(strings.TrimPrefix(name, "blk."), ".")
-	if s.beside[own] == "" {
-		return ""
+// Named lists the names that a weight of a program has in a file: its own, and those of what the program does not meet.
+func (s *Specimen) Named(p *ir.Program, w *ir.Weight) []string {
+	names := []string{w.Name}
+	layer, own, _ := strings.Cut(strings.TrimPrefix(w.Name, "blk."), ".")
+	for _, name := range s.beside[own] {
+		name = "blk." + layer + "." + name
+		if !slices.ContainsFunc(p.Weights, func(w ir.Weight) bool { return w.Name == name }) {
+			names = append(names, name)
+		}
 	}
-	return "blk." + layer + "." + s.beside[own]
+	return names
 }
 
 // Reranker scores the first row of a text.

@@ -50,6 +50,12 @@ func (b *Builder) Layer(l int) {
 	b.open(SegMix, l)
 }
 
+// LayerNamed is Layer where names of weights begin otherwise, and have the dot at its end.
+func (b *Builder) LayerNamed(l int, prefix string) {
+	b.Layer(l)
+	b.at = prefix
+}
+
 // FFN opens the feed-forward segment of the current layer.
 func (b *Builder) FFN() { b.open(SegFFN, b.segment().Layer) }
 
@@ -122,6 +128,12 @@ func (b *Builder) Input(name string, width int, grid bool) Value {
 func (b *Builder) Block() {
 	b.at = ""
 	b.open(SegBlock, len(b.p.Segments))
+}
+
+// Stream declares that the residual stream is as wide as x, not as the embedding, and returns x.
+func (b *Builder) Stream(x Value) Value {
+	b.p.Width = b.Width(x)
+	return x
 }
 
 // class is the number of a cache class.

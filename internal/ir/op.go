@@ -36,6 +36,8 @@ const (
 	Leaky                    // y = x where it is positive, else Factor·x
 	XIELU                    // y = xIELU(x)
 	Clip                     // y = min(max(x, −Factor), Factor)
+	Exceed                   // y = max(x − mean x − Factor·√(var x), 0)
+	Level                    // y = x₀·√(mean x₁²/mean x₀²), by heads as wide as x₁
 )
 
 // Node is one operation. Which fields count is said by Op; the others are zero (W and B: NoRef).
@@ -54,7 +56,7 @@ type Node struct {
 	// distances; Route, scans: added to scores, to δ.
 	B      Ref
 	Act    Act
-	Factor float32 // Scale, SoftCap, Temper, Leaky, Clip; GLU, Experts: the limit of activations that have one
+	Factor float32 // Scale, SoftCap, Temper, Leaky, Clip, Exceed; GLU, Experts: the limit of activations that have one
 	Every  int     // Temper: positions
 	From   int     // Slice, HeadSlice: first feature; Temper: the number of the first position
 	Sep    int32   // TokenType: the token that ends each part of a text

@@ -32,6 +32,7 @@ var operations = []*operation{
 	HeadJoin: &headJoinOp, CausalConv: &causalConvOp, SSMScan: &ssmScanOp, DeltaRule: &deltaRuleOp, Rows: &rowsOp,
 	Route: &routeOp, Experts: &expertsOp, Adapt: &adaptOp, Around: &aroundOp,
 	Conv2D: &conv2DOp, GridNorm: &gridNormOp, Leaky: &leakyOp, XIELU: &xieluOp, Clip: &clipOp,
+	Exceed: &exceedOp, Level: &levelOp,
 }
 
 // Case is a use of an op that devices are tested by. Build records it with input x, which is n features wide, a

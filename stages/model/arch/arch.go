@@ -66,6 +66,7 @@ func families() []entry {
 		{"gemma-embedding", "2026-11-27", gemmaEmbedding},
 		{"gemma2", "2026-11-21", gemma2},
 		{"gemma3", "2026-11-21", gemma3},
+		{"gemma3n", "2026-11-27", gemma3n},
 		{"gemma4", "2026-11-23", gemma4},
 		{"glm4", "2026-11-22", glm4},
 		{"glm4moe", "2026-11-22", glm4moe},
@@ -144,6 +145,7 @@ func families() []entry {
 		{"starcoder", "2026-11-26", gpt2},
 		{"starcoder2", "2026-11-21", starcoder2},
 		{"step35", "2026-11-27", step35},
+		{"t5encoder", "2026-11-27", t5Encoder},
 		{"xverse", "2026-11-26", llama},
 	}
 }

@@ -189,8 +189,8 @@ func TestMixtureOfFile(t *testing.T) {
 
 // onProcessors are the architectures that cards lack a kernel for: the processor beside them computes their models.
 var onProcessors = []string{
-	"apertus", "bloom", "dbrx", "gemma-embedding", "jais", "jina-bert-v2", "laguna", "maple", "modern-bert", "mpt",
-	"refact", "smallthinker", "spark2_5", "step35",
+	"apertus", "bloom", "dbrx", "gemma-embedding", "gemma3n", "jais", "jina-bert-v2", "laguna", "maple",
+	"modern-bert", "mpt", "refact", "smallthinker", "spark2_5", "step35", "t5encoder",
 }
 
 // TestDocument compares the table of docs/architectures.md with the list. -update rewrites it. That all of it is
