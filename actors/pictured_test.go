@@ -19,7 +19,7 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// TestPicturesBeside: of Gemma 4 with inputs of layers, a picture whose rows are those of the token for what is no token
+// TestPicturesBeside: of Gemma 4 with inputs of layers, a picture whose rows are those of the token for what is none
 // has the logits of a text of these tokens, to the bit; without what layers are given besides it has others. On a GPU,
 // whose driver computes in plain Go here, they are near: what is beside comes from the processor.
 func TestPicturesBeside(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/stages/bill"
 	"github.com/sluice-ai/sluice/stages/model/convert"
 	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
 	"github.com/sluice-ai/sluice/stages/model/vision"
@@ -196,6 +197,7 @@ func TestPicturesAreCached(t *testing.T) {
 	}
 	first := ask(r.pictures...)
 	require.Zero(t, first.usage.Cached)
+	require.Positive(t, first.usage.Spent.Spent(bill.Pictures), "the tower's cost is told")
 	again := ask(r.pictures...)
 	require.Equal(t, 64, again.usage.Cached)
 	require.Equal(t, first.tokens, again.tokens)
@@ -204,7 +206,9 @@ func TestPicturesAreCached(t *testing.T) {
 	blank := ask(Picture{Pixels: &other})
 	require.Zero(t, blank.usage.Cached)
 	require.NotEqual(t, first.tokens, blank.tokens)
-	require.Zero(t, ask().usage.Cached)
+	none := ask()
+	require.Zero(t, none.usage.Cached)
+	require.Zero(t, none.usage.Spent.Spent(bill.Pictures))
 	require.Equal(t, first.tokens, ask(r.pictures...).tokens)
 }
 

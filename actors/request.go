@@ -109,15 +109,16 @@ func (a *asked) encode(s *spec, stop func() bool) error {
 			a.predicted = nil // it is longer than the answer can be, or nobody waits for it
 		}
 	}
-	if len(p.shown) > 0 {
-		if t.Pictures, err = s.eye.look(p.shown); err != nil {
-			return err
-		}
-		t.Axes = s.axes
-	}
 	a.Chat, a.Text, a.Prediction, a.Pictures = nil, "", "", nil // nobody reads them again
 	t.Prompt = len(p.Tokens)
 	return nil
+}
+
+// look has the prompt's pictures looked at: their rows are computed, or remembered.
+func (a *asked) look(s *spec) (err error) {
+	a.terms.Pictures, err = s.eye.look(a.prompt.shown)
+	a.terms.Axes = s.axes
+	return err
 }
 
 // compile compiles the grammar of the answer, if it has one and that was not done yet.

@@ -102,6 +102,13 @@ func (s *session) prepare() error {
 		if err := r.asked.encode(s.spec, r.life.gone.Load); err != nil {
 			return err
 		}
+		if len(r.asked.prompt.shown) > 0 {
+			s.spend(bill.Tokenize)
+			err := r.asked.look(s.spec)
+			if s.spend(bill.Pictures); err != nil {
+				return err
+			}
+		}
 		r.stream.count(func(u *Usage) { u.Prompt = r.asked.terms.Prompt })
 		r.life.reach(lifeEncoded)
 	}

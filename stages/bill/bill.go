@@ -11,6 +11,7 @@ const (
 	Load                  // the model was loaded, or its weights came
 	Queue                 // for a place in the server, in the model, or among the sequences that run
 	Tokenize              // the template was rendered, and its text made tokens
+	Pictures              // what the prompt shows was looked at by the model's tower
 	Grammar               // a form was compiled, or the tokens that it allows were found
 	Sampling              // tokens were drawn
 	Write                 // its client had not read what was there, or the end was on its way to the client
@@ -26,8 +27,8 @@ const (
 
 // String implements fmt.Stringer. The names are those of answers.
 func (c Cause) String() string {
-	return [Causes]string{"receive", "load", "queue", "tokenize", "grammar", "sampling", "write", "restart", "compute",
-		"weights", "others", "kv", "draft", "host"}[c]
+	return [Causes]string{"receive", "load", "queue", "tokenize", "pictures", "grammar", "sampling", "write", "restart",
+		"compute", "weights", "others", "kv", "draft", "host"}[c]
 }
 
 // phased is how many causes are counted by phase.
