@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,8 +17,10 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/model/arch"
 	"github.com/sluice-ai/sluice/stages/model/synth"
+	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -173,6 +176,19 @@ func TestEagleHears(t *testing.T) {
 	hears(t, path, eagled(t, eagleFile(t, path, []int32{0, 1, 3}, false)), func(segments int) []int {
 		return []int{0, 2, segments - 2}
 	})
+}
+
+// TestEagleDraws: a head whose logits are in an order of their own draws without what names tokens or counts them.
+func TestEagleDraws(t *testing.T) {
+	d := drafting{by: &drafter{few: true, ids: new(atomic.Uint64)}}
+	h := &sequence{of: &asked{}}
+	h.Terms, h.Tokens = &batch.Terms{MaxLen: 9}, []int32{5, 6}
+	h.of.Sampling = sample.Params{Seed: 3, Temp: 0.5, Bias: []sample.Bias{{ID: 400, Add: 1}}, IgnoreEOG: []int32{400},
+		RepeatPenalty: 2, FrequencyPenalty: 1, PresencePenalty: 1, DRY: sample.DRY{Multiplier: 1, Base: 2}}
+	want := sample.Params{Seed: 3, Temp: 0.5, RepeatPenalty: 1, DRY: sample.DRY{Base: 2}, LogProbs: -1}
+	require.Equal(t, want, d.newDraft(h).asks.Sampling)
+	d.by.few = false
+	require.Len(t, d.newDraft(h).asks.Sampling.Bias, 1)
 }
 
 // TestKnownTokens: tokens that no number of a token can be are refused.

@@ -1,12 +1,12 @@
 // Command others compares what another engine computes with a KV cache in several types, position by position: rows of
 // the table that cpu/kv.sh prints. The engine is a command that computes the logits of token ids,
 //
-//	go run ./cmd/sluice/internal/measure/others -ids IDS.json -vocab 8192 \
-//		'peer logits -m M --kv {kv} --tokens @{ids} -o {out}' f16 q8_0 q5_0 q4_0
+//	go run ./cmd/sluice/internal/measure/others -ids IDS.json \
+//		'peer logits -m M --kv {kv} --tokens @{ids} -o {out}' f16 q8_0=8.5 q5_0=5.5 q4_0=4.5
 //
 // where {kv} stands for a type, {ids} for a file of ids and {out} for the file to write: little-endian float32, a row
 // of the vocabulary's size for each id. IDS.json is a list, such as sluice tokenize prints. The types are compared with
-// the first one, over the second half of each chunk.
+// the first one, over the second half of each chunk. What stands behind = is the bits of a value, and printed.
 package main
 
 import (
@@ -28,7 +28,6 @@ import (
 func main() {
 	var c comparison
 	ids := flag.String("ids", "", "`FILE` of token ids, as JSON")
-	flag.IntVar(&c.vocab, "vocab", 0, "`N` values of a row")
 	flag.IntVar(&c.chunk, "chunk", 2048, "`N` ids of a chunk")
 	most := flag.Int("chunks", 16, "`N` chunks at most")
 	flag.Parse()
@@ -40,14 +39,14 @@ func main() {
 
 // comparison is what is measured of an engine.
 type comparison struct {
-	vocab, chunk int
-	command      string
-	folder       string
+	chunk   int
+	command string
+	folder  string
 }
 
 func (c *comparison) run(w io.Writer, path string, most int, args []string) error {
-	if len(args) < 3 || c.vocab < 1 || c.chunk < 4 {
-		return errors.New("want -ids FILE, -vocab N, a command, and at least two types")
+	if len(args) < 3 || c.chunk < 4 {
+		return errors.New("want -ids FILE, a command, and at least two types")
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -62,7 +61,10 @@ func (c *comparison) run(w io.Writer, path string, most int, args []string) erro
 	}
 	defer func() { _ = os.RemoveAll(c.folder) }()
 	c.command = args[0]
-	types := args[1:]
+	types, bits := make([]string, len(args)-1), make([]string, len(args)-1)
+	for i, arg := range args[1:] {
+		types[i], bits[i], _ = strings.Cut(arg, "=")
+	}
 	sums := make([]divergence.Sum, len(types))
 	for i := 0; i < most && (i+1)*c.chunk <= len(ids); i++ {
 		if err := c.measure(ids[i*c.chunk:][:c.chunk], types, sums); err != nil {
@@ -71,8 +73,8 @@ func (c *comparison) run(w io.Writer, path string, most int, args []string) erro
 	}
 	for i, kv := range types[1:] {
 		r := sums[i+1].Result()
-		fmt.Fprintf(w, "| their %s | | %.5g | %.4f ± %.4f | %.5f | %.4f | %.2f %% |\n", kv, r.PPL, r.Ratio, r.RatioErr,
-			r.KLMedian, r.KLP999, 100*r.SameTop)
+		fmt.Fprintf(w, "| their %s | %s | %.5g | %.4f ± %.4f | %.5f | %.4f | %.2f %% |\n", kv, bits[i+1], r.PPL, r.Ratio,
+			r.RatioErr, r.KLMedian, r.KLP999, 100*r.SameTop)
 	}
 	return nil
 }
@@ -116,7 +118,15 @@ func (c *comparison) logits(kv, ids string) ([][]float32, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	rows, bytes := make([][]float32, c.chunk), make([]byte, 4*c.vocab)
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	vocab := int(info.Size() / int64(4*c.chunk))
+	if vocab == 0 || info.Size() != int64(4*c.chunk*vocab) {
+		return nil, fmt.Errorf("%d bytes of logits are not %d rows", info.Size(), c.chunk)
+	}
+	rows, bytes := make([][]float32, c.chunk), make([]byte, 4*vocab)
 	for i := range rows {
 		if _, err := io.ReadFull(f, bytes); err != nil {
 			return nil, fmt.Errorf("row %d: %w", i, err)
@@ -124,7 +134,7 @@ func (c *comparison) logits(kv, ids string) ([][]float32, error) {
 		if i < c.chunk/2 {
 			continue
 		}
-		rows[i] = make([]float32, c.vocab)
+		rows[i] = make([]float32, vocab)
 		for j := range rows[i] {
 			rows[i][j] = math.Float32frombits(binary.LittleEndian.Uint32(bytes[4*j:]))
 		}
