@@ -26,7 +26,8 @@ type pace struct {
 	segment time.Duration // time of a row in a segment of the slowest kind
 	waited  time.Duration // mean time that a step waits for streamed weights
 	answers line          // times of the steps without prompts, by their rows
-	shared  line          // times of all steps that have answers, by their rows
+	near    line          // of those of them whose answers are not deep
+	shared  line          // times of all steps that have answers, none of them deep, by their rows
 	fixed   int           // how many rows take as long as the part of a step's time that does not depend on rows
 	known   bool          // fixed was measured
 }
@@ -110,16 +111,24 @@ func (p *pace) observe(rows int, step, segment, waited time.Duration) {
 	p.segment = towards(p.segment, segment/time.Duration(rows))
 }
 
-// answered learns from the time of a step with answers, all waits included; prompts says whether it had prompts too. A
-// row of a prompt may cost more than one of an answer, since it attends to more positions. fixed is counted in rows of
-// the dearer kind, so that sequences that share a step give no more than their share to either.
-func (p *pace) answered(rows int, took time.Duration, prompts bool) {
-	p.shared.add(float64(rows), took.Seconds())
+// answered learns from the time of a step with answers, all waits included; prompts says whether it had prompts too,
+// deep whether its answers attend to many positions. A row of a prompt may cost more than one of an answer, since it
+// attends to more positions. fixed is counted in rows of the dearer kind, so that sequences that share a step give no
+// more than their share to either. What deep answers cost is told by their positions, not by their rows.
+func (p *pace) answered(rows int, took time.Duration, prompts, deep bool) {
+	x, y := float64(rows), took.Seconds()
 	if !prompts {
-		p.answers.add(float64(rows), took.Seconds())
+		p.answers.add(x, y)
+	}
+	if deep {
+		return
+	}
+	p.shared.add(x, y)
+	if !prompts {
+		p.near.add(x, y)
 	}
 	fixed := math.Inf(1)
-	for _, l := range []*line{&p.answers, &p.shared} {
+	for _, l := range []*line{&p.near, &p.shared} {
 		if x, known := l.crosses(); known {
 			fixed = min(fixed, x)
 		}

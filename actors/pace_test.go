@@ -58,7 +58,9 @@ func TestPaceOfStreaming(t *testing.T) {
 // each other, and by none as long as all have the same.
 func TestPaceOfAnswers(t *testing.T) {
 	var p pace
-	step := func(rows int) { p.answered(rows, 5*time.Millisecond+time.Duration(rows)*time.Millisecond, false) }
+	step := func(rows int) {
+		p.answered(rows, 5*time.Millisecond+time.Duration(rows)*time.Millisecond, false, false)
+	}
 	for range 100 {
 		step(31)
 	}
@@ -72,8 +74,8 @@ func TestPaceOfAnswers(t *testing.T) {
 	}
 	require.Equal(t, 5, p.budget(512, false).Fixed, "it is remembered")
 	for range 2 * aFewSteps {
-		p.answered(2, 9*time.Millisecond, false)
-		p.answered(20, 9*time.Millisecond, false)
+		p.answered(2, 9*time.Millisecond, false, false)
+		p.answered(20, 9*time.Millisecond, false, false)
 	}
 	require.Equal(t, 512, p.budget(512, false).Fixed, "as many rows as there may be cost nothing")
 }
@@ -82,17 +84,17 @@ func TestPaceOfAnswers(t *testing.T) {
 // rows of prompts are dearer than those of answers, what is fixed counts in theirs.
 func TestPaceBesidePrompts(t *testing.T) {
 	var p pace
-	p.answered(17, 19*time.Millisecond, true)
+	p.answered(17, 19*time.Millisecond, true, false)
 	require.Equal(t, minRows, p.budget(512, false).Fixed, "a guess")
 	for range 4 {
-		p.answered(1, 3*time.Millisecond, false) // 2 ms, and 1 ms a row
-		p.answered(17, 19*time.Millisecond, true)
+		p.answered(1, 3*time.Millisecond, false, false) // 2 ms, and 1 ms a row
+		p.answered(17, 19*time.Millisecond, true, false)
 	}
 	require.Equal(t, 2, p.budget(512, false).Fixed)
 	for range 4 * aFewSteps {
-		p.answered(1, 9*time.Millisecond, false) // 8 ms
-		p.answered(9, 17*time.Millisecond, false)
-		p.answered(20, 48*time.Millisecond, true) // 2 ms each
+		p.answered(1, 9*time.Millisecond, false, false) // 8 ms
+		p.answered(9, 17*time.Millisecond, false, false)
+		p.answered(20, 48*time.Millisecond, true, false) // 2 ms each
 	}
 	require.Less(t, p.budget(512, false).Fixed, 5)
 }
@@ -102,15 +104,15 @@ func TestPaceBesidePrompts(t *testing.T) {
 func TestPaceOfAnswersAlone(t *testing.T) {
 	var p pace
 	require.Zero(t, p.unprompted(3), "nothing is known yet")
-	p.answered(20, time.Second, true)
+	p.answered(20, time.Second, true, false)
 	require.Zero(t, p.unprompted(3), "a step with prompts does not tell")
 	for range 5 {
-		p.answered(2, 4*time.Millisecond, false)
+		p.answered(2, 4*time.Millisecond, false, false)
 	}
 	require.InDelta(t, 4*time.Millisecond, p.unprompted(3), 1e3, "the mean of those that are alike")
 	for range aFewSteps {
-		p.answered(2, 4*time.Millisecond, false)
-		p.answered(6, 8*time.Millisecond, false)
+		p.answered(2, 4*time.Millisecond, false, false)
+		p.answered(6, 8*time.Millisecond, false, false)
 	}
 	require.InDelta(t, 5*time.Millisecond, p.unprompted(3), 1e3)
 	require.InDelta(t, 12*time.Millisecond, p.unprompted(10), 1e3)

@@ -408,7 +408,7 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 	took := m.times.took + m.times.waited + m.times.sampled.Sub(m.times.sampling)
 	s.state.Took(m.parts, took, s.pace.unprompted(batch.Answers(m.parts)), m.budget.Fixed)
 	if m.answers() {
-		s.pace.answered(len(m.compute.Tokens), took, !m.decodes())
+		s.pace.answered(len(m.compute.Tokens), took, !m.decodes(), s.state.Deep(m.parts))
 		s.guesses.measured(m)
 	}
 	s.foreseeing.computed(m)

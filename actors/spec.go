@@ -272,6 +272,7 @@ func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 	}
 	s.limits = batch.Limits{Seqs: p.Sequences, Rows: p.Rows, Wanted: p.Wanted, Beside: p.Beside,
 		Proposed: mostProposed}
+	s.limits.Pass = s.pass()
 	s.limits.Draws = traits.Draws > 0 && s.layout.Devices == nil && s.bound.Known == nil
 	s.limits.Whole = s.bound.Whole
 	s.limits.Apart = traits.Apart != nil && traits.Apart(s.bound)
@@ -321,6 +322,26 @@ func (s *spec) rowCosts() (c speculate.Shape) {
 		}
 	}
 	return c
+}
+
+// pass is how many positions a row attends to in the time in which a step of one row reads the weights, by their bytes.
+// Positions behind windows do not count, since a row never attends to more of them; 0: there are no others.
+func (s *spec) pass() int {
+	each := 0.0
+	for i, l := range s.bound.KV {
+		if class := s.bound.Classes[l.Class]; class.Window == 0 && !class.State {
+			each += float64(s.layout.KV.Of(i, class).BlockBytes(l)) / backend.BlockSize
+		}
+	}
+	if each == 0 {
+		return 0
+	}
+	c := s.rowCosts()
+	bytes := c.Cost(1) - c.Row
+	if s.streams() {
+		bytes *= slower
+	}
+	return max(int(bytes/each), 1)
 }
 
 // slower is how many bytes in memory are read while one is streamed.

@@ -135,11 +135,11 @@ func (s *State) nextRow() *Seq {
 	return best.seqs[(best.at-1)%len(best.seqs)]
 }
 
-// demand sets wants and answers of all clients: the rows that they could use now, or once the steps in flight are
-// back. It returns how many clients want any.
-func (s *State) demand() (clients int) {
+// demand sets wants, answers and weight of all clients: the rows that they could use now, or once the steps in flight
+// are back. It returns how many clients want any. fixed is Budget.Fixed.
+func (s *State) demand(fixed int) (clients int) {
 	for _, c := range s.clients {
-		c.wants, c.answers, c.rows = 0, 0, 0
+		c.wants, c.answers, c.due.weight, c.rows = 0, 0, 0, 0
 		if c.held == 0 {
 			continue
 		}
@@ -148,7 +148,7 @@ func (s *State) demand() (clients int) {
 			case q.phase != running:
 			case q.pending > 0 || s.ready(q) && s.decoding(q):
 				n := max(s.left(q), 1)
-				c.wants, c.answers = c.wants+n, c.answers+n
+				c.wants, c.answers, c.due.weight = c.wants+n, c.answers+n, c.due.weight+n*s.weigh(q, fixed)
 			case s.ready(q):
 				c.wants += s.left(q)
 			}
@@ -160,15 +160,15 @@ func (s *State) demand() (clients int) {
 	return clients
 }
 
-// answers is the number of decode rows that all clients want, as demand counted them.
-func (s *State) answers() (n int) {
+// answers is the number of decode rows that all clients want, and their weight, as demand counted them.
+func (s *State) answers() (rows, weight int) {
 	for _, c := range s.clients {
-		n += c.answers
+		rows, weight = rows+c.answers, weight+c.due.weight
 	}
-	return n
+	return rows, weight
 }
 
-// share bounds the rows of a step that several clients share, and of these the rows of decodes. fixed is
+// share bounds the rows of a step that several clients share, and of these the weight of decodes. fixed is
 // Budget.Fixed. With so many rows the step takes at most clients times as long as a step of the least demanding
 // client alone. So no client's decodes are slower than with an equal share of the device, whatever the others send,
 // and while the fixed cost is most of a step, hardly a row is left out. For each client that only prefills, as many
@@ -178,7 +178,7 @@ func (s *State) share(clients, fixed int) (rows, answers int) {
 	fewest, reading, more := math.MaxInt, 0, false
 	for _, c := range s.clients {
 		if c.wants > 0 {
-			fewest = min(fewest, c.wants)
+			fewest = min(fewest, c.wants-c.answers+c.due.weight)
 			more = more || c.due.reads && c.answers > 0
 		}
 		if c.wants > 0 && c.answers == 0 {

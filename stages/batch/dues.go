@@ -15,10 +15,12 @@ type dues struct {
 	unpaid int           // parts with rows of its prompts in steps in flight, which Took has yet to count
 	reads  bool          // it has prompts to read
 	out    bool          // they are left out of this step
+	weight int           // of the rows of answers that it wants: see demand and weigh
 	keeps  bool          // one of its sequences is kept: see promise
+	rests  float64       // until its answers take another turn, in the time of reading the weights: see turns
 
 	// What follows is of the step that Took counts.
-	answers, prompts int // rows
+	answers, prompts int // weight of answers, rows of prompts
 }
 
 // Answers says whether the part continues an answer, or begins it; else it has rows of a prompt.
@@ -40,10 +42,11 @@ func Answers(parts []Part) (rows int) {
 // they cost a quarter less, which is left for these: they would stand still beside its own answers. What the step took
 // beyond its answers is divided among prompts.
 func (s *State) Took(parts []Part, took, answers time.Duration, fixed int) {
-	rows, prompts := Answers(parts), 0
+	rows, prompts := 0, 0
 	for _, p := range parts {
 		if d := &p.Seq.client.due; p.Answers() {
-			d.answers += p.Rows
+			weight := p.Rows * s.weigh(p.Seq, fixed)
+			rows, d.answers = rows+weight, d.answers+weight
 		} else {
 			prompts, d.prompts = prompts+p.Rows, d.prompts+p.Rows
 		}

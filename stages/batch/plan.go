@@ -59,7 +59,7 @@ func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hope
 		}
 		return p.end(), nil
 	}
-	several := s.demand() > 1
+	several := s.demand(b.Fixed) > 1
 	clients := s.owing()
 	step.Prompt = s.limits.Apart && s.prompts()
 	most, answers := math.MaxInt, math.MaxInt // with one client: no bound
@@ -154,26 +154,28 @@ type planner struct {
 	spare  int // rows that are left for proposed tokens
 }
 
-// answers adds at most most decodes. It says whether any sequence decodes, in this step or in one in flight: the
-// next token of such a sequence waits for this step. A client's first sequence that is left out comes first in the
-// next step. Proposed tokens get only rows that no decode wants.
+// answers adds decodes of at most so much weight. It says whether any sequence decodes, in this step or in one in
+// flight: the next token of such a sequence waits for this step. A client's first sequence that is left out comes first
+// in the next step. Proposed tokens get only rows that no decode wants.
 func (p *planner) answers(most int, b Budget) (any bool) {
-	p.spare = min(min(b.Rows, most, p.rows)-p.s.answers(), p.wanted-p.s.Running())
+	rows, weight := p.s.answers()
+	p.spare = min(min(b.Rows, p.rows)-rows, most-weight, p.wanted-p.s.Running())
 	for _, q := range p.s.promises.kept {
 		if q.phase == running && p.s.decoding(q) {
 			p.add(q)
 		}
 	}
+	t := p.turns(most, b.Fixed)
 	p.s.resume()
 	for q := p.s.nextRow(); q != nil; q = p.s.nextRow() {
 		switch {
 		case !p.s.decoding(q) || q.kept:
-		case len(p.parts) < most:
-			p.add(q)
+		case t.add(p, q):
 		case !q.client.cut:
 			q.client.cut, q.client.from = true, q.arrival
 		}
 	}
+	t.end(p.s)
 	for _, q := range p.s.seqs {
 		any = any || q.pending > 0 && !q.Score || p.others(q) && p.s.ready(q) && p.s.decoding(q)
 	}

@@ -15,6 +15,7 @@ type Limits struct {
 	Whole  bool // a sequence is planned whole or not at all; all of them are scores
 	Apart  bool // a step has rows either of prompts or of answers: the device computes these in ways that differ by bits
 	Beside int  // prefill rows of a step that also decodes: bounds the pause that others' prompts cause
+	Pass   int  // positions that a row attends to in the time in which a step reads the weights; 0: they cost nothing
 
 	Proposed int // tokens that are proposed of a sequence in a step, at most
 }
