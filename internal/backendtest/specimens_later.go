@@ -71,6 +71,12 @@ var laterSpecimens = []Specimen{
 		"attention.layer_norm_rms_epsilon": float32(1e-5), "rope.dimension_count": uint32(16), "block_count": uint32(3),
 		"attention.sliding_window": uint32(7), "attention.sliding_window_pattern": []bool{true, true, false},
 		"rope.freq_base_swa": float32(500), "logit_scale": float32(0.6), "final_logit_softcapping": float32(3)}},
+	{Name: "nanbeige", Arch: "nanbeige", without: []string{".bias"}, Tolerance: 2e-4, keys: map[string]any{
+		"attention.layer_norm_rms_epsilon": float32(1e-5), "rope.dimension_count": uint32(16), "num_loops": uint32(3),
+		"skip_loop_final_norm": false}},
+	{Name: "nanbeige-bare", Arch: "nanbeige", without: []string{".bias", "rope_freqs.weight"}, Tolerance: 2e-4,
+		keys: map[string]any{"attention.layer_norm_rms_epsilon": float32(1e-5), "rope.dimension_count": uint32(16),
+			"num_loops": uint32(2), "skip_loop_final_norm": true}},
 	{Name: "paddleocr", Arch: "paddleocr", without: []string{".bias"}, Tolerance: 2e-4, keys: map[string]any{
 		"attention.layer_norm_rms_epsilon": float32(1e-5), "rope.dimension_sections": []int32{2, 3, 3, 0}}},
 	{Name: "spark2_5", Arch: "spark2_5", without: []string{".bias", "attn_qkv.weight", "norm.weight"}, Tolerance: 5e-3,

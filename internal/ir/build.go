@@ -50,11 +50,8 @@ func (b *Builder) Layer(l int) {
 	b.open(SegMix, l)
 }
 
-// LayerNamed is Layer where names of weights begin otherwise, and have the dot at its end.
-func (b *Builder) LayerNamed(l int, prefix string) {
-	b.Layer(l)
-	b.at = prefix
-}
+// Within has names of the layer's weights begin otherwise from here on: with a prefix, which ends in a dot, or nothing.
+func (b *Builder) Within(prefix string) { b.at = prefix }
 
 // FFN opens the feed-forward segment of the current layer.
 func (b *Builder) FFN() { b.open(SegFFN, b.segment().Layer) }

@@ -57,6 +57,23 @@ func (b *Bound) On(segments []int) []Group {
 	return append(l.vectors, l.others...)
 }
 
+// Returned says of each weight whether segments after the one that its group belongs to multiply by it, too, such as
+// layers that rows pass through again. Its group cannot make room for others in between.
+func (b *Bound) Returned() []bool {
+	returned, first := make([]bool, len(b.Weights)), make([]int, len(b.Weights))
+	for s := range b.Segments {
+		for i := range b.Segments[s].Nodes {
+			for _, r := range b.Segments[s].Nodes[i].Matrices() {
+				if first[r] == 0 {
+					first[r] = s + 1
+				}
+				returned[r] = returned[r] || first[r] != s+1
+			}
+		}
+	}
+	return returned
+}
+
 // lister makes groups of weights that are in none yet.
 type lister struct {
 	b               *Bound

@@ -23,9 +23,10 @@ const (
 // tiers decides which groups stay on the device and which are streamed, so that homes, shared slots and slabs keep
 // within the budget and as few bytes as possible are read for each token.
 //
-// Vectors always stay. Of the others a byte of a dense group is read for every token, one of an expert for some: so
-// experts get the least first, then as many dense groups stay as fit, and what remains is for slots of experts, equally
-// many in each layer. Tables stay only where all else does: a row of the file is read as fast.
+// Vectors always stay, and matrices that rows come back to. Of the others a byte of a dense group is read for every
+// token, one of an expert for some: so experts get the least first, then as many dense groups stay as fit, and what
+// remains is for slots of experts, equally many in each layer. Tables stay only where all else does: a row of the file
+// is read as fast.
 func (a *Ask) tiers(m *Model, device int) error {
 	whole, budget := a.sort(0), a.budget(device)
 	if whole.total+a.beside(device) <= budget {
@@ -225,6 +226,7 @@ func (a *Ask) some(piece int64, in func(segment int) bool) *sorted {
 	if least := slices.Min(devices); least > 0 && least == slices.Max(devices) {
 		t.ahead = aheadBus
 	}
+	returned := p.Returned()
 	for i := range t.groups {
 		g := &t.groups[i]
 		traits := a.traits(devices[g.Segment])
@@ -235,7 +237,7 @@ func (a *Ask) some(piece int64, in func(segment int) bool) *sorted {
 		}
 		t.total += t.homes[i]
 		switch {
-		case g.Use == ir.Vector:
+		case g.Use == ir.Vector || slices.ContainsFunc(g.Weights, func(r ir.Ref) bool { return returned[r] }):
 			t.vectors += t.homes[i]
 		case g.Use == ir.Table:
 			t.tables = append(t.tables, i)

@@ -106,6 +106,7 @@ func families() []entry {
 		{"modern-bert", "2026-11-27", modernBERT},
 		{"mpt", "2026-11-27", mpt},
 		{"muse-glimmer", "2026-11-27", museGlimmer},
+		{"nanbeige", "2026-11-27", nanbeige},
 		{"nemotron", "2026-11-26", nemotron},
 		{"nemotron_h", "2026-11-26", nemotronH},
 		{"nemotron_h_moe", "2026-11-26", nemotronH},

@@ -63,6 +63,8 @@ func TestRefusedByName(t *testing.T) {
 		{"step35", "attention.head_count_kv", []int32{2, 4, 2, 2},
 			"is 4 for layer 1, want a divisor of step35.attention.head_count, 6"},
 		{"laguna", "rope.dimension_count_swa", uint32(18), "is 18, want an even number of at most the head size, 16"},
+		{"nanbeige", "num_loops", uint32(600), "is 600, want 1 to 512"},
+		{"nanbeige", "skip_loop_final_norm", uint32(1), "is of type uint32, want a bool"},
 		{"paddleocr", "rope.dimension_sections", []int32{2, 3, 2, 1}, "is [2 3 2 1], want pairs of 3 axes"},
 	} {
 		_, err := specimen(t, c.name, c.key, c.value)

@@ -18,7 +18,8 @@ func t5Encoder(p *params, b *ir.Builder) {
 
 	x := b.Embed("token_embd", s.vocab, s.width)
 	for l := range s.layers {
-		b.LayerNamed(l, fmt.Sprintf("enc.blk.%d.", l))
+		b.Layer(l)
+		b.Within(fmt.Sprintf("enc.blk.%d.", l))
 		biases := "enc.blk.0.attn_rel_b"
 		if b.Has("attn_rel_b.weight") {
 			biases = fmt.Sprintf("enc.blk.%d.attn_rel_b", l)
