@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -102,6 +103,8 @@ type HouseConfig struct {
 	Memory int64
 	// Trace, if set, gets spans as a trace for Perfetto, from the start until the house is closed.
 	Trace io.Writer
+	// Cores, if set, are shared with others that compute there: steps take turns with them.
+	Cores *run.Cores
 
 	hooks
 }

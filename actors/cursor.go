@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,8 +19,10 @@ import (
 
 // cursor is the device's position in the step that it computes: the segment, and the groups that are still to be
 // computed. If weights are missing, the device goes on from there when they have come.
+// Wide: it is all that the device knows of the step that it is at.
 type cursor struct {
 	turns   *run.Turns
+	cores   *run.Sharer // nil: nothing else computes where steps do
 	idle    *trace.Wait
 	working *atomic.Pointer[step] // the step to blame if the device panics now
 
@@ -71,6 +74,10 @@ func (c *cursor) advance() (over *step) {
 	c.endWait()
 	waits := false
 	c.turns.Compute(func() {
+		if c.cores != nil {
+			_ = c.cores.Take(context.Background()) // nobody ends that context
+			defer c.cores.Give()
+		}
 		var err error
 		if waits, err = c.enqueue(); !waits {
 			m.err = err

@@ -26,6 +26,7 @@ import (
 type House struct {
 	system *run.System
 	turns  *run.Turns
+	cores  *run.Sharer // nil: nothing else computes where steps do
 	log    zerolog.Logger
 	wiring *houseWiring
 	health *health // ready is closed when the house cannot serve

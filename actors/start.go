@@ -81,7 +81,12 @@ func (h *House) close(ctx context.Context) error {
 }
 
 // free closes the device, the slabs and the sums. No actor may be left.
-func (h *House) free() error { return errors.Join(h.device.Close(), h.slabs.Close(), h.sums.Close()) }
+func (h *House) free() error {
+	if h.cores != nil {
+		h.cores.Part()
+	}
+	return errors.Join(h.device.Close(), h.slabs.Close(), h.sums.Close())
+}
 
 // Close closes the house, with all its models.
 func (e *Engine) Close(ctx context.Context) error { return e.house.Close(ctx) }

@@ -27,6 +27,9 @@ func newHouse(c *HouseConfig) *House {
 		system: run.NewSystem(c.Log), log: c.Log, device: c.Device, slabs: new(tiers.Slabs), sums: uring.NewSums(),
 		health: newHealth(), bars: map[string]bar{}, kept: &deviceMemory{}, hooks: c.hooks,
 	}
+	if c.Cores != nil && c.Device.Traits().Memory == backend.HostMemory {
+		h.cores = c.Cores.Join()
+	}
 	if h.disk == nil {
 		h.disk = tiers.OpenRing
 	}
@@ -126,7 +129,7 @@ func (h *House) newDevice(incarnation int) *device {
 		log: h.log, backend: h.device, slabs: h.slabs, kept: h.kept, incarnation: incarnation,
 		order: batch.NewTurns(0), flight: traits.Flight,
 		spent:    accounts{idle: h.watch.idle, why: h.watch.why, again: incarnation > 0},
-		at:       cursor{turns: h.turns, idle: h.watch.idle, working: &h.kept.working},
+		at:       cursor{turns: h.turns, cores: h.cores, idle: h.watch.idle, working: &h.kept.working},
 		watchdog: watchdog{most: h.late, debt: &h.wiring.tiers.Debt, wake: h.wiring.deviceEdges.overdue},
 	}
 	if traits.Clock {

@@ -44,6 +44,8 @@ type Options struct {
 
 	Sessions *actors.Sessions // texts of slots are kept there when clients say so; nil: they are not
 
+	Painter answer.Painter // makes pictures of texts; nil: nothing does
+
 	Store    ollama.Store         // that clients may change; nil: they may not
 	Adapters answer.AdapterFolder // of which clients may have some loaded; nil: they may not
 
@@ -131,7 +133,7 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	if o.Beat > 0 {
 		service.Beat = o.Beat
 	}
-	service.Promises = o.Promises
+	service.Promises, service.Painter = o.Promises, o.Painter
 	if o.FetchImages {
 		service.Fetch = fetch.New().Get
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/mem"
+	"github.com/sluice-ai/sluice/stages/diffuse"
 	"github.com/sluice-ai/sluice/stages/model/pixels"
 	"github.com/sluice-ai/sluice/stages/picture"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -85,4 +86,50 @@ func (a *Autoencoder) Picture(ctx context.Context, grid ir.Grid, latents []float
 		b.Pix[i] = uint8(math.RoundToEven(float64(pixels.Colour(v)) * math.MaxUint8))
 	}
 	return b, nil
+}
+
+// Preview fits what the decoder does to latents by one sum a colour, from patches of latents that are alike.
+func (a *Autoencoder) Preview(ctx context.Context) (*diffuse.Preview, error) {
+	const cells, size = 8, 4 // cells of some equal latents at a side
+	grid := ir.Grid{Height: cells * size, Width: cells * size}
+	noise := diffuse.Noise(1, cells*cells*a.Channels)
+	rows := make([]float32, 0, grid.Height*grid.Width*a.Channels)
+	for i := range grid.Height * grid.Width {
+		at := i/grid.Width/size*cells + i%grid.Width/size
+		rows = append(rows, noise[at*a.Channels:][:a.Channels]...)
+	}
+	pixel, err := a.Decode(ctx, grid, a.Unscaled(rows), nil)
+	if err != nil {
+		return nil, err
+	}
+	colours := make([]float32, grid.Height*grid.Width*3)
+	each := a.Side * a.Side
+	for i, v := range pixel {
+		colours[i/(3*each)*3+i%3] += pixels.Colour(v) / float32(each)
+	}
+	return diffuse.FitPreview(rows, colours, a.Channels, 3)
+}
+
+// Latents are those of a picture, whose sides are whole cells, as a transformer has them.
+func (a *Autoencoder) Latents(ctx context.Context, b *picture.Bitmap) (ir.Grid, []float32, error) {
+	grid := ir.Grid{Height: b.Height / a.Side, Width: b.Width / a.Side}
+	if grid.Height*a.Side != b.Height || grid.Width*a.Side != b.Width {
+		return grid, nil, fmt.Errorf("%d × %d pixels, want multiples of %d", b.Width, b.Height, a.Side)
+	}
+	cells := make([]float32, len(b.Pix))
+	for i, v := range b.Pix {
+		x, y := i/3%b.Width, i/3/b.Width
+		row := y/a.Side*grid.Width + x/a.Side
+		cells[((row*a.Side+y%a.Side)*a.Side+x%a.Side)*3+i%3] = float32(v)/math.MaxUint8*2 - 1
+	}
+	moments, err := a.Encode(ctx, grid, cells, nil)
+	if err != nil {
+		return grid, nil, err
+	}
+	n := len(moments) / (grid.Height * grid.Width)
+	var rows []float32
+	for i := range grid.Height * grid.Width {
+		rows = append(rows, moments[i*n:][:a.Channels]...)
+	}
+	return grid, a.Scaled(rows), nil
 }

@@ -62,6 +62,32 @@ func TestImageSeeds(t *testing.T) {
 	require.NotEqual(t, draw(), draw(), "another seed each time")
 }
 
+// TestImageInit: a picture that begins with another one depends on how much of that is lost; all lost, it is a seed's
+// alone.
+func TestImageInit(t *testing.T) {
+	folder, dir := filepath.Join(testref.Dir(t), "multimodal", "zimage"), t.TempDir()
+	out, from := filepath.Join(dir, "out.png"), filepath.Join(dir, "in.png")
+	draw := func(more ...string) []byte {
+		o := sluice("", append([]string{"image", "-m", folder, "-o", out, "--size", "48x32", "--steps", "4", "--seed", "3", "a cat",
+			"--force"}, more...)...)
+		require.Zero(t, o.code, o.stderr)
+		pixels, _, _ := pixelsOf(t, out)
+		return pixels
+	}
+	alone := draw()
+	o := sluice("", "image", "-m", folder, "-o", from, "--size", "64x64", "--steps", "1", "--seed", "8", "a dog")
+	require.Zero(t, o.code, o.stderr)
+	require.Equal(t, alone, draw("--init", from, "--strength", "1"))
+	some, half := draw("--init", from, "--strength", "0.25"), draw("--init", from, "--strength", "0.75")
+	require.NotEqual(t, alone, half)
+	require.NotEqual(t, some, half)
+	require.Contains(t, string(read(t, out)), ", Denoising strength: 0.75")
+	o = sluice("", "image", "-m", folder, "-o", filepath.Join(dir, "x.png"), "--init", from, "--latents", from, "x")
+	require.Contains(t, o.stderr, "--init and --latents both say what to begin with")
+	o = sluice("", "image", "-m", folder, "-o", filepath.Join(dir, "x.png"), "--init", from, "--strength", "0", "x")
+	require.Contains(t, o.stderr, "--strength is 0, want above 0, up to 1")
+}
+
 // TestImageRefuses: what is wrong is said, and no file is left.
 func TestImageRefuses(t *testing.T) {
 	multimodal, dir := filepath.Join(testref.Dir(t), "multimodal"), t.TempDir()

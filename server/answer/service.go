@@ -35,6 +35,10 @@ type Service struct {
 	Sessions *actors.Sessions
 	// Promises has requests with a deadline go before those of other clients: what was foreseen of them then holds.
 	Promises bool
+	// Painter makes pictures of texts; nil: nothing does.
+	Painter  Painter
+	painting painting
+	easels   *stock
 	// Folder has the adapters that clients may load; nil: they may not change which there are.
 	Folder AdapterFolder
 }
@@ -42,7 +46,8 @@ type Service struct {
 // New makes a service for models, which the caller still owns.
 func New(models Models, intake *exchange.Intake, reading time.Duration) *Service {
 	return &Service{directory: directory{models: models, known: map[string]*Model{}}, intake: intake, forms: newForms(),
-		kept: newStock(keptBytes, keptQueue), reading: reading, Beat: beat}
+		kept: newStock(keptBytes, keptQueue), reading: reading, Beat: beat, easels: newStock(1, queue),
+		painting: painting{now: map[string]*Painted{}}}
 }
 
 // Body receives the body of a request.
@@ -410,7 +415,7 @@ func explain(x *exchange.Exchange, o *Order, err error) *wire.Fault {
 		return wire.Gone()
 	}
 	x.Log.Error().Err(err).Msg("the engine failed a request")
-	if o.Model.Engine.Health() != nil {
+	if o.Model != nil && o.Model.Engine.Health() != nil {
 		return wire.Unavailable("engine_failed", "the engine has failed, and this answer with it: try again, the model is "+
 			"loaded again if that is possible; GET /health says if it is not")
 	}

@@ -22,7 +22,7 @@ func Dialect(s *answer.Service) answer.Dialect {
 	const get, post = fasthttp.MethodGet, fasthttp.MethodPost
 	return answer.Dialect{
 		Name: "OpenAI's API", Fault: appendFault,
-		Routes: []answer.Route{
+		Routes: append([]answer.Route{
 			{Method: post, Path: "/v1/chat/completions", Help: "an answer to a conversation", Handle: a.chat},
 			{Method: post, Path: responsesPath, Help: "the same, in typed items", Handle: a.respond},
 			{Method: post, Path: "/v1/responses/input_tokens", Handle: a.countResponse},
@@ -42,7 +42,7 @@ func Dialect(s *answer.Service) answer.Dialect {
 			{Method: post, Path: "/reranking", Name: "/v1/rerank", Handle: a.vectors(answer.Rank, decodeRerank)},
 			{Method: post, Path: "/v1/reranking", Name: "/v1/rerank", Handle: a.vectors(answer.Rank, decodeRerank)},
 			{Method: get, Path: "/models", Name: answer.ModelsPath, Handle: a.list},
-		},
+		}, a.imageRoutes()...),
 	}
 }
 

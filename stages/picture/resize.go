@@ -107,6 +107,14 @@ func resize(from *Bitmap, w, h int, part area, f Filter) *Bitmap {
 	return out
 }
 
+// Resized is the picture of another size.
+func (b *Bitmap) Resized(w, h int) *Bitmap {
+	if b.Width == w && b.Height == h {
+		return b
+	}
+	return resize(b, w, h, area{0, 0, w, h}, Bicubic)
+}
+
 // together is how many rows are begun at a time, at most.
 func together(down []tap) (most int) {
 	done := 0

@@ -3,27 +3,19 @@ package paint
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"runtime/debug"
 	"strings"
 
 	"github.com/sluice-ai/sluice/actors/paint"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/cpu"
-	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
-	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/stages/diffuse"
-	"github.com/sluice-ai/sluice/stages/model/pixels"
 	"github.com/sluice-ai/sluice/stages/picture"
-	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/storage/checkpoint"
 )
 
@@ -36,6 +28,8 @@ type Image struct {
 	Seed     *uint64  `placeholder:"N" help:"Of the noise: the same seed gives the same picture. Default: another one each time, which is printed."`
 	Guidance float64  `placeholder:"X" help:"How much the picture is pushed away from --negative, above 1. Default: not at all."`
 	Negative string   `placeholder:"TEXT" help:"What the picture does not show; counts with --guidance."`
+	Init     string   `placeholder:"FILE" help:"Picture to begin with instead of noise: PNG, JPEG, WebP or GIF, made as large as --size says."`
+	Strength float64  `default:"0.6" placeholder:"SHARE" help:"How much of --init is lost in noise first, above 0, up to 1. Default: 0.6."`
 	Latents  string   `placeholder:"FILE" help:"Begin with the tensor latents_0 of a file of safetensors instead of noise: to compare with other programs."`
 	env.ForceFlag
 
@@ -46,28 +40,26 @@ type Image struct {
 func (Image) Examples() [2]string {
 	return [2]string{
 		`sluice image -m Z-Image-Turbo "a cat on a warm wall" -o cat.png --size 512x512`,
-		`sluice image -m Z-Image-Turbo --seed 7 --steps 4 "a lighthouse at dusk" -o out.png`,
+		`sluice image -m Z-Image-Turbo --init sketch.png --strength 0.5 "a lighthouse at dusk" -o out.png`,
 	}
 }
 
-// The most pixels at a side of a picture, and tokens of a prompt, as Z-Image was trained.
-const (
-	mostSide   = 4096
-	mostTokens = 512
-)
+// mostSide is the most pixels at a side of a picture.
+const mostSide = 4096
 
 func (c *Image) Run(e *env.Env) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	if err := known(c.Model); err != nil {
-		return err
-	}
-	out, err := e.Create(c.Output, c.Force, c.Latents)
+	studio, err := NewStudio(c.Model)
 	if err != nil {
 		return err
 	}
-	b, err := c.draw(e)
+	out, err := e.Create(c.Output, c.Force, c.Latents, c.Init)
+	if err != nil {
+		return err
+	}
+	b, err := c.draw(e, studio)
 	if err == nil {
 		w := bufio.NewWriter(out)
 		err = errors.Join(b.WritePNG(w, c.parameters(b)), w.Flush())
@@ -98,6 +90,12 @@ func (c *Image) check() error {
 	if !(c.Guidance >= 0 && c.Guidance <= 100) {
 		return env.Usagef("--guidance is %v, want 0 to 100", c.Guidance)
 	}
+	if !(c.Strength > 0 && c.Strength <= 1) {
+		return env.Usagef("--strength is %v, want above 0, up to 1", c.Strength)
+	}
+	if c.Init != "" && c.Latents != "" {
+		return env.Usagef("--init and --latents both say what to begin with: want one of them")
+	}
 	if c.seed = rand.Uint64() >> 11; c.Seed != nil { // short enough for other programs' numbers
 		c.seed = *c.Seed
 	}
@@ -114,43 +112,21 @@ func (c *Image) parameters(b *picture.Bitmap) picture.Text {
 	if c.Latents == "" {
 		text += fmt.Sprintf(", Seed: %d", c.seed)
 	}
+	if c.Init != "" {
+		text += fmt.Sprintf(", Denoising strength: %v", c.Strength)
+	}
 	return picture.Text{Key: "parameters", Value: text + ", Version: sluice " + env.Version()}
 }
 
-// known is an error if a folder is none of a model that makes pictures here.
-func known(folder string) error {
-	var index struct {
-		Class string `json:"_class_name"`
+// draw makes the picture.
+func (c *Image) draw(e *env.Env, s *Studio) (b *picture.Bitmap, err error) {
+	o := &paint.Order{Prompt: strings.Join(c.Prompt, " "), Negative: c.Negative, Width: c.width, Height: c.height,
+		Steps: c.Steps, Seed: c.seed, Guidance: c.Guidance, Strength: c.Strength}
+	if c.Init != "" {
+		if o.Init, err = c.first(); err != nil {
+			return nil, err
+		}
 	}
-	text, err := readSmall(filepath.Join(folder, "model_index.json"))
-	if err == nil {
-		err = json.Unmarshal(text, &index)
-	}
-	if err != nil {
-		return fmt.Errorf("want the folder of Z-Image, as diffusers has it: %w", err)
-	}
-	if index.Class != "ZImagePipeline" {
-		return fmt.Errorf("%s: is of %.40q, want ZImagePipeline: no other model makes pictures here yet", folder, index.Class)
-	}
-	return nil
-}
-
-// readSmall reads a description.
-func readSmall(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, env.OnFile(path, err)
-	}
-	defer f.Close()
-	text, err := safefile.ReadAll(f, env.MostDescription)
-	if err != nil {
-		return nil, env.OnFile(path, err)
-	}
-	return text, nil
-}
-
-// draw makes the picture: its parts are loaded one after another, and given up before the next.
-func (c *Image) draw(e *env.Env) (b *picture.Bitmap, err error) {
 	d, err := cpu.New(0, "")
 	if err != nil {
 		return nil, err
@@ -158,98 +134,32 @@ func (c *Image) draw(e *env.Env) (b *picture.Bitmap, err error) {
 	defer func() { err = errors.Join(err, d.Close()) }()
 	ctx, cancel := e.Interruptible(context.Background())
 	defer cancel()
-	o := paint.Drawing{Guidance: c.Guidance}
-	if o.Prompt, o.Negative, err = c.texts(d); err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	debug.FreeOSMemory() // what a part held is free before the next one asks how much is
 	bar := e.Progress("drawing")
 	bar.Count = true
 	defer bar.Clear()
 	o.Done = func(steps, of int) { bar.Show(int64(steps), int64(of)) }
-	if o.Grid, o.Latents, err = c.latents(ctx, d, &o); err != nil {
+	begin := c.begin
+	if c.Latents == "" {
+		begin = nil
+	}
+	return s.Draw(ctx, d, o, begin)
+}
+
+// first is the picture to begin with, of the size that is wanted.
+func (c *Image) first() (*picture.Bitmap, error) {
+	data, err := compute.ReadPicture(c.Init)
+	if err != nil {
 		return nil, err
 	}
-	debug.FreeOSMemory()
-	return c.picture(ctx, d, o.Grid, o.Latents)
+	b, err := picture.Decode(data)
+	if err != nil {
+		return nil, env.OnFile(c.Init, err)
+	}
+	return b.Resized(c.width, c.height), nil
 }
 
-// texts makes rows of the prompts.
-func (c *Image) texts(d backend.Device) (prompt, negative []float32, err error) {
-	f, err := models.OpenEncoder(c.Model)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close()
-	vocab, err := token.New(&f.Meta)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", f.Name, err)
-	}
-	rows := func(text string) ([]float32, error) {
-		text = "<|im_start|>user\n" + text + "<|im_end|>\n<|im_start|>assistant\n"
-		ids, err := vocab.Encode(nil, text, token.Options{ParseSpecial: true})
-		if err != nil {
-			return nil, fmt.Errorf("the prompt: %w", err)
-		}
-		if len(ids) > mostTokens {
-			return nil, fmt.Errorf("the prompt has %d tokens, want at most %d", len(ids), mostTokens)
-		}
-		return paint.Encode(d, f, ids)
-	}
-	if prompt, err = rows(strings.Join(c.Prompt, " ")); err == nil && c.Guidance > 1 {
-		negative, err = rows(c.Negative)
-	}
-	return prompt, negative, err
-}
-
-// latents draws the latents of the picture.
-func (c *Image) latents(ctx context.Context, d backend.Device, o *paint.Drawing) (_ ir.Grid, _ []float32, err error) {
-	none := ir.Grid{}
-	text, err := readSmall(filepath.Join(c.Model, "transformer", "config.json"))
-	if err != nil {
-		return none, nil, err
-	}
-	s, err := pixels.ReadZImageSettings(text)
-	if err != nil {
-		return none, nil, fmt.Errorf("transformer/config.json: %w", err)
-	}
-	if text, err = readSmall(filepath.Join(c.Model, "scheduler", "scheduler_config.json")); err != nil {
-		return none, nil, err
-	}
-	flow, err := diffuse.ReadFlow(text)
-	if err != nil {
-		return none, nil, fmt.Errorf("scheduler/scheduler_config.json: %w", err)
-	}
-	f, err := checkpoint.OpenUnchanged(filepath.Join(c.Model, "transformer"))
-	if err != nil {
-		return none, nil, err
-	}
-	z, err := paint.OpenZImage(d, f, s)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return none, nil, err
-	}
-	defer func() { err = errors.Join(err, z.Close()) }()
-	if o.Grid, o.Latents, err = c.begin(z.Channels); err != nil {
-		return none, nil, err
-	}
-	const cell = pixels.Patch * pixels.Patch
-	if o.Levels, err = flow.Levels(c.Steps, diffuse.Tokens(o.Grid.Height*o.Grid.Width/cell)); err != nil {
-		return none, nil, err
-	}
-	made, err := z.Draw(ctx, *o)
-	return o.Grid, made, err
-}
-
-// begin is the latents of noise, of a seed or of a file.
+// begin is the latents of a file.
 func (c *Image) begin(channels int) (ir.Grid, []float32, error) {
-	const side = 8 // pixels of a latent, of all models that are known
-	if c.Latents == "" {
-		grid := ir.Grid{Height: c.height / side, Width: c.width / side}
-		return grid, diffuse.Noise(c.seed, grid.Height*grid.Width*channels), nil
-	}
 	f, err := checkpoint.OpenUnchanged(c.Latents)
 	if err != nil {
 		return ir.Grid{}, nil, err
@@ -275,26 +185,4 @@ func (c *Image) begin(channels int) (ir.Grid, []float32, error) {
 		return grid, rows, err
 	}
 	return ir.Grid{}, nil, fmt.Errorf("%s: holds no tensor latents_0", c.Latents)
-}
-
-// picture decodes latents.
-func (c *Image) picture(ctx context.Context, d backend.Device, grid ir.Grid, latents []float32) (
-	*picture.Bitmap, error) {
-	text, err := readSmall(filepath.Join(c.Model, "vae", "config.json"))
-	if err != nil {
-		return nil, err
-	}
-	s, err := pixels.ReadSettings(text)
-	if err != nil {
-		return nil, fmt.Errorf("vae/config.json: %w", err)
-	}
-	f, err := checkpoint.OpenUnchanged(filepath.Join(c.Model, "vae"))
-	if err != nil {
-		return nil, err
-	}
-	a, err := paint.OpenAutoencoder(d, f, s)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, err
-	}
-	return a.Picture(ctx, grid, latents)
 }

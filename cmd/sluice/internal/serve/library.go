@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
@@ -21,6 +22,7 @@ import (
 )
 
 // loader opens the models of serve, and the house that they enter.
+// Wide: it is what serve has chosen of models, beside the house and the budget that they share.
 type loader struct {
 	*compute.Flags
 	e      *env.Env
@@ -37,6 +39,8 @@ type loader struct {
 	lone     bool                    // there is one model: they have to fit it
 	spans    io.Writer               // of the first house's trace; nil: there is none
 
+	cores *run.Cores // that texts share with pictures; nil: nothing makes pictures
+
 	mu     sync.Mutex // held while a house is opened
 	house  *actors.House
 	device backend.Device // the house's
@@ -46,12 +50,13 @@ type loader struct {
 const waitingRequests = 512
 
 // openLoader opens a house without models, and finds out how much memory there is for models.
-func openLoader(e *env.Env, f *compute.Flags, models catalog, keepAlive time.Duration, spans io.Writer) (
-	*loader, error) {
+func openLoader(e *env.Env, f *compute.Flags, models catalog, keepAlive time.Duration, spans io.Writer,
+	cores *run.Cores) (*loader, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	l := &loader{Flags: f, e: e, models: models, spans: spans, collector: debug.SetMemoryLimit(-1)}
+	l := &loader{Flags: f, e: e, models: models, spans: spans, cores: cores,
+		collector: debug.SetMemoryLimit(-1)}
 	memory := mem.Available()
 	house, err := l.House()
 	if err != nil {
@@ -120,7 +125,8 @@ func (l *loader) House() (*actors.House, error) {
 	if err != nil {
 		return nil, err
 	}
-	house, err := actors.Open(context.Background(), actors.HouseConfig{Device: device, Log: l.Logger(l.e), Trace: l.spans})
+	house, err := actors.Open(context.Background(), actors.HouseConfig{Device: device, Log: l.Logger(l.e), Trace: l.spans,
+		Cores: l.cores})
 	if err != nil {
 		return nil, err
 	}

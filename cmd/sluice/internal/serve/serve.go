@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/library"
@@ -25,12 +26,14 @@ import (
 type Serve struct {
 	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]MODEL" help:"Model file (GGUF), folder of a model, or name of one in the store, and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Loaded at once, as far as there is room. Without it and --models: the models of the store, or, if that is empty, the small embedded model."`
 
-	Folder    string        `name:"models" placeholder:"FOLDER" help:"Folder of model files, also in folders below, which clients call by their names without .gguf. Each is loaded when it is asked for; others leave for it, but none that answers."`
-	Stored    bool          `name:"stored" help:"Serve the models of the store (sluice list) in the same way, beside those of -m and --models."`
-	Allow     bool          `name:"allow-store" help:"Let clients pull, create, copy and delete models of the store, through Ollama's API, and serve them (--stored). They may fill the disk: give it to those with a key."`
-	KeepAlive time.Duration `name:"keep-alive" placeholder:"TIME" help:"Unload models that nobody asked for in so long, such as 10m or 1h30m. Default: only when others need their memory."`
-	Lora      []string      `name:"lora" sep:"none" placeholder:"[NAME=]PATH[:SCALE]" help:"Adapter (LoRA) of the model, a GGUF file or a folder of PEFT, which requests ask for: model is its name, or MODEL+NAME. May be repeated. The processor computes them."`
-	Loras     string        `name:"loras" placeholder:"FOLDER" help:"Folder of adapters that requests ask for by the names of their files or folders. With --allow-store clients load and unload them."`
+	Folder      string        `name:"models" placeholder:"FOLDER" help:"Folder of model files, also in folders below, which clients call by their names without .gguf. Each is loaded when it is asked for; others leave for it, but none that answers."`
+	Stored      bool          `name:"stored" help:"Serve the models of the store (sluice list) in the same way, beside those of -m and --models."`
+	Allow       bool          `name:"allow-store" help:"Let clients pull, create, copy and delete models of the store, through Ollama's API, and serve them (--stored). They may fill the disk: give it to those with a key."`
+	KeepAlive   time.Duration `name:"keep-alive" placeholder:"TIME" help:"Unload models that nobody asked for in so long, such as 10m or 1h30m. Default: only when others need their memory."`
+	Lora        []string      `name:"lora" sep:"none" placeholder:"[NAME=]PATH[:SCALE]" help:"Adapter (LoRA) of the model, a GGUF file or a folder of PEFT, which requests ask for: model is its name, or MODEL+NAME. May be repeated. The processor computes them."`
+	Loras       string        `name:"loras" placeholder:"FOLDER" help:"Folder of adapters that requests ask for by the names of their files or folders. With --allow-store clients load and unload them."`
+	ImageModels []string      `name:"image-model" sep:"none" placeholder:"[NAME=]FOLDER" help:"Folder of a model that makes pictures (sluice image), for /v1/images/generations and /sdapi/v1/txt2img. May be repeated. The processor computes it, in turns with texts that it computes."`
+
 	compute.Flags
 	Addr   string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on. The default reaches this machine only; :8080 is all of its addresses; port 0 takes a free one. Default: 127.0.0.1:8080."`
 	APIKey []string `name:"api-key" sep:"none" placeholder:"KEY" help:"Key that clients must send. May be repeated. Other users of this machine can read it: better use a file. Without a key, anybody who reaches the address may ask."`
@@ -49,6 +52,7 @@ type Serve struct {
 	env.ForceFlag
 
 	manager *manager            // of --allow-store
+	cores   *run.Cores          // that pictures and texts share; nil: nothing makes pictures
 	typed   map[string][]string // keys of files that can be read once only
 }
 
@@ -133,13 +137,23 @@ func (c *Serve) Run(e *env.Env) (err error) {
 	return c.stop(e, s)
 }
 
-// lasting has what outlives the server kept in --state, until closed is called.
+// lasting has pictures made, and what outlives the server kept in --state, until closed is called.
 func (c *Serve) lasting(e *env.Env, o *server.Options) (closed func(), err error) {
 	if o.Sessions, err = c.Sessions(&c.Flags, o.Log); err != nil {
 		return nil, err
 	}
-	o.Answers, closed, err = c.Answers(e, &c.Flags, o.Log)
-	return closed, err
+	put, err := c.painters(o)
+	if err != nil {
+		return nil, err
+	}
+	answers, written, err := c.Answers(e, &c.Flags, o.Log)
+	o.Answers = answers
+	return func() {
+		written()
+		if err := put(); err != nil {
+			o.Log.Error().Err(err).Msg("giving back the processor that made pictures")
+		}
+	}, err
 }
 
 // fromStore says whether the models of the store are served because nothing else was named.
@@ -203,7 +217,7 @@ func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, 
 	if adapted {
 		c.OnProcessor() // cards compute no adapters yet
 	}
-	if l, err = openLoader(e, &c.Flags, models, c.KeepAlive, spans); err != nil {
+	if l, err = openLoader(e, &c.Flags, models, c.KeepAlive, spans, c.cores); err != nil {
 		return nil, err
 	}
 	defer func() {

@@ -1,0 +1,95 @@
+package run
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// taking computes for a while, in turns of some length with gaps between them, and returns how long it has computed.
+func taking(t *testing.T, s *Sharer, until time.Time, turn, gap time.Duration, alone *sync.Mutex) (had time.Duration) {
+	for time.Now().Before(until) {
+		if s.Take(t.Context()) != nil {
+			return had
+		}
+		require.True(t, alone.TryLock(), "two have a turn")
+		time.Sleep(turn)
+		alone.Unlock()
+		s.Give()
+		had += turn
+		time.Sleep(gap)
+	}
+	return had
+}
+
+// TestCoresAreShared: who has long turns and who has short ones, with pauses between them, have equal shares; who joins
+// later has its share from then on.
+func TestCoresAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, alone := &Cores{}, &sync.Mutex{}
+		begin := time.Now()
+		until := begin.Add(time.Minute)
+		had := make([]time.Duration, 3)
+		var all sync.WaitGroup
+		for i, turn := range []time.Duration{2 * time.Second, 7 * time.Millisecond} {
+			s := c.Join()
+			all.Go(func() { had[i] = taking(t, s, until, turn, 100*time.Microsecond, alone) })
+		}
+		all.Go(func() {
+			time.Sleep(30 * time.Second)
+			s := c.Join()
+			defer s.Part()
+			had[2] = taking(t, s, until, 50*time.Millisecond, 0, alone)
+		})
+		all.Wait()
+		require.InDelta(t, 25, had[0].Seconds(), 4) // half of 30 s, a third of 30 s
+		require.InDelta(t, 25, had[1].Seconds(), 4)
+		require.InDelta(t, 10, had[2].Seconds(), 4)
+	})
+}
+
+// TestCoresAreFree: who is alone, or beside those who want nothing, waits for nobody.
+func TestCoresAreFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &Cores{}
+		idle, s := c.Join(), c.Join()
+		require.NoError(t, idle.Take(t.Context()))
+		idle.Give()
+		time.Sleep(time.Second)
+		begin := time.Now()
+		taking(t, s, begin.Add(10*time.Second), time.Second, 0, &sync.Mutex{})
+		require.Equal(t, 10*time.Second, time.Since(begin))
+		idle.Part()
+		require.NoError(t, s.Take(t.Context()))
+		s.Give()
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			_ = s.Take(t.Context())
+			s.Give()
+		}))
+	})
+}
+
+// TestCoresAreLeft: who gives up waiting keeps nobody from the next turn.
+func TestCoresAreLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &Cores{}
+		a, b := c.Join(), c.Join()
+		require.NoError(t, a.Take(t.Context()))
+		ctx, cancel := context.WithCancel(t.Context())
+		failed := make(chan error)
+		go func() { failed <- b.Take(ctx) }()
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, <-failed, context.Canceled)
+		a.Give()
+		time.Sleep(time.Second)
+		require.NoError(t, a.Take(t.Context()), "the turn is free")
+		a.Give()
+		require.NoError(t, b.Take(t.Context()))
+		b.Give()
+	})
+}

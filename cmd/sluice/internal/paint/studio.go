@@ -1,0 +1,236 @@
+package paint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+
+	"github.com/sluice-ai/sluice/actors/paint"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/safefile"
+	"github.com/sluice-ai/sluice/stages/diffuse"
+	"github.com/sluice-ai/sluice/stages/model/pixels"
+	"github.com/sluice-ai/sluice/stages/picture"
+	"github.com/sluice-ai/sluice/storage/checkpoint"
+)
+
+// side is the number of pixels of a latent, of all models that are known.
+const side = 8
+
+// mostTokens is how long a prompt may be, as Z-Image was trained.
+const mostTokens = 512
+
+// Studio makes pictures by the model of a folder, one at a time. Its parts are loaded one after another, and given up
+// before the next: the largest has to fit free memory.
+type Studio struct {
+	Folder string
+
+	mu      sync.Mutex // held while a picture is made
+	texts   texts
+	preview *diffuse.Preview // nil: nobody asked yet
+}
+
+// NewStudio checks that the folder is of a model that makes pictures here.
+func NewStudio(folder string) (*Studio, error) {
+	var index struct {
+		Class string `json:"_class_name"`
+	}
+	text, err := readSmall(filepath.Join(folder, "model_index.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &index)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("want the folder of Z-Image, as diffusers has it: %w", err)
+	}
+	if index.Class != "ZImagePipeline" {
+		return nil, fmt.Errorf("%s: is of %.40q, want ZImagePipeline: no other model makes pictures here yet", folder, index.Class)
+	}
+	return &Studio{Folder: folder}, nil
+}
+
+// readSmall reads a description.
+func readSmall(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, env.OnFile(path, err)
+	}
+	defer f.Close()
+	text, err := safefile.ReadAll(f, env.MostDescription)
+	if err != nil {
+		return nil, env.OnFile(path, err)
+	}
+	return text, nil
+}
+
+// Begin is where latents begin: of noise, unless a command has others.
+type Begin func(channels int) (ir.Grid, []float32, error)
+
+// Draw makes a picture on a device. begin may be nil.
+func (s *Studio) Draw(ctx context.Context, d backend.Device, o *paint.Order, begin Begin) (*picture.Bitmap, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	drawing := paint.Drawing{Guidance: o.Guidance}
+	var err error
+	if drawing.Prompt, drawing.Negative, err = s.read(d, o); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	debug.FreeOSMemory() // what a part held is free before the next one asks how much is
+	from := s.noise(o)
+	if begin != nil {
+		from = begin
+	}
+	if err := s.begun(ctx, d, o, &from); err != nil {
+		return nil, err
+	}
+	drawing.Done = s.told(o, &drawing)
+	if drawing.Latents, err = s.latents(ctx, d, o, &drawing, from); err != nil {
+		return nil, err
+	}
+	debug.FreeOSMemory()
+	a, err := s.autoencoder(d)
+	if err != nil {
+		return nil, err
+	}
+	return a.Picture(ctx, drawing.Grid, drawing.Latents)
+}
+
+// noise begins with noise alone.
+func (s *Studio) noise(o *paint.Order) Begin {
+	return func(channels int) (ir.Grid, []float32, error) {
+		grid := ir.Grid{Height: o.Height / side, Width: o.Width / side}
+		return grid, diffuse.Noise(o.Seed, grid.Height*grid.Width*channels), nil
+	}
+}
+
+// begun has from begin with the latents of a picture, if there is one, and finds what previews are made by.
+func (s *Studio) begun(ctx context.Context, d backend.Device, o *paint.Order, from *Begin) error {
+	if o.Init == nil && (o.Tell == nil || s.preview != nil) {
+		return nil
+	}
+	a, err := s.autoencoder(d)
+	if err != nil {
+		return err
+	}
+	if o.Tell != nil && s.preview == nil {
+		if s.preview, err = a.Preview(ctx); err != nil {
+			return err
+		}
+	}
+	if o.Init == nil {
+		return nil
+	}
+	grid, rows, err := a.Latents(ctx, o.Init)
+	*from = func(int) (ir.Grid, []float32, error) { return grid, rows, nil }
+	return err
+}
+
+// told tells who asks of each step.
+func (s *Studio) told(o *paint.Order, drawing *paint.Drawing) func(steps, of int, latents, clean []float32) {
+	return func(steps, of int, _, clean []float32) {
+		if o.Done != nil {
+			o.Done(steps, of)
+		}
+		if o.Tell == nil {
+			return
+		}
+		grid := drawing.Grid
+		o.Tell(paint.Progress{Step: steps, Steps: of, Preview: func() *picture.Bitmap {
+			return &picture.Bitmap{Width: grid.Width, Height: grid.Height, Pix: s.preview.Colours(clean)}
+		}})
+	}
+}
+
+// read makes rows of the prompts.
+func (s *Studio) read(d backend.Device, o *paint.Order) (prompt, negative *paint.Text, err error) {
+	var e encoder
+	defer func() { err = errors.Join(err, e.close()) }()
+	rows := func(text string) (*paint.Text, error) {
+		return s.texts.get(o.Salt, text, func() (*paint.Text, error) {
+			if err := e.open(s.Folder); err != nil {
+				return nil, err
+			}
+			return e.encode(d, text)
+		})
+	}
+	if prompt, err = rows(o.Prompt); err == nil && o.Guidance > 1 {
+		negative, err = rows(o.Negative)
+	}
+	return prompt, negative, err
+}
+
+// latents draws the latents of the picture.
+func (s *Studio) latents(ctx context.Context, d backend.Device, o *paint.Order, drawing *paint.Drawing, begin Begin) (
+	_ []float32, err error) {
+	text, err := readSmall(filepath.Join(s.Folder, "scheduler", "scheduler_config.json"))
+	if err != nil {
+		return nil, err
+	}
+	flow, err := diffuse.ReadFlow(text)
+	if err != nil {
+		return nil, fmt.Errorf("scheduler/scheduler_config.json: %w", err)
+	}
+	t, err := s.transformer(d)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	if drawing.Grid, drawing.Latents, err = begin(t.Latents()); err != nil {
+		return nil, err
+	}
+	const cell = pixels.Patch * pixels.Patch
+	levels, err := flow.Levels(o.Steps, diffuse.Tokens(drawing.Grid.Height*drawing.Grid.Width/cell))
+	if err != nil {
+		return nil, err
+	}
+	drawing.Levels = levels[o.First():]
+	if o.Init != nil {
+		drawing.Latents = diffuse.Noised(drawing.Latents, diffuse.Noise(o.Seed, len(drawing.Latents)), drawing.Levels[0])
+	}
+	return paint.Draw(ctx, t, *drawing)
+}
+
+// transformer opens the transformer.
+func (s *Studio) transformer(d backend.Device) (paint.Transformer, error) {
+	text, err := readSmall(filepath.Join(s.Folder, "transformer", "config.json"))
+	if err != nil {
+		return nil, err
+	}
+	said, err := pixels.ReadZImageSettings(text)
+	if err != nil {
+		return nil, fmt.Errorf("transformer/config.json: %w", err)
+	}
+	f, err := checkpoint.OpenUnchanged(filepath.Join(s.Folder, "transformer"))
+	if err != nil {
+		return nil, err
+	}
+	z, err := paint.OpenZImage(d, f, said)
+	return z, errors.Join(err, f.Close())
+}
+
+// autoencoder opens the autoencoder.
+func (s *Studio) autoencoder(d backend.Device) (*paint.Autoencoder, error) {
+	text, err := readSmall(filepath.Join(s.Folder, "vae", "config.json"))
+	if err != nil {
+		return nil, err
+	}
+	said, err := pixels.ReadSettings(text)
+	if err != nil {
+		return nil, fmt.Errorf("vae/config.json: %w", err)
+	}
+	f, err := checkpoint.OpenUnchanged(filepath.Join(s.Folder, "vae"))
+	if err != nil {
+		return nil, err
+	}
+	a, err := paint.OpenAutoencoder(d, f, said)
+	return a, errors.Join(err, f.Close())
+}

@@ -1,0 +1,85 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+
+	paints "github.com/sluice-ai/sluice/actors/paint"
+	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/paint"
+	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/server"
+	"github.com/sluice-ai/sluice/stages/picture"
+)
+
+// painter makes pictures on the processor, one at a time, in turns with texts that are computed there.
+type painter struct {
+	names   []string
+	studios map[string]*paint.Studio
+	cores   *run.Cores
+
+	mu     sync.Mutex     // held while a picture is made
+	device backend.Device // nil: none was made yet
+}
+
+// painters has a server make pictures by the models of --image-model, if there are any.
+func (c *Serve) painters(o *server.Options) (closed func() error, err error) {
+	if len(c.ImageModels) == 0 {
+		return func() error { return nil }, nil
+	}
+	c.cores = &run.Cores{}
+	p := &painter{studios: map[string]*paint.Studio{}, cores: c.cores}
+	for _, value := range c.ImageModels {
+		m, err := models.ParseNamed(value)
+		if err != nil {
+			return nil, err
+		}
+		if m.Name == "" {
+			m.Name = filepath.Base(filepath.Clean(m.Path))
+		}
+		if p.studios[m.Name] != nil {
+			return nil, env.Usagef("--image-model has the name %q twice: name them with NAME=FOLDER", m.Name)
+		}
+		if p.studios[m.Name], err = paint.NewStudio(m.Path); err != nil {
+			return nil, err
+		}
+		p.names = append(p.names, m.Name)
+	}
+	o.Painter = p
+	return p.close, nil
+}
+
+// Names implements answer.Painter.
+func (p *painter) Names() []string { return p.names }
+
+// Draw implements answer.Painter.
+func (p *painter) Draw(ctx context.Context, name string, o *paints.Order) (_ *picture.Bitmap, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	studio := p.studios[name]
+	if studio == nil {
+		return nil, errors.New("no such model")
+	}
+	if p.device == nil {
+		if p.device, err = cpu.New(0, ""); err != nil {
+			return nil, err
+		}
+	}
+	turns := p.cores.Join()
+	defer turns.Part()
+	return studio.Draw(ctx, paints.Turning(ctx, p.device, turns), o, nil)
+}
+
+func (p *painter) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.device == nil {
+		return nil
+	}
+	return p.device.Close()
+}
