@@ -27,6 +27,7 @@ type Request struct {
 	Before    []int32     // tokens in front of what Chat becomes: an earlier prompt with its answer
 	Pictures  []Picture   // in the order of their places in the prompt
 	Text      string      // completed as it is, with BOS by the model's rule
+	Shown     []chat.Part // pictures whose marks stand in Text
 	PlainText bool        // control tokens spelled out in Text are plain text
 
 	Context int  // tokens of the prompt and its answer together; 0, or more than the plan's: as many as that
@@ -109,7 +110,7 @@ func (a *asked) encode(s *spec, stop func() bool) error {
 			a.predicted = nil // it is longer than the answer can be, or nobody waits for it
 		}
 	}
-	a.Chat, a.Text, a.Prediction, a.Pictures = nil, "", "", nil // nobody reads them again
+	a.Chat, a.Text, a.Shown, a.Prediction, a.Pictures = nil, "", nil, "", nil // nobody reads them again
 	t.Prompt = len(p.Tokens)
 	return nil
 }
@@ -163,7 +164,7 @@ func (s *spec) promptOf(r *Request, stop func() bool) (*shared, error) {
 	defer p.mu.Unlock()
 	if !p.made { // still false after a panic
 		p.Prompt, p.err = s.writer.Write(&prompt.Source{Tokens: r.Tokens, Chat: r.Chat, Before: r.Before, Text: r.Text,
-			Plain: r.PlainText, Trims: r.Trims, Answer: s.most(r), Form: r.Form, Tools: r.Tools},
+			Shown: r.Shown, Plain: r.PlainText, Trims: r.Trims, Answer: s.most(r), Form: r.Form, Tools: r.Tools},
 			s.room.Within(r.Context), r.now(), stop)
 		if p.err == nil {
 			p.err = s.seeing(r, p)

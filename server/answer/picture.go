@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/fetch"
+	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/picture"
 )
 
@@ -12,18 +13,22 @@ import (
 // is refused when the prompt is made.
 func pictured(o *Order) (bytes int64) {
 	for i := range o.Prompts {
-		in := o.Prompts[i].Chat
-		if in == nil {
-			continue
+		bytes += decoded(o.Prompts[i].Shown)
+		if in := o.Prompts[i].Chat; in != nil {
+			for j := range in.Messages {
+				bytes += decoded(in.Messages[j].Parts)
+			}
 		}
-		for _, m := range in.Messages {
-			for _, p := range m.Parts {
-				if p.Picture == nil {
-					continue
-				}
-				if said, err := picture.Inspect(p.Picture.Data); err == nil {
-					bytes += said.Bytes
-				}
+	}
+	return bytes
+}
+
+// decoded is the memory that decoding the pictures among parts takes.
+func decoded(parts []chat.Part) (bytes int64) {
+	for i := range parts {
+		if p := parts[i].Picture; p != nil {
+			if said, err := picture.Inspect(p.Data); err == nil {
+				bytes += said.Bytes
 			}
 		}
 	}

@@ -27,6 +27,8 @@ func TestPicturesArePaidByTheirHeaders(t *testing.T) {
 	in := &chat.Input{Messages: []chat.Message{{Parts: []chat.Part{{Text: "a"}, part(header)}},
 		{Parts: []chat.Part{part(header), part(nil)}}}}
 	require.Equal(t, 2*said.Bytes, pictured(&Order{Prompts: []actors.Request{{Chat: in}, {Text: "b"}}}))
+	shown := actors.Request{Text: "b", Shown: []chat.Part{part(header)}}
+	require.Equal(t, said.Bytes, pictured(&Order{Prompts: []actors.Request{shown}}))
 }
 
 func TestFetchedPicturesAreBounded(t *testing.T) {

@@ -24,7 +24,7 @@ func (f Fields) pictures(messages []chat.Message, m *answer.Model) {
 				if p.At == "" {
 					p.At = fmt.Sprintf("messages[%d].content[%d]", i, n)
 				}
-				if f.picture(p); f.Fault != nil {
+				if f.Picture(p); f.Fault != nil {
 					return
 				}
 			}
@@ -35,8 +35,8 @@ func (f Fields) pictures(messages []chat.Message, m *answer.Model) {
 	}
 }
 
-// picture decodes the picture of a part.
-func (f Fields) picture(p *chat.Part) {
+// Picture decodes the picture of a part, or fetches it.
+func (f Fields) Picture(p *chat.Part) {
 	data, err := f.sent(p.Source)
 	if err != nil {
 		f.Fault = wire.Invalid(p.At, "invalid_value", "%s: %v", p.At, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/decode"
 	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/token"
 )
 
@@ -33,11 +34,16 @@ func decodeCompletion(body answer.Body, find decode.Finder) (request, *wire.Faul
 	}
 	f := fields{in}
 	o, r := f.common(m)
-	for _, t := range f.Inputs("prompt", answer.MaxChoices, m) {
+	texts := f.Inputs("prompt", answer.MaxChoices, m)
+	names, pictures := f.pictures(m)
+	for _, t := range texts {
 		one := r
-		one.Text, one.Tokens = t.Text, t.Tokens
+		if one.Text, one.Tokens = t.Text, t.Tokens; len(pictures) > 0 {
+			one.Text, one.Shown = chat.Show(t.Text, names, pictures)
+		}
 		o.Prompts = append(o.Prompts, one)
 	}
+	f.placed(names, texts)
 	o.several = len(o.Prompts) > 1
 	return o, f.Fault
 }
@@ -50,6 +56,7 @@ func decodeInfill(body answer.Body, find decode.Finder) (request, *wire.Fault) {
 	}
 	f := fields{in}
 	o, r := f.common(m)
+	f.off("image_data", "a text with a gap has no places for pictures")
 	before, after, prompt := "", "", ""
 	f.Text("input_prefix", &before)
 	f.Text("input_suffix", &after)
@@ -126,7 +133,6 @@ func (f fields) common(m *answer.Model) (o request, r actors.Request) {
 	}
 	r.Form = f.Form()
 	f.off("post_sampling_probs", "n_probs gives those of the model")
-	f.off("image_data", "this model reads text only")
 	f.adapters(m, &r)
 	o.settings = settingsOf(&r.Sampling, r.MaxTokens)
 	if o.silent {

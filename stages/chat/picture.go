@@ -52,6 +52,22 @@ func (m *marks) plain(text string) string {
 	return strings.ReplaceAll(text, fence, "")
 }
 
+// Show puts pictures into a text that no template renders, each wherever its name stands there, and returns the text
+// and the pictures with their marks. Those whose names are not in the text are missing.
+func Show(text string, names []string, pictures []Part) (string, []Part) {
+	m := newMarks()
+	var shown []Part
+	var pairs []string
+	text = m.plain(text)
+	for i, p := range pictures {
+		if strings.Contains(text, names[i]) {
+			p = m.mark(p)
+			shown, pairs = append(shown, p), append(pairs, names[i], p.Picture.Mark)
+		}
+	}
+	return strings.NewReplacer(pairs...).Replace(text), shown
+}
+
 // Piece is a part of a rendered conversation: a text, and the picture behind it.
 type Piece struct {
 	Text    string

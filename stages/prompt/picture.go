@@ -52,12 +52,13 @@ func EyesOf(projector string, s *picture.Settings, v *token.Vocab) (*Eyes, error
 }
 
 // encode puts a rendered text into tokens, those of its pictures included.
-func (w *Writer) encode(dst []int32, text string, in *chat.Input, o token.Options) ([]int32, []Seen, error) {
+func (w *Writer) encode(dst []int32, text string, messages []chat.Message,
+	o token.Options) ([]int32, []Seen, error) {
 	var seen []Seen
 	var err error
 	pieces := []chat.Piece{{Text: text}}
-	if in != nil && w.Eyes != nil {
-		pieces = chat.Marked(text, in.Messages)
+	if w.Eyes != nil {
+		pieces = chat.Marked(text, messages)
 	}
 	after := ""
 	for i, piece := range pieces {

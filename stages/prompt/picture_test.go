@@ -247,3 +247,18 @@ func TestPicturesFaults(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, e.Token, "a vocabulary without a token for pictures")
 }
+
+// TestPicturesOfTexts: a text that no template renders has pictures where their marks stand.
+func TestPicturesOfTexts(t *testing.T) {
+	v := vocabOf(t, qwenTokens)
+	e, err := EyesOf("qwen2vl_merger", &small, v)
+	require.NoError(t, err)
+	text, shown := chat.Show("x [img-1] y", []string{"[img-1]", "[img-2]"}, []chat.Part{image(56, 28), image(28, 28)})
+	require.Len(t, shown, 1, "the other has no place")
+	w := writerOf(t, bare, v, e)
+	p, err := w.Write(&Source{Text: text, Shown: shown}, Room{Vocab: 512, Context: 100}, time.Time{}, nil)
+	require.NoError(t, err)
+	require.Equal(t, "x <|vision_start|><|image_pad|><|image_pad|><|vision_end|> y", string(v.Decode(nil, p.Tokens, true)))
+	require.Len(t, p.Pictures, 1)
+	require.Equal(t, []int{3, 2}, []int{p.Pictures[0].At, p.Pictures[0].Tokens})
+}

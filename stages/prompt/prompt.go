@@ -14,6 +14,7 @@ type Source struct {
 	Chat   *chat.Input // rendered by the model's template; its BOS, EOS, Now and Stop are filled in
 	Before []int32     // tokens in front of what Chat becomes: an earlier prompt with its answer
 	Text   string      // completed as it is, with BOS by the model's rule
+	Shown  []chat.Part // pictures whose marks stand in Text
 	Plain  bool        // control tokens spelled out in Text are plain text
 	Trims  bool        // a conversation that is too long loses its oldest turns
 	Answer int         // tokens that the answer may have; 0: any number

@@ -44,8 +44,10 @@ func (w *Writer) write(from *Source, room Room, now time.Time, stop func() bool)
 	}
 	text, options := from.Text, token.Options{AddSpecial: true, ParseSpecial: !from.Plain}
 	var before []int32
+	messages := []chat.Message{{Parts: from.Shown}}
 	if from.Chat != nil {
 		var err error
+		messages = from.Chat.Messages
 		if text, err = w.render(*from.Chat, from.Before != nil, now, stop); err != nil {
 			return Prompt{}, err
 		}
@@ -59,7 +61,7 @@ func (w *Writer) write(from *Source, room Room, now time.Time, stop func() bool)
 		before = from.Before
 	}
 	options.Most, options.Stop = room.Context, stop
-	ids, seen, err := w.encode(slices.Clone(before), text, from.Chat, options)
+	ids, seen, err := w.encode(slices.Clone(before), text, messages, options)
 	var long *token.TooLong
 	var refused *refusal.Error
 	switch {
