@@ -1,5 +1,48 @@
 package backendtest
 
+import "maps"
+
+// indexer are the tensors of an indexer, beside those that they are as large as in models of indexedKeys.
+var indexer = map[string][]string{
+	"attn_norm.weight":     {"indexer.k_norm.weight", "indexer.k_norm.bias"},
+	"ffn_gate_inp.weight":  {"indexer.proj.weight"},
+	"attn_kv_a_mqa.weight": {"indexer.attn_k.weight"},
+	"attn_q_b.weight":      {"indexer.attn_q_b.weight"},
+}
+
+// indexedKeys are the metadata of models with latent attention and an indexer, and more.
+func indexedKeys(more map[string]any) map[string]any {
+	all := map[string]any{
+		"attention.layer_norm_rms_epsilon": float32(1e-6), "attention.q_lora_rank": uint32(32),
+		"attention.kv_lora_rank": uint32(48), "attention.head_count_kv": uint32(1), "attention.key_length": uint32(64),
+		"attention.value_length": uint32(48), "attention.key_length_mla": uint32(96),
+		"attention.value_length_mla": uint32(32), "rope.dimension_count": uint32(16), "leading_dense_block_count": uint32(0),
+		"expert_count": uint32(6), "expert_used_count": uint32(2), "expert_shared_count": uint32(1),
+		"expert_feed_forward_length": uint32(32), "expert_weights_scale": float32(2.5), "expert_weights_norm": true,
+		"attention.indexer.head_count": uint32(6), "attention.indexer.key_length": uint32(64),
+		"attention.indexer.top_k": uint32(64),
+	}
+	maps.Copy(all, more)
+	return all
+}
+
+// blockKeys are the metadata of models whose indexer chooses blocks, with so many dense layers first.
+func blockKeys(dense uint32) map[string]any {
+	return map[string]any{
+		"attention.layer_norm_rms_epsilon": float32(1e-6), "rope.dimension_count": uint32(8),
+		"leading_dense_block_count": dense, "expert_count": uint32(6), "expert_used_count": uint32(2),
+		"expert_shared_count": uint32(1), "expert_feed_forward_length": uint32(32), "expert_weights_scale": float32(2),
+		"attention.key_length": uint32(32), "attention.value_length": uint32(32),
+		"expert_weights_norm": true, "expert_gating_func": uint32(2), "attention.indexer.head_count": uint32(2),
+		"attention.indexer.key_length": uint32(32), "attention.indexer.top_k": uint32(16),
+		"attention.indexer.block_size": uint32(8), "attention.indexer.local_blocks": uint32(1),
+	}
+}
+
+// blockless are the tensors that models of blockKeys lack.
+var blockless = []string{"attn_q.bias", "attn_k.bias", "attn_v.bias", "attn_output.bias", "ffn_gate.bias", "ffn_up.bias",
+	"ffn_down.bias", "exps.bias", "shexp.bias", "inp.bias", "output.bias"}
+
 // laterSpecimens are models of the families from bitnet on, which came after xverse.
 var laterSpecimens = []Specimen{
 	{Name: "bitnet", Arch: "bitnet", without: []string{".bias", "output.weight"}, Tolerance: 2e-4,
@@ -16,6 +59,12 @@ var laterSpecimens = []Specimen{
 			"attention.head_count_kv": uint32(4), "block_count": uint32(3), "leading_dense_block_count": uint32(1),
 			"expert_count": uint32(6), "expert_used_count": uint32(2), "expert_shared_count": uint32(2),
 			"expert_feed_forward_length": uint32(32)}},
+	{Name: "deepseek32", Arch: "deepseek32", without: []string{".bias", "output.weight"}, Tolerance: 3e-4,
+		keys: indexedKeys(map[string]any{"rope.scaling.type": "yarn", "rope.scaling.factor": float32(8),
+			"rope.scaling.original_context_length": uint32(64), "rope.scaling.yarn_log_multiplier": float32(0.1),
+			"expert_gating_func": uint32(2)}), beside: indexer},
+	{Name: "glm-dsa", Arch: "glm-dsa", without: []string{".bias", "output.weight"}, Tolerance: 3e-4,
+		keys: indexedKeys(nil), beside: indexer},
 	// llama.cpp divides the variance of gates by one less than transformers does, and looks GELU up in a table: few layers
 	// of many features are near to it, 22, of which two share what they attend to, are not.
 	{Name: "gemma3n", Arch: "gemma3n", without: []string{".bias", "output.weight"}, Tolerance: 0.2, keys: map[string]any{
@@ -62,6 +111,11 @@ var laterSpecimens = []Specimen{
 		"attention.sliding_window": uint32(7), "attention.sliding_window_pattern": []bool{true, false, true},
 		"rope.freq_base_swa": float32(500), "expert_count": uint32(6), "expert_used_count": uint32(2),
 		"expert_feed_forward_length": uint32(32), "swiglu_clamp_exp": []float32{0.1, 0, 0.3}}},
+	{Name: "minimax-m3", Arch: "minimax-m3", without: blockless, Tolerance: 2e-4, keys: blockKeys(0),
+		beside: map[string][]string{"attn_k.weight": {"indexer.q_proj.weight"},
+			"ffn_gate_shexp.weight": {"indexer.k_proj.weight"}, "attn_q_norm.weight": {"indexer.q_norm.weight"},
+			"attn_k_norm.weight": {"indexer.k_norm.weight"}}},
+	{Name: "minimax-m3-dense", Arch: "minimax-m3", without: blockless, Tolerance: 2e-4, keys: blockKeys(2)},
 	{Name: "modern-bert-silu", Arch: "modern-bert", without: []string{".bias"}, lacks: "blk.0.attn_norm.weight",
 		Tolerance: 5e-3, keys: map[string]any{"attention.layer_norm_epsilon": float32(1e-5), "block_count": uint32(2),
 			"rope.dimension_count": uint32(16), "attention.sliding_window": uint32(9), "rope.freq_base": float32(160000),

@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -11,11 +12,19 @@ import (
 // Differs from Llama: multi-head latent attention, below; the first layers are dense; experts by a softmax (V2) or by
 // sigmoids, in groups, and a bias that only the choice sees (V3); beside them a network that all rows share. YaRN
 // sharpens the scores, and leaves cos and sin alone. mistral4 is the same; its queries sharpen with their position.
+// DeepSeek V3.2 (deepseek32) and GLM 5 (glm-dsa) are compared with llama.cpp: see within.
 func deepseek2(p *params, b *ir.Builder) {
 	s := p.decoder("attention.layer_norm_rms_epsilon")
-	m := p.biasedMixture(&s, ir.RouteArgs{Scoring: ir.SoftmaxAll})
+	scoring := ir.SoftmaxAll
+	if p.arch == "glm-dsa" {
+		scoring = ir.SigmoidEach
+	}
+	m := p.biasedMixture(&s, ir.RouteArgs{Scoring: scoring})
 	l := p.latent(&s)
 	lead := p.leadingDense()
+	if p.arch == "deepseek32" || p.arch == "glm-dsa" {
+		p.within(b, s.layers, 1)
+	}
 
 	x, layers := p.trunk(&s, b)
 	for _, i := range layers {
@@ -30,6 +39,25 @@ func deepseek2(p *params, b *ir.Builder) {
 		}
 	}
 	s.head(b, x)
+}
+
+// within keeps models that have an indexer (arXiv:2512.02556), which chooses the blocks of so many positions that a row
+// sees, to as many positions as it chooses: up to there a row sees all, and what the indexer is made of is not needed.
+func (p *params) within(b *ir.Builder, layers, block int) {
+	const key = "attention.indexer.top_k"
+	chosen := p.count(key, maxContext>>8)
+	most := block * chosen
+	p.context = min(p.context, most)
+	if p.options.Context > most {
+		p.faultf("%s: is %d, and contexts of more than %d positions, as the %d asked for, are not supported yet: ask for fewer",
+			p.key(key), chosen, most, p.options.Context)
+	}
+	if p.options.Head {
+		p.faultf("%s: heads of models with an indexer are not supported", p.key(nextKey))
+	}
+	for l := range layers {
+		b.Ignore(fmt.Sprintf("blk.%d.indexer.", l))
+	}
 }
 
 // latent is multi-head latent attention (arXiv:2405.04434, section 2.1): positions keep one vector, from which all

@@ -107,9 +107,12 @@ func (m *mixture) besideShared(b *ir.Builder, x ir.Value) ir.Value {
 		return own.network(b, x)
 	}
 	var h ir.Value
-	if m.ungated {
+	switch {
+	case m.ungated:
 		h = b.Act(m.act, b.Linear(x, "ffn_up_shexp", m.shared))
-	} else {
+	case m.act == ir.Clamped:
+		h = b.GLU(m.act, b.Linear(x, "ffn_gate_shexp", m.shared), b.Linear(x, "ffn_up_shexp", m.shared))
+	default:
 		h = b.GLUWithin(m.act, b.Linear(x, "ffn_gate_shexp", m.shared), b.Linear(x, "ffn_up_shexp", m.shared), m.sharedLimit)
 	}
 	shared := b.Linear(h, "ffn_down_shexp", b.Width(x))

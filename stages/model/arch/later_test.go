@@ -48,6 +48,21 @@ func TestActivationOfFile(t *testing.T) {
 	}
 }
 
+// TestWithinIndexer: models with an indexer run within as many positions as it chooses.
+func TestWithinIndexer(t *testing.T) {
+	i := slices.IndexFunc(backendtest.Specimens, func(s backendtest.Specimen) bool { return s.Name == "glm-dsa" })
+	s := &backendtest.Specimens[i]
+	m := s.Describe(&open(t, "qwen3").Meta)
+	p, err := Record(m, s.Has, Options{Context: 64})
+	require.NoError(t, err)
+	require.Equal(t, 64, p.Context)
+	_, err = Record(m, s.Has, Options{Context: 65})
+	require.EqualError(t, err, "metadata of glm-dsa: glm-dsa.attention.indexer.top_k: is 64, and contexts of more than 64 "+
+		"positions, as the 65 asked for, are not supported yet: ask for fewer")
+	_, err = Record(m, s.Has, Options{Head: true})
+	require.ErrorContains(t, err, "heads of models with an indexer are not supported")
+}
+
 // TestRefusedByName: what changes the meaning of weights, and no program has, is refused.
 func TestRefusedByName(t *testing.T) {
 	for _, c := range []struct {
