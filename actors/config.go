@@ -37,9 +37,8 @@ type Model struct {
 	Kept Kept
 	// Rows is the most rows of a step. Default: 512.
 	Rows int
-	// Record, if set, is where the token trace goes (docs/traces.md); RecordIDsOnly leaves out texts.
-	Record        io.Writer
-	RecordIDsOnly bool
+	// Tapes are where the token trace goes (docs/traces.md).
+	Tapes []*Tape
 	// Weights is how many bytes weights may take, with the slots and slabs through which they come. What does not fit
 	// is read from the file again for each step. Default: all are resident, if they fit the machine.
 	Weights int64

@@ -143,7 +143,7 @@ func (c *cursor) enqueue() (waits bool, err error) {
 		}
 		s := &segments[c.segment]
 		if c.segment == 0 {
-			g.tape.step(m)
+			g.track.step(m)
 			if g.weights != nil {
 				g.weights.Begin(m.compute.Tokens)
 			}
@@ -184,8 +184,8 @@ func (c *cursor) run(w backend.Work) error {
 			m.told.Store(0)
 			w.Chosen = m.tell
 		}
-		if g.tape.records(c.segment) {
-			w.Chosen = g.tape.chosen(c.segment, w.Chosen)
+		if g.track.records(c.segment) {
+			w.Chosen = g.track.chosen(c.segment, w.Chosen)
 		}
 		if c.foresees() {
 			w.Foreseen = c.foreseen
@@ -199,18 +199,18 @@ func (c *cursor) run(w backend.Work) error {
 // foresees says whether margins of the next route, taken after this segment, are of use: to residency or tape, and for
 // a step of so few rows.
 func (c *cursor) foresees() (ok bool) {
-	w, tape := c.guest.weights, c.guest.tape
-	if w == nil && tape == nil || len(c.step.compute.Tokens) > predict.MaxRows {
+	w, track := c.guest.weights, c.guest.track
+	if w == nil && track == nil || len(c.step.compute.Tokens) > predict.MaxRows {
 		return false
 	}
 	c.route, ok = c.guest.model.Foresees(c.segment)
-	return ok && (tape != nil || w.Foresees(c.route))
+	return ok && (track != nil || w.Foresees(c.route))
 }
 
 // hear passes on the margins of the next route, as the device foresees them after the segment.
 func (c *cursor) hear(margins []int8) {
 	late := c.guest.spec.bound.Segments[c.segment].Kind == ir.SegExperts
-	c.guest.tape.foreseen(c.route, late, margins)
+	c.guest.track.foreseen(c.route, late, margins)
 	if w := c.guest.weights; w != nil && w.Foresees(c.route) {
 		w.Foreseen(c.route, late, margins)
 	}

@@ -10,6 +10,7 @@
 //
 //	clock, histogram, health    helpers that use no other file
 //	kept, answers, adapters     files of cache blocks, and of answers; adapters that a model knows
+//	tape, incidents             what token traces are written to
 //	config, eye, lent           what a model is, how it sees, what a file that only guesses for it has of it
 //	spec                        what is known of it; read-only
 //	heads, hidden               a head that guesses for it, and the hidden states that it does so from
@@ -26,7 +27,8 @@
 //	transfer                    a text's blocks, on their way to a session's file or from there
 //	mover, keep                 copies of cache blocks from tier to tier, and to which files
 //	outlook, spending           what the actors of a model let others foresee; what a sequence's time goes to
-//	kv, sequence, tape, pace    cache blocks, sequences, token traces, rows of a step
+//	kv, sequence, recorded      cache blocks, sequences, what token traces say of their requests
+//	track, pace                 what a model records of itself; rows of a step
 //	passing                     hidden states, on their way out of steps and into those of a head
 //	guest, stay                 models on the device, which enter and leave
 //	cursor, watchdog            how far a step is, which weights it lacks, how long it waits

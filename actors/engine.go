@@ -79,6 +79,9 @@ func (e *Engine) Generate(r Request) (*Stream, error) {
 		r.Sampling.Masked = true
 	}
 	r.Sampling.Masked = r.Sampling.Masked || r.MostThoughts > 0
+	if r.Explains != nil { // the host draws what it is to tell probabilities of
+		r.Sampling.LogProbs = max(r.Sampling.LogProbs, 0)
+	}
 	return e.begin(r, false)
 }
 

@@ -3,7 +3,6 @@ package actors
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -91,18 +90,14 @@ func (h *House) admit(models []Model) ([]*tenant, error) {
 		return nil, ErrClosed
 	}
 	distinguish(specs, h.names())
-	tapes := make([]*tape, len(specs))
-	for i, s := range specs {
+	for _, s := range specs {
 		if bar := h.bars[keyOf(s.file)]; now().Before(bar.until) {
 			return nil, bar.err
-		}
-		if tapes[i], err = newTape(&models[i], s); err != nil {
-			return nil, fmt.Errorf("the token trace: %w", err)
 		}
 	}
 	var all, entering []*tenant
 	for i, s := range specs {
-		t := h.newTenant(s, tapes[i])
+		t := h.newTenant(s, newTrack(&models[i], s, h.device))
 		if entering = append(entering, t); targets[i] < 0 {
 			all = append(all, t)
 		} else {
@@ -180,8 +175,8 @@ func (h *House) part(ctx context.Context, t *tenant) error {
 			paths = append(paths, part.Copy(n).Path)
 		}
 	}
-	t.stay.err = errors.Join(cut, h.sums.Forget(paths...), t.spec.file.Close(), t.spec.eye.close(), t.tape.close(),
-		t.caches.free())
+	t.stay.err = errors.Join(cut, h.sums.Forget(paths...), t.spec.file.Close(), t.spec.eye.close(), t.caches.free())
+	t.track.close()
 	return t.stay.err
 }
 

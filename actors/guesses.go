@@ -18,7 +18,7 @@ type guesses struct {
 	took    time.Duration                       // the time that a test says each step has taken; 0: the real one
 	again   bool                                // rows of accepted tokens are computed again, for recurrent states
 	stats   *stats
-	tape    *tape
+	track   *track
 	ended   time.Time // when the last step of answers was sampled
 }
 
@@ -73,5 +73,5 @@ func (g *guesses) settled(p batch.Part, r *outcome) {
 		}
 		h.guesses.Settle(judged, right)
 	}
-	g.tape.settled(h, right)
+	g.track.settled(h, right)
 }

@@ -43,7 +43,7 @@ type guestNews struct {
 type guest struct {
 	index    int // its index in deviceMemory.guests
 	spec     *spec
-	tape     *tape
+	track    *track
 	out      guestEdges
 	tell     guestNews
 	stats    *stats // its track gets the spans of the guest's segments

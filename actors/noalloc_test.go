@@ -8,7 +8,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/storage/incidents"
 )
 
 // Law NoAlloc: in the steady state, a token costs no allocation anywhere in the process.
@@ -72,6 +75,15 @@ func TestNoAllocProposals(t *testing.T) {
 	known, r := texts{}, plain([]int32{5, 6, 7}, 500)
 	known.learn(t, startFixture(t, fixture, func(c *Config) { c.Context = 1024 }), []Request{r})
 	noAlloc(t, fixture, known.proposed(8))
+}
+
+// Law NoAlloc, where all is recorded.
+func TestNoAllocTaped(t *testing.T) {
+	folder, err := incidents.OpenFolder(t.TempDir(), incidents.Least)
+	require.NoError(t, err)
+	tape := KeepIncidents(folder, zerolog.Nop())
+	t.Cleanup(tape.Close)
+	noAlloc(t, fixture, func(c *Config) { c.Tapes = []*Tape{tape} })
 }
 
 // Law NoAlloc, where answers are guessed from what they say.

@@ -192,16 +192,16 @@ func TestProposalsAreRecorded(t *testing.T) {
 	known := texts{}
 	r := plain(prompts(1)[0], 60)
 	known.learn(t, startFixture(t, fixture, nil), []Request{r})
-	var out bytes.Buffer
+	tape := newReel()
 	e := startFixture(t, fixture, func(c *Config) {
-		c.Record = &out
+		c.Tapes = []*Tape{tape.Tape}
 		known.proposed(7)(c)
 	})
 	got := collect(t, begin(t, e, r)).tokens
 	n := e.Snapshot()
 	shut(t, e)
 
-	in, err := tokentrace.NewReader(&out)
+	in, err := tokentrace.NewReader(bytes.NewReader(tape.end()))
 	require.NoError(t, err)
 	var tokens []int32
 	var proposed, accepted int

@@ -64,6 +64,12 @@ type Request struct {
 	// requests up.
 	Promised bool
 
+	ID   string // by which the server and its client know the request; for what is recorded of it
+	Tail string // with Tokens: the end of their text, from which the answer goes on; "": it begins anew
+
+	// Explains, if set, is told how each token was chosen, before that is sent. The host draws all of them then.
+	Explains func(*sample.Choice)
+
 	Slot *Slot // remembers the text with its answer, which can be saved then; nil: none does
 
 	prompt *shared       // the prompt, once prepared; choices of one request share it
@@ -164,7 +170,7 @@ func (s *spec) promptOf(r *Request, stop func() bool) (*shared, error) {
 	defer p.mu.Unlock()
 	if !p.made { // still false after a panic
 		p.Prompt, p.err = s.writer.Write(&prompt.Source{Tokens: r.Tokens, Chat: r.Chat, Before: r.Before, Text: r.Text,
-			Shown: r.Shown, Plain: r.PlainText, Trims: r.Trims, Answer: s.most(r), Form: r.Form, Tools: r.Tools},
+			Tail: r.Tail, Shown: r.Shown, Plain: r.PlainText, Trims: r.Trims, Answer: s.most(r), Form: r.Form, Tools: r.Tools},
 			s.room.Within(r.Context), r.now(), stop)
 		if p.err == nil {
 			p.err = s.seeing(r, p)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sluice-ai/sluice/internal/tokentrace"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/reply"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -62,6 +63,14 @@ func (e *Engine) Content(r *Request) (string, error) {
 		fmt.Fprintf(&b, " adapters %x", salt)
 	}
 	return b.String(), nil
+}
+
+// Traits are what the bits of the model's numbers depend on beside the tokens, as a token trace has them.
+func (e *Engine) Traits() (all []tokentrace.Trait) {
+	for _, t := range e.spec.traits(e.house.device) {
+		all = append(all, tokentrace.Trait(t))
+	}
+	return all
 }
 
 // describe writes the sizes and times of a file's parts.

@@ -150,6 +150,13 @@ func (s *sampler) one(q *sequence, logits []float32, history []int32, st sample.
 	if q.bound != nil {
 		allowed = q.bound.May()
 	}
+	if tell := q.of.Explains; tell != nil {
+		r, choice, err := s.sample.Explain(allowed, logits, &q.of.Sampling, history, st)
+		if err == nil {
+			tell(choice)
+		}
+		return r, err
+	}
 	r, err := s.sample.SampleAmong(allowed, logits, &q.of.Sampling, history, st)
 	if err != nil {
 		return r, fmt.Errorf("position %d: %w", len(history), err)

@@ -33,7 +33,7 @@ type scheduler struct {
 	streams     bool // steps wait for weights
 	stats       *stats
 	generations *atomic.Uint64 // of schedulers
-	tape        *tape
+	track       *track
 	lost        func(error) // called when the model's weights are gone: it cannot serve any more
 	incarnation int
 	gen         uint64
@@ -95,7 +95,7 @@ func (s *scheduler) Receive(c actor.Context) {
 		s.foreseeing.answered(m.seq)
 		s.drafting.drop(m.seq)
 		s.state.Cancel(m.seq.ID)
-		s.tape.ended(m.seq)
+		s.track.ended(m.seq)
 		if s.streams && s.out.step.Held() > 0 {
 			s.out.look.Send(&look{})
 		}
@@ -150,7 +150,7 @@ func (s *scheduler) admit(h *sequence) {
 	h.kv, h.mask = newKVRequest(h), newMask(h)
 	h.Host = s.spec.draw(&h.of.Sampling, 0).Host
 	h.spending.begin(s.unflushed != 0)
-	s.tape.opened(h)
+	s.track.opened(h)
 	s.state.Submit(&h.Seq)
 	s.guesses.begin(h)
 	if h.bound != nil && !h.bound.Found() {
@@ -453,7 +453,7 @@ func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, of *step)
 		}
 		first := q.Sent() == 0
 		m.end = s.state.Append(q, one.ID)
-		s.tape.drawn(h, one.ID)
+		s.track.drawn(h, one.ID)
 		s.send(h, m, first)
 		if m.end != batch.NotEnded {
 			s.foreseeing.answered(h)

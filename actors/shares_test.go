@@ -38,8 +38,8 @@ func TestStrangerGetsAPlace(t *testing.T) {
 	all := prompts(13)
 	stranger := all[12][:3]
 	want := alone(t, startFixture(t, fixture, nil), append(all[:12:12], stranger), tokens)
-	var trace bytes.Buffer
-	e := startFixture(t, fixture, func(c *Config) { c.Sequences, c.Record = 4, &trace })
+	tape := newReel()
+	e := startFixture(t, fixture, func(c *Config) { c.Sequences, c.Tapes = 4, []*Tape{tape.Tape} })
 	of := func(client string, prompt []int32) *Stream {
 		r := ask(prompt, tokens)
 		r.Client = client
@@ -65,7 +65,7 @@ func TestStrangerGetsAPlace(t *testing.T) {
 
 	number, steps, first, last, before := uint64(0), 0, 0, 0, 0
 	clients := map[uint64]int{}
-	for _, event := range recorded(t, trace.Bytes()) {
+	for _, event := range recorded(t, tape.end()) {
 		switch x := event.(type) {
 		case *tokentrace.Open:
 			if clients[x.Client]++; len(x.Prompt) == 3 && x.Prompt[0] == stranger[0] {

@@ -12,6 +12,7 @@ import (
 // that came back, and what the sequence has waited for since.
 type spending struct {
 	bill   bill.Bill
+	told   bill.Bill // as recorded last
 	waits  bill.Cause
 	flying int // steps with rows of it that are in flight
 }

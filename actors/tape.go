@@ -1,160 +1,179 @@
 package actors
 
 import (
-	"encoding/json"
+	"bytes"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/tokentrace"
-	"github.com/sluice-ai/sluice/stages/place"
 )
 
-// tape writes a model's token trace; scheduler and device call it. A nil tape writes nothing. An error of the writer
-// ends the trace, and nothing else.
-type tape struct {
-	idsOnly bool
-	decode  func(ids []int32) string
-	layer   []int // by segment: index of its layer among those with experts, if it routes; -1: it does not
-	began   time.Time
-	clients map[string]uint64 // numbers that stand for their names; only the scheduler uses it
+// Tape is where models record what they do, as a token trace (docs/traces.md). What is recorded waits in memory until
+// one goroutine has written it, so that no step waits for a disk. Its methods may be called from any goroutine.
+// Wide: beside what waits it has the channels of the goroutine.
+type Tape struct {
+	texts bool
+	most  int // bytes that may wait while the disk is slow
+	sink  TapeSink
+	wake  chan struct{} // there is something to write
+	hurry chan struct{} // it should be written now
+	stop  chan struct{}
+	done  chan struct{}
 
 	mu      sync.Mutex
-	out     *tokentrace.Writer
-	flushed time.Time
-	err     error
+	out     *tokentrace.Writer // to waiting
+	waiting *bytes.Buffer
+	spare   *bytes.Buffer
+	models  []*tokentrace.Model // that record, or did since waiting was written last
+	gone    []*tokentrace.Model // of these, those that have left
+	last    int                 // number of the model that came last
+	queued  bool                // the goroutine knows that something waits
+	lost    bool                // records were dropped
 }
 
-// unflushed is how long records wait in memory while others come: that much is lost with a process that is killed.
-const unflushed = time.Second
+// TapeSink is what keeps a tape. Its methods are called by one goroutine.
+type TapeSink interface {
+	// Append adds records. A trace that begins with them, or in which others were lost before, begins with head.
+	Append(records []byte, head func() []byte)
+	// Lost says that records were lost before the next ones.
+	Lost(why error)
+	// Close says that nothing follows.
+	Close()
+}
 
-// newTape begins the trace of a model; it returns nil if the model is not recorded.
-func newTape(m *Model, s *spec) (*tape, error) {
-	if m.Record == nil {
-		return nil, nil
+const (
+	// tapedEvery is how long records wait in memory: no more is lost with a process that is killed.
+	tapedEvery = 500 * time.Millisecond
+	// tapedSoon is how many bytes of them do not wait.
+	tapedSoon = 1 << 20
+	// mostUntaped is how many bytes may wait while the disk is slow.
+	mostUntaped = 64 << 20
+)
+
+var errUntaped = errors.New("the disk is too slow: what waits to be recorded is too much")
+
+// NewTape starts the writer of a tape, which Close ends. With texts it has those of prompts beside their tokens.
+func NewTape(sink TapeSink, texts bool) *Tape {
+	t := &Tape{texts: texts, most: mostUntaped, sink: sink, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+		stop: make(chan struct{}), done: make(chan struct{}), waiting: &bytes.Buffer{}, spare: &bytes.Buffer{}, last: -1}
+	t.out, _ = tokentrace.NewWriter(t) // memory takes it
+	t.waiting.Reset()                  // what begins a trace is made for each
+	go t.run()
+	return t
+}
+
+// Close writes what waits, and ends. It is called when no model records any more.
+func (t *Tape) Close() {
+	if t != nil {
+		close(t.stop)
+		<-t.done
 	}
-	r := &tape{idsOnly: m.RecordIDsOnly, began: now(), clients: map[string]uint64{},
-		layer:  make([]int, len(s.bound.Segments)),
-		decode: func(ids []int32) string { return string(s.vocab.Decode(nil, ids, true)) }}
-	sizes := place.SizesOf(s.bound)
-	model := tokentrace.Model{Name: s.info.Name, Vocab: s.bound.Vocab, Vectors: sizes.Vectors, Dense: sizes.Dense}
-	for _, l := range sizes.Layers {
-		model.Layers = append(model.Layers, tokentrace.Layer(l))
-	}
-	layers := 0
-	for i := range s.bound.Segments {
-		r.layer[i] = -1
-		if s.bound.Segments[i].Kind == ir.SegRoute {
-			r.layer[i] = layers
-			layers++
+}
+
+// Write implements io.Writer, for out. The caller holds the mutex, or has the tape alone.
+func (t *Tape) Write(p []byte) (int, error) { return t.waiting.Write(p) }
+
+func (t *Tape) run() {
+	defer close(t.done)
+	timer := time.NewTimer(0)
+	<-timer.C
+	defer timer.Stop()
+	for {
+		select {
+		case <-t.wake:
+			timer.Reset(tapedEvery)
+			continue
+		case <-timer.C:
+		case <-t.hurry:
+		case <-t.stop:
+			t.flush()
+			t.sink.Close()
+			return
 		}
-	}
-	var err error
-	r.out, err = tokentrace.NewWriter(m.Record, &model)
-	return r, err
-}
-
-func (r *tape) time() uint64 { return uint64(now().Sub(r.began).Microseconds()) }
-
-func (r *tape) write(e tokentrace.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.err == nil {
-		r.err = r.out.Write(e)
-	}
-	_, ends := e.(*tokentrace.End)
-	if at := now(); r.err == nil && (ends || at.Sub(r.flushed) >= unflushed) {
-		r.err, r.flushed = r.out.Flush(), at
+		t.flush()
 	}
 }
 
-// client returns the number of a client; new clients get the next one.
-func (r *tape) client(name string) uint64 {
-	n, known := r.clients[name]
-	if !known {
-		n = uint64(len(r.clients))
-		r.clients[name] = n
+// flush writes what waits.
+func (t *Tape) flush() {
+	t.mu.Lock()
+	records, lost := t.waiting, t.lost
+	t.waiting, t.spare, t.lost, t.queued = t.spare, nil, false, false
+	t.out.Part()
+	left := slices.Clone(t.gone)
+	t.mu.Unlock()
+	if lost {
+		t.sink.Lost(errUntaped)
 	}
-	return n
+	if records.Len() > 0 {
+		t.sink.Append(records.Bytes(), t.head)
+	}
+	records.Reset()
+	if records.Cap() > 2*tapedSoon {
+		records = &bytes.Buffer{}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.spare = records
+	among := func(m *tokentrace.Model) bool { return slices.Contains(left, m) }
+	t.models, t.gone = slices.DeleteFunc(t.models, among), slices.DeleteFunc(t.gone, among)
 }
 
-// opened notes that a sequence was submitted.
-func (r *tape) opened(h *sequence) {
-	if r == nil {
+// head is the beginning of a trace: the models that its records may be of.
+func (t *Tape) head() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var b bytes.Buffer
+	_, _ = tokentrace.NewWriter(&b, t.models...) // memory takes it
+	return b.Bytes()
+}
+
+// begin adds a model, and gives it a number.
+func (t *Tape) begin(m *tokentrace.Model) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last++
+	m.Number = t.last
+	t.models = append(t.models, m)
+	_ = t.out.Model(m)
+	t.due(true)
+}
+
+// end says that a model records no more.
+func (t *Tape) end(m *tokentrace.Model) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.gone = append(t.gone, m)
+}
+
+// write adds an event of a model. Soon says that who reads along waits for it.
+func (t *Tape) write(m *tokentrace.Model, e tokentrace.Event, soon bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.out.Of(m.Number)
+	_ = t.out.Write(e) // memory takes it
+	if t.waiting.Len() > t.most {
+		t.waiting.Reset()
+		t.out.Part()
+		t.lost = true
+	}
+	t.due(soon)
+}
+
+// due has what waits be written. The caller holds the mutex.
+func (t *Tape) due(soon bool) {
+	to := t.wake
+	switch {
+	case soon || t.waiting.Len() > tapedSoon:
+		to = t.hurry
+	case t.queued:
 		return
 	}
-	e := &tokentrace.Open{Sequence: uint64(h.ID), Time: r.time(), Prompt: h.Tokens, Client: r.client(h.Client)}
-	e.Settings, _ = json.Marshal(&h.of.Sampling) // plain numbers; a trace without them can be replayed all the same
-	if !r.idsOnly {
-		e.Text = r.decode(h.Tokens)
+	t.queued = true
+	select {
+	case to <- struct{}{}:
+	default: // it is known
 	}
-	r.write(e)
-}
-
-// step notes that the device begins a step.
-func (r *tape) step(m *step) {
-	if r == nil {
-		return
-	}
-	e := &tokentrace.Step{Time: r.time(), Budget: tokentrace.Budget(m.budget)}
-	for i, p := range m.parts {
-		s := &m.compute.Spans[i]
-		e.Spans = append(e.Spans, tokentrace.Span{Sequence: uint64(p.Seq.ID), Position: s.Pos, Rows: s.Rows,
-			Proposed: s.Proposed})
-	}
-	for _, id := range m.compute.Tokens {
-		e.Tokens = append(e.Tokens, max(id, -1))
-	}
-	r.write(e)
-}
-
-// foreseen notes the margins of a route as the device foresees them, before the route is computed.
-func (r *tape) foreseen(route int, late bool, margins []int8) {
-	if r != nil {
-		r.write(&tokentrace.Foreseen{Layer: r.layer[route], Late: late, Margins: margins})
-	}
-}
-
-// records says whether the trace holds which experts a segment chooses.
-func (r *tape) records(segment int) bool { return r != nil && r.layer[segment] >= 0 }
-
-// chosen returns a function that notes which experts a route chose, and passes them on to tell, unless that is nil.
-func (r *tape) chosen(segment int, tell func([]int32)) func([]int32) {
-	return func(experts []int32) {
-		r.write(&tokentrace.Chosen{Layer: r.layer[segment], Experts: experts})
-		if tell != nil {
-			tell(experts)
-		}
-	}
-}
-
-// settled notes how many of a sequence's proposed tokens were accepted.
-func (r *tape) settled(h *sequence, accepted int) {
-	if r != nil {
-		r.write(&tokentrace.Settled{Sequence: uint64(h.ID), Accepted: accepted})
-	}
-}
-
-// drawn notes the next token of a sequence.
-func (r *tape) drawn(h *sequence, token int32) {
-	if r != nil {
-		r.write(&tokentrace.Drawn{Sequence: uint64(h.ID), Token: token})
-	}
-}
-
-func (r *tape) ended(h *sequence) {
-	if r != nil {
-		r.write(&tokentrace.End{Sequence: uint64(h.ID), Time: r.time()})
-	}
-}
-
-// close flushes the trace and returns its first error. It is called when no actor runs any more.
-func (r *tape) close() error {
-	if r == nil {
-		return nil
-	}
-	if r.err != nil {
-		return r.err
-	}
-	return r.out.Flush()
 }

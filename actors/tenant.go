@@ -18,7 +18,7 @@ import (
 // Wide: all that is kept of a model is found here.
 type tenant struct {
 	spec   *spec
-	tape   *tape // writes its token trace; nil: it has none
+	track  *track // writes its token trace; nil: it has none
 	wiring *modelWiring
 	log    zerolog.Logger
 	health *health // why this model alone cannot serve; ready is closed when the weights are there

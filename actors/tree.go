@@ -67,9 +67,9 @@ func crowded(t backend.Traits, all []*tenant) bool {
 
 // newTenant adds a model to the house. The spans of its segments go to the device's track. The caller holds the
 // house's mutex.
-func (h *House) newTenant(s *spec, tape *tape) *tenant {
+func (h *House) newTenant(s *spec, track *track) *tenant {
 	path := h.wiring.house.Address.Id + "/model/" + pathOf(s.info.Name)
-	t := &tenant{spec: s, tape: tape, log: h.log, health: newHealth(), stay: newStay(),
+	t := &tenant{spec: s, track: track, log: h.log, health: newHealth(), stay: newStay(),
 		wiring: wireModel(h.system, h.turns, h.wiring, path, s.layout.Ring(), s.sharedSlots())}
 	t.stats.spans, t.stay.takes, t.caches.rooms = h.compute, s.takes(), s.classes()
 	t.slots.most = s.info.Sequences
@@ -91,7 +91,7 @@ func pathOf(name string) string { return url.PathEscape(name) }
 func (h *House) newGuest(t *tenant) *guest {
 	traits := h.device.Traits()
 	g := &guest{
-		index: t.stay.index, spec: t.spec, tape: t.tape, out: t.wiring.guest, stats: &t.stats, progress: &t.loaded,
+		index: t.stay.index, spec: t.spec, track: t.track, out: t.wiring.guest, stats: &t.stats, progress: &t.loaded,
 		caches: &t.caches, passing: newPassing(t.spec),
 		timed: traits.Clock,
 		tell: guestNews{
@@ -188,10 +188,10 @@ func (h *House) masksChild(t *tenant) run.Child {
 func (h *House) schedulerChild(t *tenant) run.Child {
 	return run.Child{At: t.wiring.scheduler, Produce: func(n int) actor.Actor {
 		s := &scheduler{
-			system: h.system, turns: h.turns, log: h.log, out: t.wiring.schedulerEdges, spec: t.spec, tape: t.tape,
+			system: h.system, turns: h.turns, log: h.log, out: t.wiring.schedulerEdges, spec: t.spec, track: t.track,
 			streams: t.spec.streams(), lost: t.fail, stats: &t.stats, generations: &t.generations, incarnation: n,
 			guesses: guesses{propose: h.propose, took: h.took, again: len(t.spec.bound.States) > 0, stats: &t.stats,
-				width: t.spec.heard(), tape: t.tape},
+				width: t.spec.heard(), track: t.track},
 			following: t.wiring.following, foreseeing: foreseeing{to: &t.outlook},
 		}
 		if s.following.known = t.spec.bound.Known; t.target != nil {

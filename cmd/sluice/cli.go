@@ -56,7 +56,8 @@ type cli struct {
 	Suggest    measure.Suggest    `cmd:"" help:"Say which known models fit this machine, and how fast they should be."`
 	Bench      measure.Bench      `cmd:"" help:"Measure how fast a model runs here."`
 	Synth      weights.Synth      `cmd:"" help:"Write a model of random weights in the shape of a real one."`
-	Replay     measure.Replay     `cmd:"" help:"Replay a recorded trace: compare what keeps experts in memory."`
+	Replay     measure.Replay     `cmd:"" help:"Replay a recorded trace: answer its requests again and compare, or compare what keeps experts in memory."`
+	Why        measure.Why        `cmd:"" help:"Say why a token of a recorded answer came: logits, samplers, grammar, experts, waiting."`
 	Trace      watch.Trace        `cmd:"" help:"Record what happens inside a running server, and show what its device waits for."`
 	Top        watch.Top          `cmd:"" help:"Watch a running server: models, device, actors."`
 	Stop       watch.Stop         `cmd:"" help:"Have a running server unload a model."`

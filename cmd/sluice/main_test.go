@@ -84,14 +84,20 @@ func golden(t *testing.T, name string, calls ...call) {
 		block(&text, "stderr", o.stderr)
 		text.WriteString("\n")
 	}
+	matches(t, name, text.String())
+}
+
+// matches compares a text with a golden file.
+func matches(t *testing.T, name, text string) {
+	t.Helper()
 	path := filepath.Join("testdata", name+".txt")
 	if *update {
 		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o644))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err, "run make golden")
-	require.Equal(t, string(want), text.String(), "%s: if this is what it should print, run make golden", path)
+	require.Equal(t, string(want), text, "%s: if this is what it should print, run make golden", path)
 }
 
 func block(b *strings.Builder, name, text string) {

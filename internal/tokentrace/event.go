@@ -1,13 +1,20 @@
 package tokentrace
 
-// Model is the first record of a trace: the sizes of a model that decide where its weights lie.
+// Model is a model whose records follow: the sizes that decide where its weights lie, and what its tokens depend on.
+// The first record of a trace is one; later ones are of models that came later.
 type Model struct {
+	Number  int // tells the models of a trace apart
 	Name    string
 	Vocab   int
 	Vectors int64   // bytes of what always stays in memory
 	Dense   []int64 // bytes of each dense group of matrices, in program order
 	Layers  []Layer // with experts, in program order
+	Began   int64   // microseconds of Unix time, when the times of its records are 0; 0: not known
+	Traits  []Trait // what the bits of its numbers depend on beside the tokens
 }
+
+// Trait is one thing that numbers depend on.
+type Trait struct{ Name, Value string }
 
 // Layer is a layer with experts.
 type Layer struct {
@@ -15,7 +22,7 @@ type Layer struct {
 	Bytes         int64 // of an expert
 }
 
-// Event is a record after the first one: Open, Step, Foreseen, Chosen, Settled, Drawn or End.
+// Event is a record of what a model did: Open, Step, Foreseen, Chosen, Settled, Waited, Drawn or End.
 type Event interface{ kind() byte }
 
 type (
@@ -63,6 +70,16 @@ type (
 		Sequence uint64
 		Accepted int
 	}
+	// Waited is what a sequence's time went to since its last token, or since its request came.
+	Waited struct {
+		Sequence uint64
+		For      []Spent
+	}
+	// Spent is a time in microseconds, and its cause, by the numbers of stages/bill.
+	Spent struct {
+		Cause int
+		Time  uint64
+	}
 	// Drawn is a token that a sequence drew after the last step.
 	Drawn struct {
 		Sequence uint64
@@ -84,6 +101,8 @@ const (
 	kindEnd
 	kindForeseen
 	kindSettled
+	kindOf
+	kindWaited
 )
 
 func (*Open) kind() byte   { return kindOpen }
@@ -94,6 +113,7 @@ func (*End) kind() byte    { return kindEnd }
 
 func (*Foreseen) kind() byte { return kindForeseen }
 func (*Settled) kind() byte  { return kindSettled }
+func (*Waited) kind() byte   { return kindWaited }
 
 // MarginFloor is the least margin. Most margins have this value, so they are not written. mostForeseen bounds the
 // rows of a prediction.

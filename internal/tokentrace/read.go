@@ -13,7 +13,8 @@ import (
 
 // Reader reads a trace.
 type Reader struct {
-	Model Model
+	Model Model // of which the last event was; at first the first one
+	all   map[int]*Model
 	in    *bufio.Reader
 	at    int64 // byte where the next record begins
 	body  bytes.Buffer
@@ -24,11 +25,14 @@ type Reader struct {
 const (
 	mostBody = 1 << 28 // bytes of a record
 	mostID   = math.MaxInt32
+	// mostExperts is how many experts a layer may have: more than any model has, and not so many that a prediction for few
+	// rows would take much memory.
+	mostExperts = 1 << 14
 )
 
 // NewReader returns a reader of a trace, whose first record it reads.
 func NewReader(r io.Reader) (*Reader, error) {
-	t := &Reader{in: bufio.NewReaderSize(r, 1<<16), at: int64(len(magic))}
+	t := &Reader{in: bufio.NewReaderSize(r, 1<<16), at: int64(len(magic)), all: map[int]*Model{}}
 	begin := make([]byte, len(magic))
 	if _, err := io.ReadFull(t.in, begin); err != nil || string(begin) != magic {
 		return nil, errors.New("this is no token trace: it does not begin as those that --record writes")
@@ -40,40 +44,76 @@ func NewReader(r io.Reader) (*Reader, error) {
 	if kind != kindModel || len(t.left) == 0 {
 		return nil, fmt.Errorf("the first record of the trace is of kind %d: want the model's, %d", kind, kindModel)
 	}
-	if err := known(t.left[0]); err != nil {
-		return nil, err
+	return t, t.model()
+}
+
+// model reads the record of a model.
+func (t *Reader) model() error {
+	v := t.left[0]
+	if err := known(v); err != nil {
+		return err
 	}
 	t.left = t.left[1:]
-	m := &t.Model
-	m.Name, m.Vocab, m.Vectors = t.text(), int(t.number(mostID)), int64(t.number(math.MaxInt64))
+	m := &Model{Name: t.text(), Vocab: int(t.number(mostID)), Vectors: int64(t.number(math.MaxInt64))}
 	for range t.count() {
 		m.Dense = append(m.Dense, int64(t.number(math.MaxInt64)))
 	}
 	for range t.count() {
-		l := Layer{Experts: int(t.number(1 << 20)), Used: int(t.number(1 << 20)), Bytes: int64(t.number(math.MaxInt64))}
+		l := Layer{Experts: int(t.number(mostExperts)), Used: int(t.number(mostExperts))}
+		l.Bytes = int64(t.number(math.MaxInt64))
 		if l.Used < 1 || l.Used > l.Experts {
 			t.fault("%d experts used of %d", l.Used, l.Experts)
 		}
 		m.Layers = append(m.Layers, l)
 	}
-	return t, t.end(kindModel)
+	if v > sincePlain {
+		m.Number, m.Began = int(t.number(mostID)), int64(t.number(math.MaxInt64))
+		for range t.count() {
+			m.Traits = append(m.Traits, Trait{t.text(), t.text()})
+		}
+	}
+	err := t.end(kindModel)
+	if err == nil {
+		t.all[m.Number], t.Model = m, *m
+	}
+	return err
+}
+
+// of reads of which model the events are that follow.
+func (t *Reader) of() error {
+	n := int(t.number(mostID))
+	m := t.all[n]
+	if m == nil {
+		t.fault("there is no model %d", n)
+	}
+	err := t.end(kindOf)
+	if err == nil {
+		t.Model = *m
+	}
+	return err
 }
 
 // known returns an error for a trace of another version.
 func known(v byte) error {
 	switch {
-	case v == version:
+	case v == version, v == sincePlain:
 		return nil
-	case v > 0 && v < version:
+	case v > 0 && v < sincePlain:
 		return fmt.Errorf("the trace is of version %d, whose tokens were drawn by weights of floating point: this program "+
-			"draws by whole numbers, and reads version %d: record it again", v, version)
+			"draws by whole numbers, and reads versions %d and %d: record it again", v, sincePlain, version)
 	}
-	return fmt.Errorf("the trace is of version %d, and this program reads version %d: record it again", v, version)
+	return fmt.Errorf("the trace is of version %d, and this program reads versions %d and %d: record it again", v,
+		sincePlain, version)
 }
 
 // Next returns the next event, or io.EOF at the end. The event belongs to the caller.
 func (t *Reader) Next() (Event, error) {
 	kind, err := t.record()
+	for err == nil && (kind == kindOf || kind == kindModel && len(t.left) > 0) {
+		if err = t.aside(kind); err == nil {
+			kind, err = t.record()
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +129,8 @@ func (t *Reader) Next() (Event, error) {
 		e = t.foreseen()
 	case kindSettled:
 		e = &Settled{Sequence: t.number(math.MaxUint64), Accepted: int(t.number(mostID))}
+	case kindWaited:
+		e = t.waited()
 	case kindDrawn:
 		e = &Drawn{Sequence: t.number(math.MaxUint64), Token: int32(t.number(mostID))}
 	case kindEnd:
@@ -97,6 +139,22 @@ func (t *Reader) Next() (Event, error) {
 		t.fault("the kind is not known")
 	}
 	return e, t.end(kind)
+}
+
+// aside reads a record that is no event.
+func (t *Reader) aside(kind byte) error {
+	if kind == kindOf {
+		return t.of()
+	}
+	return t.model()
+}
+
+func (t *Reader) waited() *Waited {
+	e := &Waited{Sequence: t.number(math.MaxUint64)}
+	for range t.count() {
+		e.For = append(e.For, Spent{Cause: int(t.number(math.MaxUint8)), Time: t.number(math.MaxUint64)})
+	}
+	return e
 }
 
 func (t *Reader) open() *Open {

@@ -8,11 +8,13 @@ import (
 	"math"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 var model = Model{Name: "small", Vocab: 1000, Vectors: 77, Dense: []int64{1 << 40, 3},
-	Layers: []Layer{{Experts: 32, Used: 2, Bytes: 100}, {Experts: 300, Used: 1, Bytes: 7}}}
+	Layers: []Layer{{Experts: 32, Used: 2, Bytes: 100}, {Experts: 300, Used: 1, Bytes: 7}}, Began: 1 << 50,
+	Traits: []Trait{{"device", "a processor"}, {"build", ""}}}
 
 var events = []Event{
 	&Open{Sequence: 1, Time: 5, Prompt: []int32{1, 999, math.MaxInt32}, Settings: []byte(`{"seed":1}`), Text: "hello",
@@ -26,6 +28,7 @@ var events = []Event{
 	&Chosen{Layer: 0, Experts: []int32{0, 31, -1, -1}},
 	&Chosen{Layer: 1, Experts: []int32{299, 0}},
 	&Settled{Sequence: 1, Accepted: 300},
+	&Waited{Sequence: 1, For: []Spent{{Cause: 2, Time: 1 << 40}, {Cause: 255}}},
 	&Drawn{Sequence: 1, Token: 12},
 	&End{Sequence: 1, Time: 1 << 50},
 }
@@ -41,15 +44,15 @@ func margins(experts, rows int) []int8 {
 
 // TestOldVersions: a trace whose tokens were drawn in another way is refused, and told why.
 func TestOldVersions(t *testing.T) {
-	for v := range byte(version) {
+	for v := range byte(sincePlain) {
 		data := bytes.Replace(written(t), append([]byte{version}, "\x05small"...), append([]byte{v}, "\x05small"...), 1)
 		_, _, err := readAll(data)
 		if v == 0 {
-			require.EqualError(t, err, "the trace is of version 0, and this program reads version 5: record it again")
+			require.EqualError(t, err, "the trace is of version 0, and this program reads versions 5 and 6: record it again")
 			continue
 		}
 		require.EqualError(t, err, fmt.Sprintf("the trace is of version %d, whose tokens were drawn by weights of floating "+
-			"point: this program draws by whole numbers, and reads version 5: record it again", v))
+			"point: this program draws by whole numbers, and reads versions 5 and 6: record it again", v))
 	}
 }
 
@@ -60,7 +63,6 @@ func written(t require.TestingT) []byte {
 	for _, e := range events {
 		require.NoError(t, w.Write(e))
 	}
-	require.NoError(t, w.Flush())
 	return b.Bytes()
 }
 
@@ -147,28 +149,100 @@ type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
+// said is an event of a model.
+type said struct {
+	of Model
+	Event
+}
+
+// readSaid reads events with their models, up to the end or an error.
+func readSaid(data []byte) (first Model, all []said, err error) {
+	r, err := NewReader(bytes.NewReader(data))
+	if err != nil {
+		return first, nil, err
+	}
+	first = r.Model
+	for {
+		e, err := r.Next()
+		if err != nil {
+			return first, all, err
+		}
+		all = append(all, said{r.Model, e})
+	}
+}
+
+// writeSaid writes them; a model before its first event, and where another one has its number.
+func writeSaid(t require.TestingT, first Model, all []said) []byte {
+	var b bytes.Buffer
+	w, err := NewWriter(&b, &first)
+	require.NoError(t, err)
+	written := map[int]Model{first.Number: first}
+	for i := range all {
+		m := &all[i].of
+		if before, ok := written[m.Number]; !ok || !assert.ObjectsAreEqual(before, *m) {
+			require.NoError(t, w.Model(m))
+			written[m.Number] = *m
+		}
+		w.Of(m.Number)
+		require.NoError(t, w.Write(all[i].Event))
+	}
+	return b.Bytes()
+}
+
+// TestSeveralModels: each event is of the model that it was written of, also where what follows is read on its own.
+func TestSeveralModels(t *testing.T) {
+	other := Model{Name: "other", Vocab: 9, Layers: []Layer{{Experts: 4, Used: 4}}, Number: 7}
+	all := []said{{model, &Drawn{1, 2}}, {other, &Chosen{Experts: []int32{0, 1, 2, 3}}}, {other, &Drawn{1, 3}},
+		{model, &Chosen{Layer: 1, Experts: []int32{299}}}}
+	data := writeSaid(t, model, all)
+	first, got, err := readSaid(data)
+	require.ErrorIs(t, err, io.EOF)
+	require.Equal(t, model, first)
+	require.Equal(t, all, got)
+
+	var parts [2]bytes.Buffer
+	whole, err := NewWriter(&parts[0], &model, &other)
+	require.NoError(t, err)
+	whole.Part()
+	whole.out = &parts[1] // goes behind another beginning
+	whole.Of(other.Number)
+	require.NoError(t, whole.Write(&Drawn{1, 4}))
+	begin := writeSaid(t, other, []said{{model, &Drawn{1, 5}}})
+	_, got, err = readSaid(append(begin, parts[1].Bytes()...))
+	require.ErrorIs(t, err, io.EOF)
+	require.Equal(t, []said{{model, &Drawn{1, 5}}, {other, &Drawn{1, 4}}}, got)
+
+	_, _, err = readSaid(append(writeSaid(t, model, nil), kindOf, 1, 9))
+	require.ErrorContains(t, err, "there is no model 9")
+}
+
+// TestWriteAllocatesNothing: writing costs a step no allocation.
+func TestWriteAllocatesNothing(t *testing.T) {
+	w, err := NewWriter(io.Discard, &model)
+	require.NoError(t, err)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		for _, e := range events {
+			_ = w.Write(e)
+		}
+	}))
+}
+
 // FuzzRead: whatever the bytes, reading ends, and what was read is written and read again.
 func FuzzRead(f *testing.F) {
 	f.Add(written(f))
 	f.Add([]byte(magic))
+	f.Add(writeSaid(f, model, []said{{Model{Number: 3}, &Drawn{1, 2}}, {model, &Drawn{1, 2}}}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, all, err := readAll(data)
+		first, all, err := readSaid(data)
 		if err == nil {
 			t.Fatal("no end")
 		}
 		if len(all) == 0 {
 			return
 		}
-		var b bytes.Buffer
-		w, err := NewWriter(&b, &m)
-		require.NoError(t, err)
-		for _, e := range all {
-			require.NoError(t, w.Write(e))
-		}
-		require.NoError(t, w.Flush())
-		again, events, err := readAll(b.Bytes())
+		again, events, err := readSaid(writeSaid(t, first, all))
 		require.ErrorIs(t, err, io.EOF)
-		require.Equal(t, m, again)
+		require.Equal(t, first, again)
 		require.Equal(t, all, events)
 	})
 }

@@ -1,30 +1,42 @@
 package tokentrace
 
 import (
-	"bufio"
 	"encoding/binary"
 	"io"
 	"slices"
 )
 
-// magic begins every trace; version follows it.
+// magic begins every trace. version is that of the models that are written; sincePlain is the oldest one that is read,
+// which has one model and does not say what it was computed by.
 const (
-	magic   = "sluice token trace\n"
-	version = 5
+	magic      = "sluice token trace\n"
+	version    = 6
+	sincePlain = 5
 )
 
-// Writer writes a trace. Its methods keep none of their arguments. After an error all methods return it.
+// Writer writes a trace, record by record. Its methods keep none of their arguments, and Write allocates nothing once
+// it has seen events as large. After an error all methods return it.
 type Writer struct {
-	out     *bufio.Writer
-	experts []int  // by layer
-	body    []byte // of the record that is being made
+	out     io.Writer
+	experts map[int][]int // by layer, by the number of a model
+	of      int           // the model that records are of; -1: the reader does not know it
+	body    []byte        // of the record that is being made
+	head    [1 + binary.MaxVarintLen64]byte
 	err     error
 }
 
-// NewWriter begins a trace of a model.
-func NewWriter(w io.Writer, m *Model) (*Writer, error) {
-	t := &Writer{out: bufio.NewWriterSize(w, 1<<16)}
-	_, t.err = t.out.WriteString(magic)
+// NewWriter begins a trace with models. Events are of the last one, until Of.
+func NewWriter(w io.Writer, models ...*Model) (*Writer, error) {
+	t := &Writer{out: w, experts: map[int][]int{}, of: -1}
+	_, t.err = io.WriteString(w, magic)
+	for _, m := range models {
+		_ = t.Model(m)
+	}
+	return t, t.err
+}
+
+// Model adds a model, of which the events are that follow.
+func (t *Writer) Model(m *Model) error {
 	t.body = append(t.body[:0], version)
 	t.text(m.Name)
 	t.number(uint64(m.Vocab))
@@ -34,15 +46,38 @@ func NewWriter(w io.Writer, m *Model) (*Writer, error) {
 		t.number(uint64(bytes))
 	}
 	t.number(uint64(len(m.Layers)))
+	experts := make([]int, 0, len(m.Layers))
 	for _, l := range m.Layers {
-		t.experts = append(t.experts, l.Experts)
+		experts = append(experts, l.Experts)
 		t.number(uint64(l.Experts))
 		t.number(uint64(l.Used))
 		t.number(uint64(l.Bytes))
 	}
+	t.number(uint64(m.Number))
+	t.number(uint64(m.Began))
+	t.number(uint64(len(m.Traits)))
+	for _, x := range m.Traits {
+		t.text(x.Name)
+		t.text(x.Value)
+	}
 	t.record(kindModel)
-	return t, t.Flush()
+	t.experts[m.Number], t.of = experts, m.Number
+	return t.err
 }
+
+// Of says that the events that follow are of another model, which was added.
+func (t *Writer) Of(model int) {
+	if model == t.of {
+		return
+	}
+	t.of = model
+	t.body = t.body[:0]
+	t.number(uint64(model))
+	t.record(kindOf)
+}
+
+// Part says that what follows may be read without what was written: the next Of is written, whatever the model was.
+func (t *Writer) Part() { t.of = -1 }
 
 // Write adds an event.
 func (t *Writer) Write(e Event) error {
@@ -85,6 +120,13 @@ func (t *Writer) Write(e Event) error {
 	case *Settled:
 		t.number(e.Sequence)
 		t.number(uint64(e.Accepted))
+	case *Waited:
+		t.number(e.Sequence)
+		t.number(uint64(len(e.For)))
+		for _, x := range e.For {
+			t.number(uint64(x.Cause))
+			t.number(x.Time)
+		}
 	case *Drawn:
 		t.number(e.Sequence)
 		t.number(uint64(uint32(e.Token)))
@@ -98,7 +140,7 @@ func (t *Writer) Write(e Event) error {
 
 // foreseen appends, for each row, the experts with margins above the floor.
 func (t *Writer) foreseen(e *Foreseen) {
-	experts := t.experts[e.Layer]
+	experts := t.experts[t.of][e.Layer]
 	t.number(uint64(e.Layer))
 	t.body = append(t.body, 0)
 	if e.Late {
@@ -122,14 +164,6 @@ func (t *Writer) foreseen(e *Foreseen) {
 	}
 }
 
-// Flush writes buffered records to the underlying writer.
-func (t *Writer) Flush() error {
-	if t.err == nil {
-		t.err = t.out.Flush()
-	}
-	return t.err
-}
-
 func (t *Writer) number(n uint64) { t.body = binary.AppendUvarint(t.body, n) }
 
 func (t *Writer) text(s string) {
@@ -142,10 +176,9 @@ func (t *Writer) record(kind byte) {
 	if t.err != nil {
 		return
 	}
-	var head [1 + binary.MaxVarintLen64]byte
-	head[0] = kind
-	n := 1 + binary.PutUvarint(head[1:], uint64(len(t.body)))
-	if _, t.err = t.out.Write(head[:n]); t.err == nil {
+	t.head[0] = kind
+	n := 1 + binary.PutUvarint(t.head[1:], uint64(len(t.body)))
+	if _, t.err = t.out.Write(t.head[:n]); t.err == nil {
 		_, t.err = t.out.Write(t.body)
 	}
 }

@@ -76,6 +76,7 @@ func (c *Choice) begin(ctx context.Context, x *exchange.Exchange, m *Model) (end
 		c.request.Bind(made)
 		c.request.Spent.Until(time.Now(), bill.Grammar)
 	}
+	c.request.ID = x.ID
 	if c.stream, err = m.Engine.Generate(c.request); err != nil {
 		m.places.leave(x, 1)
 		return nil, err

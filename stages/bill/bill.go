@@ -120,5 +120,13 @@ func (b *Bill) Sum() (sum time.Duration) {
 // Spent is the time that went to a cause: of those that are counted by phase, until the first token.
 func (b *Bill) Spent(c Cause) time.Duration { return b.spent[c] }
 
+// Of is the time that went to a cause, in both phases.
+func (b *Bill) Of(c Cause) time.Duration {
+	if c >= Compute {
+		return b.spent[c] + b.spent[c+phased]
+	}
+	return b.spent[c]
+}
+
 // Decoding is the time that went to a cause that is counted by phase, from the first token on.
 func (b *Bill) Decoding(c Cause) time.Duration { return b.spent[c+phased] }

@@ -12,6 +12,7 @@ import (
 type Form struct {
 	Field string                        // field of the request that asks for the form
 	Key   Key                           // equal for equal forms
+	From  *Source                       // what Make reads; nil: it cannot be written down
 	Make  func() (*grammar.Form, error) // compiles it, within grammar.DefaultLimits; several may do so at once
 }
 

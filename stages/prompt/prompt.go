@@ -11,6 +11,7 @@ import (
 // Source is what a request says. One of Tokens, Chat and Text is the prompt, in this order of precedence.
 type Source struct {
 	Tokens []int32     // ids as they are
+	Tail   string      // the end of the text of Tokens, from which the answer goes on
 	Chat   *chat.Input // rendered by the model's template; its BOS, EOS, Now and Stop are filled in
 	Before []int32     // tokens in front of what Chat becomes: an earlier prompt with its answer
 	Text   string      // completed as it is, with BOS by the model's rule

@@ -40,7 +40,7 @@ func (w *Writer) Write(from *Source, room Room, now time.Time, stop func() bool)
 // write makes a prompt of all that a request says.
 func (w *Writer) write(from *Source, room Room, now time.Time, stop func() bool) (Prompt, error) {
 	if from.Tokens != nil {
-		return w.equip(Prompt{Tokens: from.Tokens}, from)
+		return w.equip(Prompt{Tokens: from.Tokens, Opening: Opening{Tail: from.Tail}}, from)
 	}
 	text, options := from.Text, token.Options{AddSpecial: true, ParseSpecial: !from.Plain}
 	var before []int32

@@ -55,6 +55,14 @@ func mask(row []float32, allowed []uint64) {
 	}
 }
 
+// count is how many tokens a mask allows.
+func count(allowed []uint64) (n int) {
+	for _, word := range allowed {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
 // allows reports whether a mask allows a token.
 func allows(allowed []uint64, id int32) bool {
 	word := int(id) / 64

@@ -2,6 +2,7 @@ package sample
 
 import (
 	"bytes"
+	"encoding/json"
 	"math"
 	"slices"
 )
@@ -51,6 +52,26 @@ func TextBreakers(texts []string, vocab int, piece func(int32) []byte, encode fu
 		}
 	}
 	return b
+}
+
+// MarshalJSON implements json.Marshaler: a list of sequences, in the order of their tokens.
+func (b *Breakers) MarshalJSON() ([]byte, error) {
+	all := [][]int32{}
+	for head, tails := range b.tails {
+		for _, tail := range tails {
+			all = append(all, append([]int32{head}, tail...))
+		}
+	}
+	slices.SortFunc(all, slices.Compare)
+	return json.Marshal(all)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (b *Breakers) UnmarshalJSON(text []byte) error {
+	var all [][]int32
+	err := json.Unmarshal(text, &all)
+	*b = *NewBreakers(all)
+	return err
 }
 
 func tailOf(ids []int32) []int32 { return ids[:min(len(ids), 20)] }

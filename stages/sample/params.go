@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -47,6 +48,31 @@ type Params struct {
 type Bias struct {
 	ID  int32
 	Add float32
+}
+
+// biasJSON is a Bias in JSON, which has no word for −Inf.
+type biasJSON struct {
+	ID     int32
+	Add    float32 `json:",omitempty"`
+	Banned bool    `json:",omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (b Bias) MarshalJSON() ([]byte, error) {
+	if math.IsInf(float64(b.Add), -1) {
+		return json.Marshal(biasJSON{ID: b.ID, Banned: true})
+	}
+	return json.Marshal(biasJSON{ID: b.ID, Add: b.Add})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (b *Bias) UnmarshalJSON(text []byte) error {
+	var j biasJSON
+	err := json.Unmarshal(text, &j)
+	if *b = (Bias{j.ID, j.Add}); j.Banned {
+		b.Add = float32(math.Inf(-1))
+	}
+	return err
 }
 
 // DRY ("don't repeat yourself") penalises the token that would continue a repetition: by

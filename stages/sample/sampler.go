@@ -41,6 +41,7 @@ type Sampler struct {
 	tallied    []int32   // tokens with a tally
 	overlap    []int32   // by position in DRY's window
 	candidates candidates
+	told       *Choice // what is told of the stages; nil: nobody wants to know
 }
 
 // NewSampler makes a sampler for rows of vocab logits. Memory is taken when it is first needed.
@@ -70,8 +71,12 @@ func (s *Sampler) SampleAmong(
 	row := logits
 	if adjusts := p.adjusts(); adjusts || allowed != nil {
 		row = s.adjust(logits, p, history)
+		if adjusts {
+			s.tellRow(Penalties, 0, row)
+		}
 		if allowed != nil {
 			mask(row, allowed)
+			s.tellRow(Form, float64(count(allowed)), row)
 		}
 		if adjusts || !allows(allowed, best) { // else the likeliest of all is that of those allowed
 			if best, err = likeliest(row); err != nil {
@@ -97,14 +102,26 @@ func (s *Sampler) SampleAmong(
 // chain runs the truncating samplers, temperature and the draw.
 func (s *Sampler) chain(row []float32, p *Params, d draws) int32 {
 	c := &s.candidates
-	c.fill(row, sigmaFloor(row, float64(p.TopNSigma)), p.TopK)
+	floor := sigmaFloor(row, float64(p.TopNSigma))
+	if s.told != nil && p.TopNSigma > 0 {
+		c.fill(row, floor, 0)
+		s.tell(TopNSigma, true, float64(p.TopNSigma), 1)
+	}
+	c.fill(row, floor, p.TopK)
+	s.tell(TopK, p.TopK > 0, float64(p.TopK), 1)
 	c.typical(p.TypicalP, p.MinKeep)
+	s.tell(TypicalP, p.TypicalP < 1, float64(p.TypicalP), 1)
 	c.topP(p.TopP, p.MinKeep)
+	s.tell(TopP, p.TopP < 1, float64(p.TopP), 1)
 	c.minP(p.MinP, p.MinKeep)
+	s.tell(MinP, p.MinP > 0, float64(p.MinP), 1)
 	if d.uniform(drawXTC) < float64(p.XTCProbability) {
 		c.xtc(p.XTCThreshold, p.MinKeep)
+		s.tell(XTC, p.XTCThreshold <= 0.5, float64(p.XTCThreshold), 1)
 	}
-	return c.draw(c.temperature(p), d).id
+	temp := c.temperature(p)
+	s.tell(Temperature, true, temp, temp)
+	return c.draw(temp, d).id
 }
 
 // mirostat chooses among the tokens whose surprise, −log₂ p, is at most µ = 2·Tau + drift, and moves µ towards the
@@ -116,6 +133,7 @@ func (s *Sampler) mirostat(row []float32, p *Params, drift float64, d draws) (in
 	c.weigh(float64(p.Temp))
 	tau := float64(p.Tau)
 	c.surprising(2*tau + drift)
+	s.tell(Mirostat, true, 2*tau+drift, float64(p.Temp))
 	total := c.total()
 	x := c.pick(d.below(total))
 	surprise := -log(float64(x.weight)/float64(total)) / math.Ln2

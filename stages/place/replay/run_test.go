@@ -155,7 +155,6 @@ func TestLoad(t *testing.T) {
 	} {
 		require.NoError(t, w.Write(e))
 	}
-	require.NoError(t, w.Flush())
 	for _, data := range [][]byte{b.Bytes(), b.Bytes()[:b.Len()-1]} {
 		r, err := tokentrace.NewReader(bytes.NewReader(data))
 		require.NoError(t, err)

@@ -34,12 +34,13 @@ type Foreseen struct {
 }
 
 // Load reads what a replay needs from a trace. Steps whose experts were not all recorded are left out; of a trace
-// that was cut off, what there is is taken.
+// that was cut off, what there is is taken; of several models, the first one.
 func Load(r *tokentrace.Reader) (*Trace, error) {
 	t := &Trace{Sizes: place.Sizes{Vectors: r.Model.Vectors, Dense: r.Model.Dense}}
 	for _, l := range r.Model.Layers {
 		t.Sizes.Layers = append(t.Sizes.Layers, place.Experts(l))
 	}
+	first := r.Model.Number
 	for {
 		event, err := r.Next()
 		switch {
@@ -47,6 +48,9 @@ func Load(r *tokentrace.Reader) (*Trace, error) {
 			return t.complete()
 		case err != nil:
 			return nil, err
+		}
+		if r.Model.Number != first {
+			continue // of another model
 		}
 		switch e := event.(type) {
 		case *tokentrace.Step:

@@ -93,7 +93,7 @@ func (c *Run) Run(e *env.Env) (err error) {
 	defer func() { err = errors.Join(err, tape.Close()) }()
 	engine, err := c.Start(ctx, e, func(cfg *actors.Config) {
 		cfg.Sequences, cfg.Trace = 1, spans
-		c.Attach(&cfg.Model, tape)
+		tape.Attach(&cfg.Model)
 	})
 	if err != nil {
 		return err

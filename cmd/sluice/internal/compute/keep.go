@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/storage/answerfiles"
 	"github.com/sluice-ai/sluice/storage/gguf"
+	"github.com/sluice-ai/sluice/storage/incidents"
 	"github.com/sluice-ai/sluice/storage/kvfiles"
 	"github.com/sluice-ai/sluice/storage/sealed"
 	"github.com/sluice-ai/sluice/storage/sessionfiles"
@@ -23,9 +24,56 @@ type KeepFlag struct {
 	KVDisk string `name:"kv-disk" placeholder:"DIR[:SIZE]" help:"Folder in which what prompts begin with is kept, so that it is not computed again after a restart, and how much it may take: 8G without SIZE. off: nowhere. It is as private as the conversations."`
 }
 
+// IncidentsFlag is --incidents.
+type IncidentsFlag struct {
+	Incident string `name:"incidents" default:"1G" placeholder:"SIZE" help:"With --state: how much the last of what models did may take there, as token ids, for sluice replay and sluice why; the oldest goes. off: nothing is recorded. Default: 1G."`
+}
+
+// Incidents has what models do recorded below a state folder, until the tape is closed; nil: it is not.
+func (i *IncidentsFlag) Incidents(f *Flags, state string, log zerolog.Logger) (*actors.Tape, error) {
+	size := env.Size(0)
+	if i.Incident != "off" {
+		if err := size.UnmarshalText([]byte(i.Incident)); err != nil {
+			return nil, env.Usagef("--incidents is %q: want a size such as 1G, or off", i.Incident)
+		}
+	}
+	if state == "" || i.Incident == "off" {
+		return nil, nil
+	}
+	path := filepath.Join(state, "incidents")
+	folder, err := incidents.OpenFolder(path, int64(size))
+	if err != nil {
+		return nil, fmt.Errorf("--incidents: %w", env.OnFile(path, err))
+	}
+	folder.Encrypt(f.stateKey)
+	return actors.KeepIncidents(folder, log), nil
+}
+
 // StateKeyName is the variable of the environment that has the key by which all that is kept is encrypted. It is no
 // flag: other users see those of a process.
 const StateKeyName = "SLUICE_STATE_KEY"
+
+// StateKeys are the keys by which what was kept may have been encrypted; none of them may be nil.
+func StateKeys(e *env.Env) (keys []*sealed.Key, err error) {
+	key, err := stateKey(e)
+	if key != nil {
+		keys = append(keys, key)
+	}
+	return keys, err
+}
+
+// stateKey reads the key in the environment; nil: there is none.
+func stateKey(e *env.Env) (*sealed.Key, error) {
+	text, set := e.Lookup(StateKeyName)
+	if !set {
+		return nil, nil
+	}
+	key, err := sealed.Parse(text)
+	if err != nil {
+		return nil, env.Usagef("%s: %v", StateKeyName, err)
+	}
+	return key, nil
+}
 
 // StateKey encrypts what is kept; nil: it is not encrypted. Keep finds it.
 func (f *Flags) StateKey() *sealed.Key { return f.stateKey }
@@ -36,10 +84,8 @@ const keptBytes = 8 << 30
 // Keep has models that are loaded with the flags keep their cached blocks in the folder that the flag names, or else in
 // usual; "": in none. It finds the key by which that is encrypted.
 func (k *KeepFlag) Keep(e *env.Env, f *Flags, usual string) (err error) {
-	if text, set := e.Lookup(StateKeyName); set {
-		if f.stateKey, err = sealed.Parse(text); err != nil {
-			return env.Usagef("%s: %v", StateKeyName, err)
-		}
+	if f.stateKey, err = stateKey(e); err != nil {
+		return err
 	}
 	path, size := k.KVDisk, env.Size(keptBytes)
 	if at := strings.LastIndexByte(path, ':'); at > 0 && size.UnmarshalText([]byte(path[at+1:])) == nil {

@@ -12,30 +12,47 @@ import (
 
 // RecordFlags ask for a token trace.
 type RecordFlags struct {
-	Record        string `placeholder:"FILE" help:"Write a token trace, for sluice replay: prompts, tokens, steps, experts."`
+	Record        string `placeholder:"FILE" help:"Write a token trace, for sluice replay and sluice why: prompts, tokens, steps, experts."`
 	RecordIDsOnly bool   `name:"record-ids-only" help:"Leave the texts of prompts out of it; their token ids stay."`
 }
 
-// tape is the file of a token trace. It has its name as soon as the trace has begun, since a trace that ends anywhere
+// Tape is the file of a token trace. It has its name as soon as the trace has begun, since a trace that ends anywhere
 // can be read: a process that is killed leaves what it recorded. The first error is reported at the end, so that it
 // does not stop an answer.
-type tape struct {
+type Tape struct {
+	taped
+	to *actors.Tape
+}
+
+// taped is what writes it.
+type taped struct {
 	failed
 	file  *safefile.File
 	named bool
 }
 
-func (t *tape) Write(p []byte) (int, error) {
-	n, err := t.failed.Write(p)
-	if err == nil && !t.named {
-		t.named = true
-		err = t.keep(t.file.Commit())
+// Append implements actors.TapeSink.
+func (t *taped) Append(records []byte, head func() []byte) {
+	if t.err != nil {
+		return
 	}
-	return n, err
+	if !t.begun {
+		records = append(head(), records...)
+	}
+	if _, err := t.Write(records); err == nil && !t.named {
+		t.named = true
+		_ = t.keep(t.file.Commit())
+	}
 }
 
+// Lost implements actors.TapeSink: a trace of which something is missing ends there.
+func (t *taped) Lost(why error) { _ = t.keep(why) }
+
+// Close implements actors.TapeSink.
+func (t *taped) Close() {}
+
 // Begin creates the file, if there is to be one.
-func (f *RecordFlags) Begin(e *env.Env, force bool, read ...string) (*tape, error) {
+func (f *RecordFlags) Begin(e *env.Env, force bool, read ...string) (*Tape, error) {
 	if f.Record == "" {
 		if f.RecordIDsOnly {
 			return nil, env.Usagef("--record-ids-only leaves texts out of what --record writes: add --record FILE")
@@ -46,21 +63,24 @@ func (f *RecordFlags) Begin(e *env.Env, force bool, read ...string) (*tape, erro
 	if err != nil {
 		return nil, err
 	}
-	return &tape{failed: failed{w: file, path: f.Record, tell: e.Stderr}, file: file}, nil
+	t := &Tape{taped: taped{failed: failed{w: file, path: f.Record, tell: e.Stderr}, file: file}}
+	t.to = actors.NewTape(&t.taped, !f.RecordIDsOnly)
+	return t, nil
 }
 
-// Attach makes a model write its trace to t.
-func (f *RecordFlags) Attach(m *actors.Model, t *tape) {
+// Attach has a model record on the tape.
+func (t *Tape) Attach(m *actors.Model) {
 	if t != nil {
-		m.Record, m.RecordIDsOnly = t, f.RecordIDsOnly
+		m.Tapes = append(m.Tapes, t.to)
 	}
 }
 
 // Close completes the file. It is called after the engine is closed.
-func (t *tape) Close() error {
+func (t *Tape) Close() error {
 	if t == nil {
 		return nil
 	}
+	t.to.Close()
 	if !t.begun { // no engine was started
 		return t.file.Close()
 	}

@@ -18,7 +18,9 @@ import (
 type Replay struct {
 	compute.EngineFlags
 
-	Trace    string    `arg:"" placeholder:"FILE" help:"Token trace, as --record writes it."`
+	pastFlags
+	From     string    `name:"from" placeholder:"WHEN" help:"With --check: begin with this request: its number from 0, its id, or a time, such as 15:04, 2006-01-02T15:04:05, or 10m for so long ago."`
+	To       string    `name:"to" placeholder:"WHEN" help:"With --check: end with this one, named in the same way."`
 	Virtual  bool      `help:"In virtual time: without weights, on a model of disk and memory."`
 	Check    bool      `help:"Answer the requests again with a model, and fail at the first token that is another one."`
 	Policy   []string  `default:"lru,slru,lfu,ours,belady" placeholder:"NAME" help:"Which expert leaves its slot: lru, slru, lfu, ours, or belady, which knows the future. Default: all of them."`
@@ -32,7 +34,7 @@ type Replay struct {
 func (Replay) Examples() [2]string {
 	return [2]string{
 		`sluice replay run.trace --virtual --slots 64`,
-		`sluice replay run.trace --check -m model.gguf`,
+		`sluice replay state --check -m model.gguf --from 14:55 --to 15:05`,
 	}
 }
 
@@ -54,6 +56,9 @@ func (c *Replay) Run(e *env.Env) error {
 	}
 	if c.Check {
 		return c.check(e)
+	}
+	if c.From != "" || c.To != "" {
+		return env.Usagef("--from and --to choose which requests --check answers again: virtual time has all steps")
 	}
 	kinds, ahead, err := c.compared()
 	if err != nil {

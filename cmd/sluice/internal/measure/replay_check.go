@@ -2,18 +2,17 @@ package measure
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
-	"github.com/sluice-ai/sluice/internal/tokentrace"
-	"github.com/sluice-ai/sluice/stages/sample"
 )
 
 // checked is what --check prints with --json. Its names are part of the interface.
@@ -26,18 +25,13 @@ type checked struct {
 
 // difference is the first token that differs.
 type difference struct {
-	Request  int   `json:"request"` // counted from 0, as they arrived
-	Token    int   `json:"token"`   // of its answer, from 0
-	Recorded int32 `json:"recorded"`
-	Computed int32 `json:"computed"`
-}
-
-// asked is a request in a trace.
-type asked struct {
-	number int
-	prompt []int32
-	params sample.Params
-	drawn  []int32
+	Request  int       `json:"request"` // counted from 0, as they arrived
+	ID       string    `json:"id,omitempty"`
+	At       time.Time `json:"arrived,omitzero"`
+	Token    int       `json:"token"` // of its answer, from 0
+	Recorded int32     `json:"recorded"`
+	Computed int32     `json:"computed"`     // -1: none, the answer ends
+	Other    []string  `json:"other_traits"` // what is not as it was: device, program, weights
 }
 
 // checkedTogether is how many requests are answered at once. By the law RowAlone it does not matter which were together
@@ -46,23 +40,28 @@ const checkedTogether = 8
 
 // check answers the requests of a trace again, and compares.
 func (c *Replay) check(e *env.Env) error {
-	model, all, leftOut, err := c.requests(e)
+	h, err := c.read(e, windowOf(c.From, c.To, e.Now()))
 	if err != nil {
-		return env.OnFile(c.Trace, err)
+		return err
+	}
+	for _, note := range h.noted {
+		fmt.Fprintf(e.Stderr, "sluice: %s: what follows there is left out\n", env.Visible(note))
 	}
 	ctx, cancel := e.Interruptible(context.Background())
 	defer cancel()
+	c.Identified()
 	engine, err := c.Start(ctx, e, nil)
 	if err != nil {
 		return err
 	}
 	defer compute.Shut(engine)
-	if engine.Info.Vocab != model.Vocab {
-		return fmt.Errorf("%s: it was recorded with %q, which has %d tokens; this model is %q and has %d: "+
-			"give the one that was recorded with -m", c.Trace, model.Name, model.Vocab, engine.Info.Name, engine.Info.Vocab)
+	all, err := h.of(c.Trace, &engine.Info)
+	if err != nil {
+		return err
 	}
-	result := checked{Requests: len(all), LeftOut: leftOut}
-	if err := result.compare(ctx, engine, all); err != nil {
+	whole := slices.DeleteFunc(slices.Clone(all), func(p *past) bool { return p.odd != nil || len(p.drawn) == 0 })
+	result := checked{Requests: len(whole), LeftOut: len(all) - len(whole)}
+	if err := result.compare(ctx, engine, whole); err != nil {
 		return err
 	}
 	if c.JSON {
@@ -71,17 +70,42 @@ func (c *Replay) check(e *env.Env) error {
 		}
 	} else if result.First == nil {
 		fmt.Fprintf(e.Stdout, "%s, %s: all the same (%s left out)\n",
-			env.Count(result.Requests, "request"), env.Count(result.Tokens, "token"), env.Count(leftOut, "request"))
+			env.Count(result.Requests, "request"), env.Count(result.Tokens, "token"), env.Count(result.LeftOut, "request"))
 	}
 	if d := result.First; d != nil {
-		return fmt.Errorf("%s: request %d, token %d of its answer: %d was recorded, %d is computed here", c.Trace, d.Request,
-			d.Token, d.Recorded, d.Computed)
+		return fmt.Errorf("%s: %w", c.Trace, d)
 	}
 	return nil
 }
 
+// Error implements error.
+func (d *difference) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "request %d", d.Request)
+	if d.ID != "" {
+		fmt.Fprintf(&b, " (%s)", env.Printable(d.ID))
+	}
+	fmt.Fprintf(&b, ", token %d of its answer: %d was recorded, %d is computed here", d.Token, d.Recorded, d.Computed)
+	if len(d.Other) > 0 {
+		fmt.Fprintf(&b, "; what is not as it was: %s", strings.Join(d.Other, ", "))
+	}
+	return b.String()
+}
+
+// othersOf names what of an engine is not as it was when a request was recorded.
+func othersOf(p *past, engine *actors.Engine) []string {
+	names := []string{}
+	here := engine.Traits()
+	for _, t := range p.model.Traits {
+		if !slices.Contains(here, t) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
 // compare answers all requests, some at once, and keeps the first difference in the order of requests.
-func (r *checked) compare(ctx context.Context, engine *actors.Engine, all []*asked) error {
+func (r *checked) compare(ctx context.Context, engine *actors.Engine, all []*past) error {
 	var mu sync.Mutex
 	var failed error
 	places := make(chan struct{}, checkedTogether)
@@ -89,14 +113,15 @@ func (r *checked) compare(ctx context.Context, engine *actors.Engine, all []*ask
 	for _, a := range all {
 		places <- struct{}{}
 		wait.Go(func() {
-			same, computed, err := a.again(ctx, engine)
+			same, computed, err := a.answer(ctx, engine)
 			mu.Lock()
 			defer mu.Unlock()
 			r.Tokens += same
 			if err != nil {
 				failed = errors.Join(failed, fmt.Errorf("request %d: %w", a.number, err))
 			} else if same < len(a.drawn) && (r.First == nil || a.number < r.First.Request) {
-				r.First = &difference{a.number, same, a.drawn[same], computed}
+				r.First = &difference{Request: a.number, ID: a.recorded.ID, At: a.at, Token: a.recorded.Drawn + same,
+					Recorded: a.drawn[same], Computed: computed, Other: othersOf(a, engine)}
 			}
 			<-places
 		})
@@ -105,10 +130,11 @@ func (r *checked) compare(ctx context.Context, engine *actors.Engine, all []*ask
 	return failed
 }
 
-// again answers one request. same is the number of equal tokens, computed the token that came instead of the next.
-func (a *asked) again(ctx context.Context, engine *actors.Engine) (same int, computed int32, err error) {
-	stream, err := engine.Generate(actors.Request{Tokens: a.prompt, MaxTokens: len(a.drawn), Sampling: a.params,
-		IgnoreEOG: true})
+// answer answers one request. same is the number of equal tokens, computed the token that came instead of the next.
+func (a *past) answer(ctx context.Context, engine *actors.Engine) (same int, computed int32, err error) {
+	r := a.again
+	r.MaxTokens += len(a.drawn)
+	stream, err := engine.Generate(r)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -129,44 +155,4 @@ func (a *asked) again(ctx context.Context, engine *actors.Engine) (same int, com
 			return same, 0, nil
 		}
 	}
-}
-
-// requests reads the requests of a trace that can be answered again, in the order in which they arrived.
-func (c *Replay) requests(e *env.Env) (model *tokentrace.Model, all []*asked, leftOut int, err error) {
-	f, err := e.OpenInput(c.Trace)
-	if err != nil {
-		return nil, nil, 0, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	r, err := tokentrace.NewReader(f)
-	if err != nil {
-		return nil, nil, 0, err
-	}
-	open := map[uint64]*asked{}
-	for {
-		event, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, nil, 0, err
-		}
-		switch x := event.(type) {
-		case *tokentrace.Open:
-			a := &asked{number: len(all), prompt: slices.Clone(x.Prompt)}
-			if json.Unmarshal(x.Settings, &a.params) != nil || a.params.Masked {
-				a.prompt = nil // without its settings or grammar it cannot be answered again
-			}
-			open[x.Sequence] = a
-			all = append(all, a)
-		case *tokentrace.Drawn:
-			if a := open[x.Sequence]; a != nil {
-				a.drawn = append(a.drawn, x.Token)
-			}
-		case *tokentrace.End:
-			delete(open, x.Sequence)
-		}
-	}
-	whole := slices.DeleteFunc(all, func(a *asked) bool { return len(a.prompt) == 0 || len(a.drawn) == 0 })
-	return &r.Model, whole, len(all) - len(whole), nil
 }

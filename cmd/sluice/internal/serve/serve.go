@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/sluice-ai/sluice/actors"
@@ -44,6 +43,7 @@ type Serve struct {
 	Parallel      int      `default:"32" placeholder:"N" help:"Answers computed at once, 1 to 256; more wait. Default: 32."`
 	MetricsCompat []string `name:"metrics-compat" enum:"vllm,llamacpp" placeholder:"SERVER" help:"Have metrics under the names of vllm and llamacpp as well, for dashboards made for them."`
 	compute.StateFlag
+	compute.IncidentsFlag
 	compute.KeepFlag
 	accessFlags
 	tlsFlags
@@ -112,7 +112,7 @@ func (c *Serve) Run(e *env.Env) (err error) {
 		return err
 	}
 	defer ln.Close()
-	closed, err := c.lasting(e, &options)
+	incidents, closed, err := c.lasting(e, &options)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (c *Serve) Run(e *env.Env) (err error) {
 	s := server.Loading(options)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
-	l, err := c.load(ctx, e, files, s.Progress, spans, func(m *actors.Model) { c.Attach(m, tape) })
+	l, err := c.load(ctx, e, files, s.Progress, spans, recording(tape, incidents))
 	if err != nil {
 		s.Close()
 		return err
@@ -137,28 +137,43 @@ func (c *Serve) Run(e *env.Env) (err error) {
 	return c.stop(e, s)
 }
 
-// lasting has pictures made, and what outlives the server kept in --state, until closed is called.
-func (c *Serve) lasting(e *env.Env, o *server.Options) (closed func(), err error) {
+// lasting has pictures made, and what outlives the server kept in --state, until closed is called. Models record on
+// incidents, unless that is nil.
+func (c *Serve) lasting(e *env.Env, o *server.Options) (incidents *actors.Tape, closed func(), err error) {
 	if o.Sessions, err = c.Sessions(&c.Flags, o.Log); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	put, err := c.painters(o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	answers, written, err := c.Answers(e, &c.Flags, o.Log)
-	o.Answers = answers
-	return func() {
+	if err == nil {
+		o.Answers = answers
+		incidents, err = c.Incidents(&c.Flags, c.State, o.Log)
+	}
+	return incidents, func() {
 		written()
+		incidents.Close()
 		if err := put(); err != nil {
 			o.Log.Error().Err(err).Msg("giving back the processor that made pictures")
 		}
 	}, err
 }
 
+// recording has models record on tapes, of which either may be nil.
+func recording(file *compute.Tape, incidents *actors.Tape) func(*actors.Model) {
+	return func(m *actors.Model) {
+		file.Attach(m)
+		if incidents != nil {
+			m.Tapes = append(m.Tapes, incidents)
+		}
+	}
+}
+
 // fromStore says whether the models of the store are served because nothing else was named.
 func (c *Serve) fromStore(e *env.Env) bool {
-	if len(c.Models) > 0 || c.Folder != "" || c.Name != "" || c.Record != "" {
+	if len(c.Models) > 0 || c.Folder != "" || c.Name != "" {
 		return false
 	}
 	all, err := stored(e)
@@ -191,8 +206,8 @@ func (c *Serve) serverOptions(e *env.Env, keys []string) (server.Options, error)
 	return o, err
 }
 
-// load opens the house, and loads the models of the command line as far as there is room. recorded edits the settings
-// of the first load, if there is only one model.
+// load opens the house, and loads the models of the command line as far as there is room. recorded has each model that
+// is loaded record what it does.
 func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, progress func(done, total int64),
 	spans io.Writer, recorded func(*actors.Model)) (l *loader, err error) {
 	all, err := named(e, files)
@@ -231,16 +246,13 @@ func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, 
 			l.swapper.Changed(name)
 		}
 	}
-	var again atomic.Bool
 	l.progress, l.lora, l.lone = progress, compute.AdapterFlags{Lora: c.Lora}, len(models.list()) == 1
 	if l.adapters, err = adapterFolder(c.Loras).paths(); err != nil {
 		return nil, fmt.Errorf("--loras: %w", err)
 	}
 	l.edit = func(m *actors.Model) {
-		m.Adapted = adapted
-		if m.Sequences = c.Parallel; !again.Swap(true) && len(files) == 1 {
-			recorded(m)
-		}
+		m.Adapted, m.Sequences = adapted, c.Parallel
+		recorded(m)
 	}
 	for _, name := range all.list() {
 		if err := l.swapper.Warm(ctx, name); err != nil {
@@ -284,27 +296,12 @@ func (c *Serve) listen(e *env.Env, keys []string) (net.Listener, error) {
 	return ln, nil
 }
 
-// alone refuses flags that work with a single model only.
-func (c *Serve) alone(files []models.NamedFile) error {
-	if len(files) == 1 && c.Folder == "" && !c.Stored && c.KeepAlive == 0 {
-		return nil
-	}
-	if c.Record != "" {
-		return env.Usagef("--record is of one model that stays loaded: serve it alone (sluice trace records what a server does)")
-	}
-	return nil
-}
-
 // files returns the models of the command line, if the flags are valid for them.
 func (c *Serve) files() ([]models.NamedFile, error) {
 	if c.KeepAlive < 0 {
 		return nil, env.Usagef("--keep-alive is %v: want a time such as 10m, or leave it out", c.KeepAlive)
 	}
-	files, err := c.names()
-	if err != nil {
-		return nil, err
-	}
-	return files, c.alone(files)
+	return c.names()
 }
 
 func (c *Serve) names() ([]models.NamedFile, error) {
