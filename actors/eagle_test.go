@@ -191,6 +191,26 @@ func TestEagleDraws(t *testing.T) {
 	require.Len(t, d.newDraft(h).asks.Sampling.Bias, 1)
 }
 
+// TestEagleDrawsOnTheHost: a card that draws tokens does so for a model and for a head that knows all of them; not for
+// one whose logits are in an order of their own, by whose columns its next step would go on.
+func TestEagleDrawsOnTheHost(t *testing.T) {
+	path, card := headedFile(t, "latent"), devicetest.Played(t)
+	t.Cleanup(func() { require.NoError(t, card.Close()) })
+	for _, few := range []bool{false, true} {
+		target, err := gguf.Open(path)
+		require.NoError(t, err)
+		draft, err := gguf.Open(eagleFile(t, path, []int32{0, 1, 3}, few))
+		require.NoError(t, err)
+		p, err := fitted([]Model{{File: target, KV: backend.KVF16, Context: 512, Sequences: 1, Rows: 32, Speculate: true,
+			Draft: draft}}, card.Traits(), 1<<30, nil)
+		require.NoError(t, err)
+		require.True(t, p.specs[0].limits.Draws)
+		require.Equal(t, !few, p.specs[1].limits.Draws)
+		require.NoError(t, draft.Close())
+		require.NoError(t, target.Close())
+	}
+}
+
 // TestKnownTokens: tokens that no number of a token can be are refused.
 func TestKnownTokens(t *testing.T) {
 	write := func(ids ...int64) *gguf.File {
