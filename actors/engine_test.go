@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/stages/model/arch/archtest"
 	"github.com/sluice-ai/sluice/stages/sample"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -44,6 +45,9 @@ func greedy() sample.Params {
 func fixturePath(t testing.TB, name string) string {
 	if name == fixture {
 		return filepath.Join("testdata", name+".gguf")
+	}
+	if path := archtest.Specimen(t, name); path != "" {
+		return path
 	}
 	return filepath.Join(testref.Dir(t), "fixtures", name+".gguf")
 }

@@ -16,8 +16,9 @@ import (
 )
 
 // keepers are fixtures that keep of a sequence what is not keys and values of every layer: states alone, states beside
-// attention, windows that layers share, latent vectors.
-var keepers = []string{"mamba2", "lfm2", "qwen3next", "gemma4", "deepseek3", "deepseek2", "gemma4moe"}
+// attention, windows that layers share, latent vectors, states whose values decay each at its own rate.
+var keepers = []string{"mamba2", "lfm2", "qwen3next", "gemma4", "deepseek3", "deepseek2", "gemma4moe",
+	"rwkv7"}
 
 // eachKeeper runs a test with each.
 func eachKeeper(t *testing.T, test func(t *testing.T, name string)) {

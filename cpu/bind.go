@@ -84,10 +84,15 @@ func (b *binder) alone(n *ir.Node, wanted bool) runner {
 	switch n.Op {
 	case ir.HeadLinear:
 		return b.headLinear(n, wanted)
-	case ir.CausalConv:
+	case ir.CausalConv, ir.Previous:
 		return b.convolution(n)
 	case ir.SSMScan, ir.DeltaRule:
+		if byChannel(n) {
+			return b.channelScan(n)
+		}
 		return b.scan(n)
+	case ir.WKV:
+		return b.wkv(n)
 	case ir.Attend:
 		return b.attention(n)
 	case ir.Around:
@@ -126,7 +131,7 @@ func (b *binder) op(it *live.Item, wanted bool) rowOp {
 	case ir.Add:
 		return &addOp{out, in[0], in[1]}
 	case ir.Mul:
-		return &mulOp{out, in[0], in[1]}
+		return b.mul(out, in[0], in[1])
 	case ir.Scale:
 		return &scaleOp{out, in[0], n.Factor}
 	case ir.Leaky, ir.Clip, ir.Exceed, ir.Level, ir.XIELU:
@@ -141,6 +146,8 @@ func (b *binder) op(it *live.Item, wanted bool) rowOp {
 		return &tokenTypeOp{out, in[0], b.vector(n.W), n.Sep}
 	case ir.HeadSlice:
 		return &headSliceOp{out, in[0], n.Heads, n.From}
+	case ir.HeadDot:
+		return &headDotOp{out, in[0], in[1]}
 	case ir.HeadJoin:
 		return &headJoinOp{out, in[0], in[1], n.Heads, b.p.SharesHead(n)}
 	case ir.SoftCap:

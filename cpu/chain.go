@@ -54,17 +54,32 @@ func (o *addOp) row(ex *execution, _, r int) error {
 	return nil
 }
 
-type mulOp struct{ out, a, b place }
+type mulOp struct {
+	out, a, b place
+	by        [][]float32 // by worker, a copy of b, which may be a part of a; nil: b is as wide as a
+}
 
-func (o *mulOp) row(ex *execution, _, r int) error {
+func (b *binder) mul(out, x, y place) *mulOp {
+	o := &mulOp{out: out, a: x, b: y}
+	if y.width == out.width {
+		return o
+	}
+	for range b.m.workers {
+		o.by = append(o.by, make([]float32, y.width))
+	}
+	return o
+}
+
+func (o *mulOp) row(ex *execution, worker, r int) error {
 	y, a, b := ex.at(&o.out, r), ex.at(&o.a, r), ex.at(&o.b, r)
-	if len(b) == len(y) {
+	if o.by == nil {
 		ex.device.isa.Mul(y, a, b)
 		return nil
 	}
-	head := len(y) / len(b)
-	for h, factor := range b {
-		ex.device.isa.Scale(y[h*head:][:head], a[h*head:][:head], factor)
+	n := len(y) / len(b)
+	copy(o.by[worker], b)
+	for i, by := range o.by[worker] {
+		ex.device.isa.Scale(y[i*n:][:n], a[i*n:], by)
 	}
 	return nil
 }
@@ -195,6 +210,8 @@ func (ex *execution) glu(act ir.Act, limit float32, y, x, up []float32) {
 		isa.GELU(y, x)
 	case ir.GELUErf:
 		isa.GELUErf(y, x)
+	case ir.Exp:
+		isa.Exp(y, x)
 	case ir.Clamped:
 		for i, v := range x {
 			y[i] = min(v, 7)

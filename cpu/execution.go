@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sluice-ai/sluice/cpu/kernels"
+	"github.com/sluice-ai/sluice/cpu/vec"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 )
@@ -59,6 +60,7 @@ type runner interface {
 }
 
 // workspace is the memory of one worker.
+// Wide: each kind of phase has its own.
 type workspace struct {
 	queries queries
 	halves  []uint16          // one head of K on its way into the cache, in half precision
@@ -69,6 +71,8 @@ type workspace struct {
 	between []float32 // what an adapter's first factor makes of a row
 	updated []float32 // and what its second factor makes of that, some outputs of it
 	state   []float32 // of a head, or of some channels, during its computation
+
+	recurrence vec.Recurrence // of the head
 
 	gathered     int       // rows of an expert that gatherFloats can hold
 	gatherFloats []float32 // prepared activations of an expert's rows, or windows of a convolution

@@ -43,6 +43,22 @@ func (o *headJoinOp) row(ex *execution, _, r int) error {
 	return nil
 }
 
+// headDotOp multiplies each head of a by the same head of b.
+type headDotOp struct{ out, a, b place }
+
+func (o *headDotOp) row(ex *execution, _, r int) error {
+	y, a, b := ex.at(&o.out, r), ex.at(&o.a, r), ex.at(&o.b, r)
+	n := len(a) / len(y)
+	for h := range y {
+		sum := 0.0
+		for i, v := range a[h*n:][:n] {
+			sum += float64(v) * float64(b[h*n+i])
+		}
+		y[h] = float32(sum)
+	}
+	return nil
+}
+
 // headLinear multiplies each head of a row by a matrix of its own. A chunk is a head, for all rows of the step: it
 // prepares its activations itself, since no other chunk uses them.
 type headLinear struct {

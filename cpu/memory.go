@@ -23,7 +23,7 @@ func (m *model) layWeights(p *ir.Bound) error {
 	err := m.eachShare(p, func(group int, r ir.Ref, rows, _ int) error {
 		w := &m.weights[r]
 		if w.name == "" {
-			w.byColumn = convolves(p, r)
+			w.byColumn = channelwise(p, r)
 			err := errors.Join(w.measure(&p.Weights[r], p.Types[r], groups[group].Use), oddHalves(p, r))
 			if err != nil {
 				faults = append(faults, fmt.Errorf("%s: %w", w.name, err))

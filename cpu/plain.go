@@ -13,7 +13,8 @@ func own(op ir.Op) bool {
 	case ir.Embed, ir.Linear, ir.Norm, ir.RoPE, ir.Attend, ir.GLU, ir.Add, ir.Mul, ir.Scale, ir.SoftCap, ir.Temper,
 		ir.Affine, ir.Position, ir.TokenType, ir.Slice, ir.HeadLinear, ir.HeadSlice, ir.HeadJoin, ir.CausalConv,
 		ir.SSMScan, ir.DeltaRule, ir.Rows, ir.Route, ir.Experts, ir.Adapt, ir.Around,
-		ir.Conv2D, ir.GridNorm, ir.Leaky, ir.XIELU, ir.Clip, ir.Exceed, ir.Level:
+		ir.Conv2D, ir.GridNorm, ir.Leaky, ir.XIELU, ir.Clip, ir.Exceed, ir.Level,
+		ir.Previous, ir.WKV, ir.HeadDot:
 		return true
 	}
 	return false

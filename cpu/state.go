@@ -28,7 +28,7 @@ func (s *state) block(span *backend.Span, pos int) int32 {
 
 // sizeOfState is the size of a node's state on this device, in float32.
 func sizeOfState(p *ir.Bound, n *ir.Node) int {
-	if n.Op == ir.CausalConv {
+	if n.Scan == nil || byChannel(n) {
 		return p.States[n.State].Values
 	}
 	return n.Scan.Heads * n.Scan.KDim * strideOfScan(n.Scan)
@@ -44,9 +44,13 @@ func (m *model) layStates(p *ir.Bound) error {
 		s := &m.states[n.State]
 		s.StateLayer, s.size = p.States[n.State], sizeOfState(p, n)
 		total += align(4 * s.size * m.config.Blocks[s.Class])
-		if n.Op == ir.CausalConv {
-			scratch = max(scratch, p.Weights[n.W].Cols*convChannels)
-		} else {
+		switch {
+		case n.Scan == nil:
+			kept := s.Values / p.Widths[n.Out]
+			scratch = max(scratch, (kept+1)*convChannels)
+		case byChannel(n):
+			scratch = max(scratch, (3+n.Scan.KDim)*convChannels)
+		default:
 			scratch = max(scratch, (2+n.Scan.KDim)*strideOfScan(n.Scan))
 		}
 	})

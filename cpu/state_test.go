@@ -15,9 +15,13 @@ import (
 
 // eachRecurrent runs a test with models whose layers go on from states.
 func eachRecurrent(t *testing.T, test func(t *testing.T, m *backendtest.Model)) {
-	for _, name := range []string{"mamba2", "lfm2", "qwen3next"} {
+	for _, name := range []string{"mamba2", "lfm2", "qwen3next", "jamba", "rwkv6", "rwkv7", "kimi-linear"} {
 		t.Run(name, func(t *testing.T) {
-			test(t, archtest.Open(t, filepath.Join(testref.Dir(t), "fixtures", name+".gguf"), nil))
+			path := archtest.Specimen(t, name)
+			if path == "" {
+				path = filepath.Join(testref.Dir(t), "fixtures", name+".gguf")
+			}
+			test(t, archtest.Open(t, path, nil))
 		})
 	}
 }

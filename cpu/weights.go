@@ -144,9 +144,10 @@ func (w *weight) take(row int, data []byte) error {
 	return nil
 }
 
-// convolves says whether a weight belongs to a convolution.
-func convolves(p *ir.Bound, r ir.Ref) (found bool) {
-	eachState(p, func(n *ir.Node) { found = found || n.Op == ir.CausalConv && n.W == r })
+// channelwise says whether a weight has rows for channels that are computed side by side: of a convolution, or the
+// rates of a scan by channels.
+func channelwise(p *ir.Bound, r ir.Ref) (found bool) {
+	eachState(p, func(n *ir.Node) { found = found || n.W == r && (n.Op == ir.CausalConv || byChannel(n)) })
 	return found
 }
 

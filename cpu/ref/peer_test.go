@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"os"
@@ -21,10 +20,7 @@ import (
 	"github.com/sluice-ai/sluice/cpu/ref"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/internal/meta"
-	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/internal/testref"
-	"github.com/sluice-ai/sluice/stages/model/arch"
 	"github.com/sluice-ai/sluice/stages/model/arch/archtest"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -43,7 +39,7 @@ func TestLikePeer(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			tokens := backendtest.SpecimenTokens()
 			path := filepath.Join(t.TempDir(), s.Name+".gguf")
-			form := writeSpecimen(t, path, s, &f.Meta)
+			form := archtest.Write(t, path, s, &f.Meta)
 			golden := filepath.Join("testdata", "peer", s.Name+".f32")
 			if _, err := os.Stat(golden); err != nil && *peer != "" {
 				askPeer(t, path, golden, tokens, form)
@@ -126,7 +122,7 @@ func TestRerankerLikePeer(t *testing.T) {
 	f.Meta.Set("tokenizer.ggml.token_type_count", uint32(1))
 	s, tokens := &backendtest.Reranker, backendtest.SpecimenTokens()
 	path := filepath.Join(t.TempDir(), s.Name+".gguf")
-	writeSpecimen(t, path, s, &f.Meta)
+	archtest.Write(t, path, s, &f.Meta)
 	golden := filepath.Join("testdata", "peer", s.Name+".f32")
 	if *peer != "" {
 		all := peerSays(t, path, tokens, "embed")
@@ -141,32 +137,6 @@ func TestRerankerLikePeer(t *testing.T) {
 
 // shown are the positions whose logits are kept.
 var shown = []int{0, 9, 23}
-
-// writeSpecimen gives the architecture all tensors that it asks for, and those of the optional ones that it has. It
-// says what the program is for.
-func writeSpecimen(t *testing.T, path string, s *backendtest.Specimen, tokenizer *meta.Map) ir.Form {
-	m := s.Describe(tokenizer)
-	p, err := arch.Record(m, s.Has, arch.Options{})
-	require.NoError(t, err)
-	var tensors []gguf.Tensor
-	data := map[string][]byte{}
-	for i, bytes := range s.Weights(t, p) {
-		w := &p.Weights[i]
-		for _, name := range s.Named(p, w) {
-			tensors = append(tensors, gguf.Tensor{Name: name, Type: quant.F32, Shape: w.Shape()})
-			data[name] = bytes
-		}
-	}
-	f, err := os.Create(path)
-	require.NoError(t, err)
-	err = gguf.Write(f, m, tensors, func(t *gguf.Tensor, w io.Writer) error {
-		_, err := w.Write(data[t.Name])
-		return err
-	})
-	require.NoError(t, err)
-	require.NoError(t, f.Close())
-	return p.Form()
-}
 
 // askPeer keeps logits, or of an encoder the vectors of rows.
 func askPeer(t *testing.T, path, golden string, tokens []int32, form ir.Form) {
@@ -188,7 +158,7 @@ func askPeer(t *testing.T, path, golden string, tokens []int32, form ir.Form) {
 func peerSays(t *testing.T, path string, tokens []int32, command ...string) []byte {
 	all := filepath.Join(t.TempDir(), "said")
 	ids := strings.Trim(strings.ReplaceAll(fmt.Sprint(tokens), " ", ","), "[]")
-	command = append(command, "-m", path, "--tokens", ids, "-o", all, "--kv", "f32", "--fa", "0")
+	command = append(command, "-m", path, "--tokens", ids, "-o", all, "-t", "1", "--kv", "f32", "--fa", "0")
 	out, err := exec.Command(*peer, command...).CombinedOutput()
 	require.NoError(t, err, string(out))
 	data, err := os.ReadFile(all)

@@ -276,8 +276,12 @@ func Lacks(p *ir.Program) error {
 // lacks is Lacks of a node. A row's entry in a step says where it sees to, not from where.
 func lacks(p *ir.Program, n *ir.Node) error {
 	switch n.Op {
-	case ir.XIELU, ir.Clip, ir.Exceed, ir.Level, ir.Conv2D, ir.GridNorm, ir.Leaky:
+	case ir.XIELU, ir.Clip, ir.Exceed, ir.Level, ir.Conv2D, ir.GridNorm, ir.Leaky, ir.Previous, ir.WKV, ir.HeadDot:
 		return fmt.Errorf("%s: %w", n.Op, ErrNoKernel)
+	case ir.SSMScan, ir.DeltaRule:
+		if n.Scan.ByKey {
+			return fmt.Errorf("%s by key: %w", n.Op, ErrNoKernel)
+		}
 	case ir.GLU, ir.Experts:
 		if n.Act > ir.Clamped {
 			return fmt.Errorf("%s by %s: %w", n.Op, n.Act, ErrNoKernel)

@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -26,8 +27,8 @@ func laws(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 			require.NoError(t, err)
 			w := newLawful(t, d, m)
 			w.fewTimes(t)
-			if f.name != "gemma" && f.name != "mixture" && f.name != "hybrid" { // all that masks, routers and states can have
-				return
+			if !slices.Contains([]string{"gemma", "mixture", "hybrid", Keyed}, f.name) {
+				return // these have all that masks, routers and states can have
 			}
 			t.Run("ChunkFree", func(t *testing.T) { rapid.Check(t, w.chunkFree) })
 			t.Run("RowAlone", func(t *testing.T) { rapid.Check(t, w.rowAlone) })

@@ -172,4 +172,4 @@ var models = []struct {
 	name   string
 	record func(small) (*ir.Program, error)
 }{{"llama", llamaLike}, {"gemma", gemmaLike}, {"starcoder", starcoderLike}, {"mixture", mixtureLike},
-	{"latent", latentLike}, {"space", spaceLike}, {"hybrid", hybridLike}, {"shared", sharedLike}}
+	{"latent", latentLike}, {"space", spaceLike}, {"hybrid", hybridLike}, {Keyed, keyedLike}, {"shared", sharedLike}}

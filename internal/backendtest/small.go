@@ -10,11 +10,16 @@ import (
 // Encoder is the name of the family that has EncoderLayer as its model.
 const Encoder = "encoder"
 
-// Families lists the families of small models.
+// Keyed is the name of the family whose states cards have no kernels for.
+const Keyed = "keyed"
+
+// Families lists the families of small models that every device computes.
 func Families() []string {
 	all := []string{Encoder}
 	for i := range models {
-		all = append(all, models[i].name)
+		if models[i].name != Keyed {
+			all = append(all, models[i].name)
+		}
 	}
 	return all
 }

@@ -20,9 +20,10 @@ type Specimen struct {
 	Name, Arch string
 	Tolerance  float64 // for the distance from llama.cpp's logits
 	keys       map[string]any
-	without    []string // name endings of optional tensors that it lacks
-	lacks      string   // the complete name of another one, which is the ending of others, too
-	centred    []string // name endings of tensors made so that the mean of what they give is 0
+	without    []string                // name endings of optional tensors that it lacks
+	lacks      string                  // the complete name of another one, which is the ending of others, too
+	centred    []string                // name endings of tensors made so that the mean of what they give is 0
+	shaped     func(name string) []int // shapes that llama.cpp wants of weights; nil: the usual one
 	// beside are names in layers of tensors that the program does not meet, and that files have beside those that they
 	// are as large as.
 	beside map[string][]string
@@ -47,7 +48,8 @@ var Reranker = Specimen{Name: "bert-rank", Arch: "bert", without: []string{"attn
 		"attention.causal": false, "attention.head_count_kv": uint32(4)}}
 
 // Specimens are models of all architectures that Fixtures and Embeddings have no file of.
-var Specimens = slices.Concat(firstSpecimens, denseSpecimens, mixtureSpecimens, moreSpecimens, laterSpecimens)
+var Specimens = slices.Concat(firstSpecimens, denseSpecimens, mixtureSpecimens, moreSpecimens, laterSpecimens,
+	recurrentSpecimens)
 
 // firstSpecimens are those that were there first.
 var firstSpecimens = []Specimen{
@@ -192,6 +194,16 @@ func (s *Specimen) Has(name string) bool {
 		!slices.ContainsFunc(s.without, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
+// Shape is the shape of a weight as llama.cpp wants it in a file.
+func (s *Specimen) Shape(w *ir.Weight) []int {
+	if s.shaped != nil {
+		if shape := s.shaped(w.Name); shape != nil {
+			return shape
+		}
+	}
+	return w.Shape()
+}
+
 // Weights returns the bytes of all weights of its program, by Ref: float32.
 func (s *Specimen) Weights(t testing.TB, p *ir.Program) [][]byte {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -258,6 +270,10 @@ func random(rng *rand.Rand, w *ir.Weight) []float32 {
 			x = -0.5 + 0.1*rng.NormFloat64()
 		case strings.HasSuffix(w.Name, ".ssm_conv1d.weight"):
 			x = rng.NormFloat64()
+		case strings.Contains(w.Name, "_mix_lerp_"):
+			x = 0.5 + 0.2*rng.NormFloat64()
+		case strings.HasSuffix(w.Name, "mix_decay.weight"):
+			x = -1 + 0.3*rng.NormFloat64()
 		case w.Use&ir.Vector != 0:
 			x = 1 + 0.2*rng.NormFloat64()
 		}

@@ -43,3 +43,31 @@ func hybridLike(s small) (*ir.Program, error) {
 	b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd")
 	return b.Program(1 << 10)
 }
+
+// keyedLike has states whose rows decay each at its own rate, and rows of before. In turn a layer has a scan by
+// channels, a delta rule by key, and the recurrence of RWKV, which reads a state after a row or before it.
+func keyedLike(s small) (*ir.Program, error) {
+	b := ir.NewBuilder("keyed-like", hasNone)
+	x := b.Embed("token_embd", s.vocab, s.width)
+	a := ir.ScanArgs{Heads: s.heads, Groups: s.heads, KDim: s.head, VDim: s.head, Scale: 0.5}
+	for l := range 2 * s.layers {
+		b.Layer(l)
+		n, by := b.RMSNorm(x, "attn_norm", 1e-5), a
+		switch l % 4 {
+		case 0:
+			by = ir.ScanArgs{Heads: 3 * s.width, Groups: 1, KDim: 5, VDim: 1, Scale: 1, ByKey: true}
+			n = ir.CaseScan(b, n, false, by)
+		case 1:
+			by.ByKey = true
+			n = ir.CaseScan(b, n, true, by)
+		case 2:
+			n = ir.CaseWKV(b, b.Add(n, b.Previous(n)), true, by)
+		case 3:
+			by.Before = true
+			n = ir.CaseWKV(b, b.Add(n, b.Scale(b.Previous(n), -0.5)), false, by)
+		}
+		x = b.Add(x, n)
+	}
+	b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd")
+	return b.Program(1 << 10)
+}

@@ -137,17 +137,24 @@ func (w *Weight) Shape() []int {
 	return []int{w.Cols, w.Rows}
 }
 
-// matches compares w's shape with a file's; dimensions of 1 at the end of either do not count.
+// matches compares w's shape with a file's. Dimensions of 1 do not count, of a matrix but for the first.
 func (w *Weight) matches(shape []int) bool {
-	return len(shape) > 0 && slices.Equal(spare(shape), spare(w.Shape()))
+	from := 1
+	if w.Use == Vector {
+		from = 0
+	}
+	return len(shape) > 0 && slices.Equal(spare(shape, from), spare(w.Shape(), from))
 }
 
-// spare leaves out dimensions of 1 at the end.
-func spare(shape []int) []int {
-	for len(shape) > 1 && shape[len(shape)-1] == 1 {
-		shape = shape[:len(shape)-1]
+// spare leaves out dimensions of 1, from a dimension on.
+func spare(shape []int, from int) []int {
+	left := slices.Clone(shape[:from])
+	for _, n := range shape[from:] {
+		if n != 1 {
+			left = append(left, n)
+		}
 	}
-	return shape
+	return left
 }
 
 // dims shows a shape as 64×512.

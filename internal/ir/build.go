@@ -53,6 +53,10 @@ func (b *Builder) Layer(l int) {
 // Within has names of the layer's weights begin otherwise from here on: with a prefix, which ends in a dot, or nothing.
 func (b *Builder) Within(prefix string) { b.at = prefix }
 
+// Ahead has what is recorded next name its weights as layer l does, in the segment that is open: what later layers read
+// of a layer is computed with the embedding.
+func (b *Builder) Ahead(l int) { b.at = "blk." + strconv.Itoa(l) + "." }
+
 // FFN opens the feed-forward segment of the current layer.
 func (b *Builder) FFN() { b.open(SegFFN, b.segment().Layer) }
 

@@ -38,6 +38,9 @@ const (
 	Clip                     // y = min(max(x, −Factor), Factor)
 	Exceed                   // y = max(x − mean x − Factor·√(var x), 0)
 	Level                    // y = x₀·√(mean x₁²/mean x₀²), by heads as wide as x₁
+	Previous                 // y[r] = x of the row before r in its sequence; 0 of the first
+	WKV                      // Sₜ = e^g·Sₜ₋₁ + b⊗Sₜ₋₁ᵀa + k⊗v, y = Scale·Sₜᵀq, by heads and rows of S (ScanArgs)
+	HeadDot                  // y[r,h] = Σᵢ x₀[r,h,i]·x₁[r,h,i], of each of Heads parts of a row
 )
 
 // Node is one operation. Which fields count is said by Op; the others are zero (W and B: NoRef).
@@ -46,11 +49,11 @@ type Node struct {
 	Op  Op
 	Out Value
 	// In has the inputs in the order of the Op's formula; Attend: q, k, v, or q alone where an earlier Attend fills the
-	// cache; SSMScan: q, k, v, δ; DeltaRule: these and β.
+	// cache; SSMScan: q, k, v, δ; DeltaRule: these and β; WKV: q, k, v, g, and a and b or neither.
 	In []Value
 	// W is the matrix; Norm: g (NoRef: all ones); RoPE: divisors of Freq, one for each pair; Attend: sinks; CausalConv:
 	// the weights of the last positions, [channel][position]; Position, TokenType: a row for each position or type;
-	// scans: A, negative, one for each head; Route: the factor of each expert's weight, applied last.
+	// scans but WKV: A, negative, one for each head; Route: the factor of each expert's weight, applied last.
 	W Ref
 	// B is the bias of Linear, Norm, Affine (its first row), convolutions; Attend: of scores, a row for each bucket of
 	// distances; Route, scans: added to scores, to δ.
@@ -60,9 +63,9 @@ type Node struct {
 	Every  int     // Temper: positions
 	From   int     // Slice, HeadSlice: first feature; Temper: the number of the first position
 	Sep    int32   // TokenType: the token that ends each part of a text
-	Heads  int     // HeadLinear, HeadSlice, HeadJoin
+	Heads  int     // HeadLinear, HeadSlice, HeadJoin, HeadDot
 	Size   int     // Around: odd
-	State  int     // CausalConv, SSMScan, DeltaRule: index into Program.States
+	State  int     // of ops that keep a state: index into Program.States
 	Site   int     // Adapt: index into Program.Sites
 
 	Norm    NormArgs

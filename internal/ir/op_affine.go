@@ -10,6 +10,7 @@ var affineOp = operation{
 		{"affine", func(b *Builder, x Value, n int) Value {
 			return b.Affine(b.Affine(x, "", 0, "kinds", 2), "a", n, "b", 1)
 		}},
+		{"affine table", func(b *Builder, x Value, n int) Value { return b.AffineTable(x, "a", "b", 4) }},
 		{"affine one", func(b *Builder, x Value, n int) Value { return b.Affine(x, "a", 1, "", 0) }},
 	},
 }
@@ -27,25 +28,44 @@ func (b *Builder) Affine(x Value, w string, width int, bias string, rows int) Va
 	return b.add(n, b.Width(x))
 }
 
+// AffineTable is Affine whose factors and bias, by complete names, or empty, are tables of rows rows that are as wide
+// as x together.
+func (b *Builder) AffineTable(x Value, w, bias string, rows int) Value {
+	n := Node{Op: Affine, In: []Value{x}, W: NoRef, B: NoRef}
+	each := b.Width(x) / max(rows, 1)
+	if w != "" {
+		n.W = b.weight(w, rows, each, Vector)
+	}
+	if bias != "" {
+		n.B = b.weight(bias, rows, each, Vector)
+	}
+	return b.add(n, b.Width(x))
+}
+
 func fitsAffine(p *Program, n *Node) error {
 	width := p.Widths[n.Out]
 	if n.W == NoRef && n.B == NoRef {
 		return fmt.Errorf("neither factors nor a bias")
 	}
-	if n.W != NoRef && p.Weights[n.W].Rows*p.Weights[n.W].Cols != 1 {
-		if err := vector(p, n.W, width); err != nil {
-			return err
+	if n.W != NoRef {
+		if w := &p.Weights[n.W]; w.Rows*w.Cols != 1 && w.Rows*w.Cols != width {
+			return fmt.Errorf("%s is %d×%d, want a value for each of %d features, or one", w.Name, w.Rows, w.Cols, width)
 		}
 	}
-	if n.B != NoRef && p.Weights[n.B].Cols != width {
-		return fmt.Errorf("%s has %d columns, want %d", p.Weights[n.B].Name, p.Weights[n.B].Cols, width)
+	if n.B != NoRef {
+		if w := &p.Weights[n.B]; w.Cols != width && w.Rows*w.Cols != width {
+			return fmt.Errorf("%s has %d columns, want %d", w.Name, w.Cols, width)
+		}
 	}
 	return sameWidths(p, n)
 }
 
 func (f *Frame) affine(n *Node) {
 	width := f.P.Widths[n.Out]
-	bias := f.vector(n.B, width, 0)
+	bias := f.vector(NoRef, width, 0)
+	if n.B != NoRef {
+		copy(bias, f.table(n.B))
+	}
 	factors := f.vector(NoRef, width, 1)
 	if n.W != NoRef {
 		w := f.table(n.W)

@@ -23,13 +23,14 @@ const (
 	// min(silu(x₀),L)·max(min(x₁,L),−L), and silu(min(x₀,L)) times that.
 	SiLUClipped
 	ClippedSiLU
+	Exp // eˣ
 )
 
 // String is the function's name.
 func (a Act) String() string {
 	names := [...]string{
 		SiLU: "silu", GELU: "gelu", GELUErf: "gelu-erf", ReLU2: "relu²", Sigmoid: "sigmoid", Clamped: "clamped",
-		ReLU: "relu", Softplus: "softplus", SiLUClipped: "silu-clipped", ClippedSiLU: "clipped-silu",
+		ReLU: "relu", Softplus: "softplus", SiLUClipped: "silu-clipped", ClippedSiLU: "clipped-silu", Exp: "exp",
 	}
 	if a == 0 || int(a) >= len(names) {
 		return fmt.Sprintf("activation %d", uint8(a))
@@ -57,6 +58,7 @@ var gluOp = operation{
 		{"clipped silu", func(b *Builder, x Value, n int) Value {
 			return b.GLUWithin(ClippedSiLU, b.Scale(x, 4), b.Scale(x, 5), 2)
 		}},
+		{"exp", func(b *Builder, x Value, n int) Value { return b.Act(Exp, x) }},
 		{"sigmoid", func(b *Builder, x Value, n int) Value { return b.Act(Sigmoid, x) }},
 		{"clamped", func(b *Builder, x Value, n int) Value {
 			return b.GLU(Clamped, b.Scale(x, 4), b.Scale(x, 5))
@@ -86,7 +88,7 @@ func (b *Builder) Act(act Act, x Value) Value {
 }
 
 func fitsGLU(p *Program, n *Node) error {
-	if n.Act < SiLU || n.Act > ClippedSiLU || (n.Act == Clamped || n.Act.Limited()) && len(n.In) != 2 {
+	if n.Act < SiLU || n.Act > Exp || (n.Act == Clamped || n.Act.Limited()) && len(n.In) != 2 {
 		return fmt.Errorf("activation %d of %d inputs", n.Act, len(n.In))
 	}
 	return errors.Join(n.fitsLimit(), sameWidths(p, n))
@@ -159,6 +161,8 @@ func (a Act) Of(x float64) float64 {
 		return 1 / (1 + math.Exp(-x))
 	case Softplus:
 		return math.Max(x, 0) + math.Log1p(math.Exp(-math.Abs(x)))
+	case Exp:
+		return math.Exp(x)
 	}
 	panic(fmt.Sprintf("ir: %s has no formula", a))
 }

@@ -25,6 +25,11 @@ func (b *Builder) LinearBias(x Value, name string, out int) Value {
 	return b.linear(x, name, out, b.vector(name+".bias", out))
 }
 
+// LinearBare is Linear that leaves the bias of that name, if there is one, to another op.
+func (b *Builder) LinearBare(x Value, name string, out int) Value {
+	return b.linear(x, name, out, NoRef)
+}
+
 func (b *Builder) linear(x Value, name string, out int, bias Ref) Value {
 	w := b.weight(name+".weight", out, b.Width(x), Matrix)
 	return b.adapted(w, b.add(Node{Op: Linear, In: []Value{x}, W: w, B: bias}, out), x)

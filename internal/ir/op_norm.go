@@ -32,6 +32,7 @@ var normOp = operation{
 		{"norm each head", func(b *Builder, x Value, n int) Value {
 			return b.EachHeadLayerNorm(x, "n", n/4, 1e-6)
 		}},
+		{"norm head by head", func(b *Builder, x Value, n int) Value { return b.HeadLayerNorm(x, "n", n/8, 1e-4) }},
 		{"norm layer", func(b *Builder, x Value, n int) Value { return b.LayerNorm(x, "n", 1e-5) }},
 		{"norm layer bare", func(b *Builder, x Value, n int) Value { return b.BareLayerNorm(x, 1e-5) }},
 	},
@@ -63,6 +64,15 @@ func (b *Builder) EachHeadLayerNorm(x Value, name string, head int, eps float32)
 	w := b.weight(name+".weight", b.Width(x)/head, head, Vector)
 	a := NormArgs{Layer: true, Eps: eps, Group: head}
 	return b.pointwise(Node{Op: Norm, In: []Value{x}, W: w, B: NoRef, Norm: a})
+}
+
+// HeadLayerNorm is LayerNorm of each head of head features. Weight and bias have a value for every feature of a row.
+func (b *Builder) HeadLayerNorm(x Value, name string, head int, eps float32) Value {
+	n := b.Width(x)
+	return b.pointwise(Node{
+		Op: Norm, In: []Value{x}, W: b.vector(name+".weight", n), B: b.vector(name+".bias", n),
+		Norm: NormArgs{Layer: true, Eps: eps, Group: head},
+	})
 }
 
 // GroupNorm is an RMS norm of each of so many groups of features; the weight has a value for every feature,

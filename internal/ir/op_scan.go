@@ -8,10 +8,14 @@ import (
 // ScanArgs configures SSMScan and DeltaRule: q and k [rows][Groups·KDim], v [rows][Heads·VDim], δ and β [rows][Heads] →
 // [rows][Heads·VDim]. Each head keeps a matrix S of KDim × VDim, zero before the first position. Head h reads the q and
 // k of group h/(Heads/Groups), or, Tiled, of group h mod Groups. δ is Softplus(δ+B) = ln(1+e^(δ+B)) before it is used.
-// Sources: Mamba-2, arXiv:2405.21060; gated delta networks, arXiv:2412.06464.
+// ByKey, the rows of a matrix decay each at its own rate: of an SSMScan, whose heads have one feature then, A has a
+// value for each row, [Heads][KDim]; of a DeltaRule δ and B have. A WKV always decays so: see op_wkv.go.
+// Sources: Mamba, arXiv:2312.00752; Mamba-2, arXiv:2405.21060; gated delta networks, arXiv:2412.06464; Kimi Delta
+// Attention, arXiv:2510.26692.
 type ScanArgs struct {
 	Heads, Groups, KDim, VDim int
-	Tiled                     bool
+	Tiled, ByKey              bool
+	Before                    bool // WKV: y reads the state as it was before the row
 	Scale                     float32
 	D                         Ref // SSMScan: the factor of v that is added to y, bypassing the state, by head; NoRef: 0
 }
@@ -29,6 +33,12 @@ func (a *ScanArgs) String() string {
 	s := fmt.Sprintf("heads=%d/%d dims=%d/%d scale=%g", a.Heads, a.Groups, a.KDim, a.VDim, a.Scale)
 	if a.Tiled {
 		s += " tiled"
+	}
+	if a.ByKey {
+		s += " by key"
+	}
+	if a.Before {
+		s += " before"
 	}
 	return s
 }
@@ -50,6 +60,9 @@ var ssmScanOp = operation{
 		{"ssm scan tiled", func(b *Builder, x Value, n int) Value {
 			return CaseScan(b, x, false, ScanArgs{Heads: 4, Groups: 2, KDim: 7, VDim: 96, Scale: 2, Tiled: true})
 		}},
+		{"ssm scan by key", func(b *Builder, x Value, n int) Value {
+			return CaseScan(b, x, false, ScanArgs{Heads: 600, Groups: 1, KDim: 5, VDim: 1, Scale: 0.5, ByKey: true})
+		}},
 	},
 }
 
@@ -65,30 +78,48 @@ var deltaRuleOp = operation{
 		{"delta rule tiled", func(b *Builder, x Value, n int) Value {
 			return CaseScan(b, x, true, ScanArgs{Heads: 4, Groups: 2, KDim: 32, VDim: 128, Scale: 1, Tiled: true})
 		}},
+		{"delta rule by key", func(b *Builder, x Value, n int) Value {
+			return CaseScan(b, x, true, ScanArgs{Heads: 4, Groups: 4, KDim: 24, VDim: 20, Scale: 0.5, ByKey: true})
+		}},
 	},
 }
 
-// SSMScan is the scan of Mamba-2. decay, shift and skip are the full names of A, of what is added to δ, and of D; skip
-// may be empty. Files have A and D as columns: a row for each head.
+// SSMScan is the scan of Mamba-2, and by key of Mamba. decay, shift and skip are the full names of A, of what is added
+// to δ, and of D; skip may be empty. Files of Mamba-2 have A and D as columns: a row for each head.
 func (b *Builder) SSMScan(q, k, v, delta Value, decay, shift, skip string, a ScanArgs) Value {
 	a.D = NoRef
-	if skip != "" {
+	if skip != "" && a.ByKey {
+		a.D = b.vector(skip, a.Heads)
+	} else if skip != "" {
 		a.D = b.weight(skip, a.Heads, 1, Vector)
 	}
-	w := b.weight(decay, a.Heads, 1, Vector)
-	return b.scan(Node{Op: SSMScan, In: []Value{q, k, v, delta}, W: w, Scan: &a}, shift)
+	w := b.weight(decay, a.Heads, a.rates(), Vector)
+	return b.scan(Node{Op: SSMScan, In: []Value{q, k, v, delta}, W: w, Scan: &a}, b.vector(shift, a.Heads))
 }
 
-// DeltaRule is the update of gated delta networks.
+// DeltaRule is the update of gated delta networks, and by key of Kimi Delta Attention, whose files have A as a column.
 func (b *Builder) DeltaRule(q, k, v, delta, beta Value, decay, shift string, a ScanArgs) Value {
 	a.D = NoRef
-	w := b.vector(decay, a.Heads)
-	return b.scan(Node{Op: DeltaRule, In: []Value{q, k, v, delta, beta}, W: w, Scan: &a}, shift)
+	n := Node{Op: DeltaRule, In: []Value{q, k, v, delta, beta}, Scan: &a}
+	if a.ByKey {
+		n.W = b.weight(decay, a.Heads, 1, Vector)
+	} else {
+		n.W = b.vector(decay, a.Heads)
+	}
+	return b.scan(n, b.vector(shift, a.Heads*a.rates()))
 }
 
-func (b *Builder) scan(n Node, shift string) Value {
+// rates is how many rates of decay, by rows of its matrix, a head has in A, or in the δ and B of a DeltaRule.
+func (a *ScanArgs) rates() int {
+	if a.ByKey {
+		return a.KDim
+	}
+	return 1
+}
+
+func (b *Builder) scan(n Node, shift Ref) Value {
 	a := n.Scan
-	n.B = b.vector(shift, a.Heads)
+	n.B = shift
 	n.State = b.state(a.Heads * a.KDim * a.VDim)
 	return b.add(n, a.Heads*a.VDim)
 }
@@ -98,7 +129,31 @@ func fitsScan(p *Program, n *Node) error {
 	if a.Heads <= 0 || a.Groups <= 0 || a.Heads%a.Groups != 0 || a.KDim <= 0 || a.VDim <= 0 {
 		return fmt.Errorf("%d heads of %d cannot share %d groups of %d", a.Heads, a.VDim, a.Groups, a.KDim)
 	}
-	want := []int{a.Groups * a.KDim, a.Groups * a.KDim, a.Heads * a.VDim, a.Heads, a.Heads}[:len(n.In)]
+	if a.ByKey && n.Op == SSMScan && a.VDim != 1 {
+		return fmt.Errorf("heads of %d features decay by key, want 1", a.VDim)
+	}
+	deltas, decays := a.Heads, a.Heads*a.rates()
+	if n.Op == DeltaRule {
+		deltas, decays = decays, deltas
+	}
+	want := []int{a.Groups * a.KDim, a.Groups * a.KDim, a.Heads * a.VDim, deltas, a.Heads}[:len(n.In)]
+	if err := a.widths(p, n, want); err != nil {
+		return err
+	}
+	for _, at := range []struct {
+		r Ref
+		n int
+	}{{n.W, decays}, {n.B, deltas}, {a.D, a.Heads}} {
+		if at.r != NoRef && p.Weights[at.r].Rows*p.Weights[at.r].Cols != at.n {
+			w := &p.Weights[at.r]
+			return fmt.Errorf("%s is %d×%d, want %d values for %d heads", w.Name, w.Rows, w.Cols, at.n, a.Heads)
+		}
+	}
+	return fitsState(p, n, a.Heads*a.KDim*a.VDim)
+}
+
+// widths checks the widths of a scan's inputs and of its result.
+func (a *ScanArgs) widths(p *Program, n *Node, want []int) error {
 	for i, v := range n.In {
 		if p.Widths[v] != want[i] {
 			return fmt.Errorf("input %d has %d features, want %d", i, p.Widths[v], want[i])
@@ -110,13 +165,7 @@ func fitsScan(p *Program, n *Node) error {
 	if !finite(float64(a.Scale)) {
 		return fmt.Errorf("scale is %v", a.Scale)
 	}
-	for _, r := range []Ref{n.W, n.B, a.D} {
-		if r != NoRef && p.Weights[r].Rows*p.Weights[r].Cols != a.Heads {
-			w := &p.Weights[r]
-			return fmt.Errorf("%s is %d×%d, want a value for each of %d heads", w.Name, w.Rows, w.Cols, a.Heads)
-		}
-	}
-	return fitsState(p, n, a.Heads*a.KDim*a.VDim)
+	return nil
 }
 
 // scan keeps the matrix of each head as KDim rows of VDim.
@@ -143,12 +192,11 @@ func (f *Frame) scan(n *Node) {
 // Scanned is a scan's inputs in one row. Beta is nil but for a DeltaRule.
 type Scanned struct{ Q, K, V, Delta, Beta []float32 }
 
-// Next brings the states of all heads to the position of x and reads them. decay, shift and skip have a value for each
-// head; a skip of nil is zero.
+// Next brings the states of all heads to the position of x and reads them. decay, shift and skip have their values head
+// by head; a skip of nil is zero.
 func (a *ScanArgs) Next(y, state []float32, x *Scanned, decay, shift, skip []float32) {
 	for h := range a.Heads {
-		delta := Softplus.Of(float64(x.Delta[h]) + float64(shift[h]))
-		keep := math.Exp(float64(decay[h]) * delta)
+		keep, delta := a.keeps(x, h, decay, shift)
 		q, k := part(x.Q, a.Group(h), a.Groups), part(x.K, a.Group(h), a.Groups)
 		v, out, matrix := part(x.V, h, a.Heads), part(y, h, a.Heads), part(state, h, a.Heads)
 		for c := range out {
@@ -159,7 +207,7 @@ func (a *ScanArgs) Next(y, state []float32, x *Scanned, decay, shift, skip []flo
 			read := 0.0
 			for i := range k {
 				at := &matrix[i*a.VDim+c]
-				*at = float32(keep*float64(*at) + float64(k[i])*add)
+				*at = float32(keep[i]*float64(*at) + float64(k[i])*add)
 				read += float64(*at) * float64(q[i])
 			}
 			if out[c] = float32(read * float64(a.Scale)); skip != nil {
@@ -169,10 +217,22 @@ func (a *ScanArgs) Next(y, state []float32, x *Scanned, decay, shift, skip []flo
 	}
 }
 
+// keeps is what each row of a head's matrix keeps, and the head's last δ.
+func (a *ScanArgs) keeps(x *Scanned, h int, decay, shift []float32) (keep []float64, delta float64) {
+	keep = make([]float64, a.KDim)
+	decays, deltas, shifts := part(decay, h, a.Heads), part(x.Delta, h, a.Heads), part(shift, h, a.Heads)
+	for i := range keep {
+		at := min(i, len(deltas)-1)
+		delta = Softplus.Of(float64(deltas[at]) + float64(shifts[at]))
+		keep[i] = math.Exp(float64(decays[min(i, len(decays)-1)]) * delta)
+	}
+	return keep, delta
+}
+
 // known is what a head's matrix already holds for a key, in column c: S′ᵀk.
-func (a *ScanArgs) known(matrix, k []float32, keep float64, c int) (sum float64) {
+func (a *ScanArgs) known(matrix, k []float32, keep []float64, c int) (sum float64) {
 	for i := range k {
-		sum += keep * float64(matrix[i*a.VDim+c]) * float64(k[i])
+		sum += keep[i] * float64(matrix[i*a.VDim+c]) * float64(k[i])
 	}
 	return sum
 }
@@ -180,14 +240,17 @@ func (a *ScanArgs) known(matrix, k []float32, keep float64, c int) (sum float64)
 // CaseScan is a scan whose inputs are parts of x, some through a gate.
 func CaseScan(b *Builder, x Value, delta bool, a ScanArgs) Value {
 	n := b.Width(x)
-	keys := a.Groups * a.KDim
-	all := b.Linear(x, "in", 2*keys+a.Heads*a.VDim+2*a.Heads)
+	keys, deltas := a.Groups*a.KDim, a.Heads
+	if delta {
+		deltas *= a.rates()
+	}
+	all := b.Linear(x, "in", 2*keys+a.Heads*a.VDim+deltas+a.Heads)
 	q, k := b.L2Norm(b.Slice(all, 0, keys), a.KDim, 1e-6), b.L2Norm(b.Slice(all, keys, keys), a.KDim, 1e-6)
-	v, gates := b.Slice(all, 2*keys, a.Heads*a.VDim), b.Slice(all, 2*keys+a.Heads*a.VDim, 2*a.Heads)
-	step := b.Slice(gates, 0, a.Heads)
+	v, gates := b.Slice(all, 2*keys, a.Heads*a.VDim), b.Slice(all, 2*keys+a.Heads*a.VDim, deltas+a.Heads)
+	step := b.Slice(gates, 0, deltas)
 	if !delta {
 		return b.Linear(b.SSMScan(q, k, v, step, "a", "dt.bias", "d", a), "out", n)
 	}
-	beta := b.Act(Sigmoid, b.Slice(gates, a.Heads, a.Heads))
+	beta := b.Act(Sigmoid, b.Slice(gates, deltas, a.Heads))
 	return b.Linear(b.DeltaRule(q, k, v, step, beta, "a", "dt.bias", a), "out", n)
 }

@@ -33,6 +33,7 @@ var operations = []*operation{
 	Route: &routeOp, Experts: &expertsOp, Adapt: &adaptOp, Around: &aroundOp,
 	Conv2D: &conv2DOp, GridNorm: &gridNormOp, Leaky: &leakyOp, XIELU: &xieluOp, Clip: &clipOp,
 	Exceed: &exceedOp, Level: &levelOp,
+	Previous: &previousOp, WKV: &wkvOp, HeadDot: &headDotOp,
 }
 
 // Case is a use of an op that devices are tested by. Build records it with input x, which is n features wide, a
@@ -150,7 +151,7 @@ func (n *Node) whole() error {
 		have bool
 	}{{[]Op{RoPE}, n.RoPE != nil}, {[]Op{Attend}, n.Attend != nil}, {[]Op{Route}, n.Route != nil},
 		{[]Op{Experts}, n.Experts != nil}, {[]Op{Conv2D}, n.Conv2D != nil},
-		{[]Op{XIELU}, n.XIELU != nil}, {[]Op{SSMScan, DeltaRule}, n.Scan != nil}} {
+		{[]Op{XIELU}, n.XIELU != nil}, {[]Op{SSMScan, DeltaRule, WKV}, n.Scan != nil}} {
 		if wants := slices.Contains(a.of, n.Op); wants && !a.have {
 			return errors.New("no arguments")
 		} else if !wants && a.have {

@@ -81,11 +81,11 @@ func TestUnknownArchitecture(t *testing.T) {
 	var m meta.Map
 	_, err := Record(&m, nil, Options{})
 	require.EqualError(t, err, "general.architecture: missing from the metadata")
-	m.Set("general.architecture", "mamba")
+	m.Set("general.architecture", "mamba3")
 	_, err = Record(&m, nil, Options{})
-	require.EqualError(t, err, `general.architecture: "mamba" is not supported; the nearest name that is: mamba2. All are: `+
+	require.EqualError(t, err, `general.architecture: "mamba3" is not supported; the nearest name that is: mamba2. All are: `+
 		strings.Join(Names(), ", "))
-	for name, want := range map[string]string{"qwen4": "qwen2", "qwen3-moe": "qwen3moe", "glm5": "glm4", "deepseek3": "deepseek2",
+	for name, want := range map[string]string{"qwen4": "qwen2", "qwen3-moe": "qwen3moe", "glm5": "glm4", "deepseek3": "deepseek32",
 		"llama5": "llama4", "": "mpt"} {
 		require.Equal(t, want, nearest(name), name)
 	}
@@ -189,8 +189,9 @@ func TestMixtureOfFile(t *testing.T) {
 
 // onProcessors are the architectures that cards lack a kernel for: the processor beside them computes their models.
 var onProcessors = []string{
-	"apertus", "bloom", "dbrx", "gemma-embedding", "gemma3n", "jais", "jina-bert-v2", "laguna", "maple",
-	"modern-bert", "mpt", "refact", "smallthinker", "spark2_5", "step35", "t5encoder",
+	"apertus", "arwkv7", "bloom", "dbrx", "gemma-embedding", "gemma3n", "jais", "jamba", "jina-bert-v2", "kimi-linear",
+	"laguna", "mamba", "maple", "modern-bert", "mpt", "refact", "rwkv6", "rwkv6qwen2", "rwkv7", "smallthinker", "spark2_5",
+	"step35", "t5encoder",
 }
 
 // TestDocument compares the table of docs/architectures.md with the list. -update rewrites it. That all of it is
@@ -235,7 +236,7 @@ func TestNames(t *testing.T) {
 		_, err := time.Parse(time.DateOnly, Since(name))
 		require.NoError(t, err, name)
 	}
-	require.Empty(t, Since("mamba"))
+	require.Empty(t, Since("mamba3"))
 }
 
 // TestTypesOfPairs: rerankers whose vocabulary has a separator tell two texts apart by it.

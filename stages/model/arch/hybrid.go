@@ -52,6 +52,15 @@ type states struct {
 	scan   ir.ScanArgs
 }
 
+// groups reads how many groups of heads share keys: none is one.
+func (p *params) groups() int {
+	const name = "ssm.group_count"
+	if !p.has(name) {
+		return 1
+	}
+	return max(1, p.integer(name, 0, maxHeads))
+}
+
 // states reads the sizes of a recurrent mixer.
 func (p *params) states() states {
 	s := states{
@@ -59,7 +68,7 @@ func (p *params) states() states {
 		inner:  p.count("ssm.inner_size", maxWidth),
 		scan: ir.ScanArgs{
 			Heads:  p.count("ssm.time_step_rank", maxHeads),
-			Groups: p.countOr("ssm.group_count", maxHeads, 1),
+			Groups: p.groups(),
 			KDim:   p.count("ssm.state_size", maxHeadDim),
 			Scale:  1,
 		},
