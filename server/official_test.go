@@ -51,6 +51,15 @@ func TestAgentsOfOfficialClients(t *testing.T) {
 	scripted(t, besideClients(t, "agents.mjs"), "agents.mjs", r.url, 8)
 }
 
+// TestImagesOfOfficialClients asks for pictures as programs in JavaScript do.
+func TestImagesOfOfficialClients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	r := painting(t, newEasel("painter"), Options{})
+	scripted(t, besideClients(t, "images.mjs"), "images.mjs", r.url, 4)
+}
+
 // TestClientTable asks by those clients of the table in docs/use-with.md that are installed for CI; clients.sh installs
 // all, and has the same script print the table.
 func TestClientTable(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -225,6 +226,11 @@ func TestImagesEnd(t *testing.T) {
 		_, body := r.post(t, "/v1/images/generations", `{"prompt":"two","size":"16x16","steps":1}`)
 		second <- body
 	}()
+	select {
+	case <-e.orders:
+		require.Fail(t, "two pictures are made at a time")
+	case <-time.After(50 * time.Millisecond):
+	}
 	cancel()
 	require.ErrorIs(t, <-first, context.Canceled)
 	require.ErrorContains(t, <-e.left, "the client has gone")

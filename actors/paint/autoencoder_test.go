@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,8 +12,10 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/stages/diffuse"
 	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
 	"github.com/sluice-ai/sluice/stages/model/pixels"
+	"github.com/sluice-ai/sluice/stages/picture"
 )
 
 func autoencoder(t *testing.T, d backend.Device, folder string) *Autoencoder {
@@ -108,4 +111,42 @@ func TestAutoencoderBounds(t *testing.T) {
 	a.encoder = nil
 	_, err = a.Encode(context.Background(), ir.Grid{Height: 2, Width: 2}, nil, nil)
 	require.ErrorContains(t, err, "has a decoder alone")
+}
+
+// TestBeginning: a picture's latents are the means that its encoder has, as a transformer takes them; a preview has
+// about the colours of the picture.
+func TestBeginning(t *testing.T) {
+	a := autoencoder(t, devices(t)[1], "vae_flux")
+	b := &picture.Bitmap{Width: 40, Height: 32}
+	planes := make([]float32, 3*b.Width*b.Height)
+	for i := range b.Width * b.Height * 3 {
+		v := uint8(i * i % 251)
+		b.Pix = append(b.Pix, v)
+		planes[i%3*b.Width*b.Height+i/3] = float32(v)/255*2 - 1
+	}
+	grid, rows := cells(planes, 3, b.Height, b.Width, a.Side)
+	moments, err := a.Encode(t.Context(), grid, rows, nil)
+	require.NoError(t, err)
+	at, got, err := a.Latents(t.Context(), b)
+	require.NoError(t, err)
+	require.Equal(t, grid, at)
+	for i := range grid.Height * grid.Width {
+		want := a.Scaled(moments[i*2*a.Channels:][:a.Channels])
+		require.InDeltaSlice(t, want, got[i*a.Channels:][:a.Channels], 1e-5)
+	}
+	_, _, err = a.Latents(t.Context(), &picture.Bitmap{Width: 41, Height: 32})
+	require.ErrorContains(t, err, "41 × 32 pixels, want multiples of 8")
+
+	p, err := a.Preview(t.Context())
+	require.NoError(t, err)
+	noise := diffuse.Noise(7, a.Channels)
+	whole, err := a.Picture(t.Context(), ir.Grid{Height: 6, Width: 6}, slices.Repeat(noise, 36))
+	require.NoError(t, err)
+	for c, colour := range p.Colours(noise) {
+		mean := 0.0
+		for i := c; i < len(whole.Pix); i += 3 {
+			mean += float64(whole.Pix[i]) / float64(whole.Width*whole.Height)
+		}
+		require.InDelta(t, mean, colour, 40)
+	}
 }

@@ -3,6 +3,7 @@ package paint
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,7 +38,7 @@ func TestTurning(t *testing.T) {
 	select {
 	case err := <-ended:
 		require.Fail(t, "it did not wait", "%v", err)
-	default:
+	case <-time.After(50 * time.Millisecond):
 	}
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
@@ -48,4 +49,12 @@ func TestTurning(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoError(t, turns.Take(t.Context()), "no turn is left")
 	turns.Give()
+
+	alone, cancel := context.WithCancel(t.Context())
+	z = zimage(t, Turning(alone, ref.New(), nil))
+	_, err = z.Evaluate(grid, rows, text, 0.25)
+	require.NoError(t, err)
+	cancel()
+	_, err = z.Evaluate(grid, rows, text, 0.25)
+	require.ErrorIs(t, err, context.Canceled, "what is compiled already is not computed either")
 }

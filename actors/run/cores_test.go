@@ -26,8 +26,8 @@ func taking(t *testing.T, s *Sharer, until time.Time, turn, gap time.Duration, a
 	return had
 }
 
-// TestCoresAreShared: who has long turns and who has short ones, with pauses between them, have equal shares; who joins
-// later has its share from then on.
+// TestCoresAreShared: who has long turns and who has short ones, with pauses between them, have equal shares; who wants
+// turns later has its share from then on.
 func TestCoresAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, alone := &Cores{}, &sync.Mutex{}
@@ -39,10 +39,10 @@ func TestCoresAreShared(t *testing.T) {
 			s := c.Join()
 			all.Go(func() { had[i] = taking(t, s, until, turn, 100*time.Microsecond, alone) })
 		}
+		s := c.Join()
 		all.Go(func() {
-			time.Sleep(30 * time.Second)
-			s := c.Join()
 			defer s.Part()
+			time.Sleep(30 * time.Second)
 			had[2] = taking(t, s, until, 50*time.Millisecond, 0, alone)
 		})
 		all.Wait()

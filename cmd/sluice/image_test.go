@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
+	"github.com/sluice-ai/sluice/storage/safetensors"
 )
 
 // TestImage: from the latents that diffusers began with, a prompt becomes diffusers' picture, with guidance and
@@ -30,8 +32,9 @@ func TestImage(t *testing.T) {
 		{"run_cfg", "1", []string{"--steps", "2", "--guidance", "4", "--negative", prompt("2")}},
 	} {
 		t.Run(c.run, func(t *testing.T) {
-			out := filepath.Join(t.TempDir(), "out.png")
-			args := append([]string{"image", "-m", folder, "-o", out, "--latents", filepath.Join(folder, c.run+".safetensors")},
+			dir := t.TempDir()
+			out, dumped := filepath.Join(dir, "out.png"), filepath.Join(dir, "dump.safetensors")
+			args := append([]string{"image", "-m", folder, "-o", out, "--dump", dumped, "--latents", filepath.Join(folder, c.run+".safetensors")},
 				append(c.more, prompt(c.prompt))...)
 			o := sluice("", args...)
 			require.Zero(t, o.code, o.stderr)
@@ -41,8 +44,28 @@ func TestImage(t *testing.T) {
 			for i, v := range want.Floats() {
 				require.InDelta(t, v*255, got[i], 0.6)
 			}
+			theirs, ours := converttest.Tensors(t, "multimodal", "zimage", c.run+".safetensors"), dumpOf(t, dumped)
+			require.Contains(t, ours, "step_1.latents")
+			require.Contains(t, ours, "latents_final")
+			for name, x := range ours {
+				require.Equal(t, theirs[name].Shape, x.Shape, name)
+				require.InDeltaSlice(t, theirs[name].Floats(), x.Floats(), 2.5e-3, name)
+			}
 		})
 	}
+}
+
+// dumpOf reads what --dump wrote.
+func dumpOf(t *testing.T, path string) map[string]converttest.Tensor {
+	t.Helper()
+	data := read(t, path)
+	stored, err := safetensors.Parse(bytes.NewReader(data), int64(len(data)))
+	require.NoError(t, err)
+	all := map[string]converttest.Tensor{}
+	for _, s := range stored {
+		all[s.Name] = converttest.Tensor{Shape: s.Shape, Data: data[s.Offset:][:s.Size]}
+	}
+	return all
 }
 
 // TestImageSeeds: a seed has its picture, of the size that was asked for.

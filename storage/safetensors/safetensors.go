@@ -1,7 +1,7 @@
 // Package safetensors reads the directories of safetensors files: which tensors they hold, and where.
 //
 // A file is a length of 8 bytes, JSON of that length, and data. Every offset is checked against the file before it is
-// returned; no two tensors share bytes. The caller reads the data itself.
+// returned; no two tensors share bytes. The caller reads the data itself. Files of a few numbers are written, too.
 //
 // Format: https://github.com/huggingface/safetensors#format.
 package safetensors

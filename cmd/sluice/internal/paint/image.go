@@ -17,8 +17,11 @@ import (
 	"github.com/sluice-ai/sluice/stages/diffuse"
 	"github.com/sluice-ai/sluice/stages/picture"
 	"github.com/sluice-ai/sluice/storage/checkpoint"
+	"github.com/sluice-ai/sluice/storage/safetensors"
 )
 
+// Image draws a picture.
+// Wide: they are the flags of a command.
 type Image struct {
 	Prompt   []string `arg:"" help:"What the picture shows."`
 	Model    string   `short:"m" required:"" placeholder:"FOLDER" help:"Folder of Z-Image as diffusers has it: transformer, text_encoder, tokenizer, vae, scheduler."`
@@ -31,6 +34,7 @@ type Image struct {
 	Init     string   `placeholder:"FILE" help:"Picture to begin with instead of noise: PNG, JPEG, WebP or GIF, made as large as --size says."`
 	Strength float64  `default:"0.6" placeholder:"SHARE" help:"How much of --init is lost in noise first, above 0, up to 1. Default: 0.6."`
 	Latents  string   `placeholder:"FILE" help:"Begin with the tensor latents_0 of a file of safetensors instead of noise: to compare with other programs."`
+	Dump     string   `placeholder:"FILE" help:"Write the latents after each step, and the picture, to a file of safetensors: to compare with other programs."`
 	env.ForceFlag
 
 	width, height int
@@ -138,11 +142,23 @@ func (c *Image) draw(e *env.Env, s *Studio) (b *picture.Bitmap, err error) {
 	bar.Count = true
 	defer bar.Clear()
 	o.Done = func(steps, of int) { bar.Show(int64(steps), int64(of)) }
-	begin := c.begin
-	if c.Latents == "" {
-		begin = nil
+	var with Compared
+	if c.Latents != "" {
+		with.Begin = c.begin
 	}
-	return s.Draw(ctx, d, o, begin)
+	var dump dump
+	if c.Dump != "" {
+		with.Step = dump.step
+	}
+	if b, err = s.Draw(ctx, d, o, with); err != nil || c.Dump == "" {
+		return b, err
+	}
+	dump.image(b)
+	out, err := e.Create(c.Dump, c.Force, c.Output, c.Latents, c.Init)
+	if err != nil {
+		return nil, err
+	}
+	return b, env.Finish(out, c.Dump, safetensors.Write(out, dump.all))
 }
 
 // first is the picture to begin with, of the size that is wanted.

@@ -72,8 +72,14 @@ func readSmall(path string) ([]byte, error) {
 // Begin is where latents begin: of noise, unless a command has others.
 type Begin func(channels int) (ir.Grid, []float32, error)
 
-// Draw makes a picture on a device. begin may be nil.
-func (s *Studio) Draw(ctx context.Context, d backend.Device, o *paint.Order, begin Begin) (*picture.Bitmap, error) {
+// Compared is what a command does to compare a picture with another program's. Either may be nil.
+type Compared struct {
+	Begin Begin
+	Step  func(step int, grid ir.Grid, latents []float32) // is told the latents after each step, from 0
+}
+
+// Draw makes a picture on a device.
+func (s *Studio) Draw(ctx context.Context, d backend.Device, o *paint.Order, with Compared) (*picture.Bitmap, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	drawing := paint.Drawing{Guidance: o.Guidance}
@@ -86,13 +92,13 @@ func (s *Studio) Draw(ctx context.Context, d backend.Device, o *paint.Order, beg
 	}
 	debug.FreeOSMemory() // what a part held is free before the next one asks how much is
 	from := s.noise(o)
-	if begin != nil {
-		from = begin
+	if with.Begin != nil {
+		from = with.Begin
 	}
 	if err := s.begun(ctx, d, o, &from); err != nil {
 		return nil, err
 	}
-	drawing.Done = s.told(o, &drawing)
+	drawing.Done = s.told(o, &drawing, with.Step)
 	if drawing.Latents, err = s.latents(ctx, d, o, &drawing, from); err != nil {
 		return nil, err
 	}
@@ -135,8 +141,12 @@ func (s *Studio) begun(ctx context.Context, d backend.Device, o *paint.Order, fr
 }
 
 // told tells who asks of each step.
-func (s *Studio) told(o *paint.Order, drawing *paint.Drawing) func(steps, of int, latents, clean []float32) {
-	return func(steps, of int, _, clean []float32) {
+func (s *Studio) told(o *paint.Order, drawing *paint.Drawing, step func(int, ir.Grid, []float32)) func(steps, of int,
+	latents, clean []float32) {
+	return func(steps, of int, latents, clean []float32) {
+		if step != nil {
+			step(steps-1, drawing.Grid, latents)
+		}
 		if o.Done != nil {
 			o.Done(steps, of)
 		}

@@ -72,7 +72,7 @@ func (p *painter) Draw(ctx context.Context, name string, o *paints.Order) (_ *pi
 	}
 	turns := p.cores.Join()
 	defer turns.Part()
-	return studio.Draw(ctx, paints.Turning(ctx, p.device, turns), o, nil)
+	return studio.Draw(ctx, paints.Turning(ctx, p.device, turns), o, paint.Compared{})
 }
 
 func (p *painter) close() error {
