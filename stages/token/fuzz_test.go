@@ -18,7 +18,7 @@ import (
 // spell it, and a stream gives what Decode gives, in whole characters.
 func FuzzEncode(f *testing.F) {
 	exact := exactVocabs(f)
-	names := []string{"bytes", "sentencepiece", "embedded"}
+	names := []string{"bytes", "sentencepiece", "embedded", "world"}
 	lossy := []*token.Vocab{mustNew(f, wordPieces()), mustNew(f, unigrams())}
 	for i, text := range []string{"hello <tool>", "<|end|>aaaa\n\n", "\xf0\x9f\x98", "\xed\xa0\x80\xc0\x80", "\xf7\xbf\xbf\xbf", "▁a é e\u0301", "\v\x00"} {
 		f.Add([]byte(text), uint8(i))
@@ -143,7 +143,7 @@ func FuzzNew(f *testing.F) {
 // hostile makes metadata of bytes: types double as scores and special ids.
 func hostile(kind uint8, tokens, merges, types, charsmap []byte) *meta.Map {
 	m := new(meta.Map)
-	m.Set("tokenizer.ggml.model", []string{"gpt2", "llama", "t5", "bert", "gemma4"}[kind%5])
+	m.Set("tokenizer.ggml.model", []string{"gpt2", "llama", "t5", "bert", "gemma4", "rwkv"}[kind%6])
 	m.Set("tokenizer.ggml.pre", []string{"", "tekken", "afmoe", "gpt-4o", "kimi-k2"}[kind/5%5])
 	m.Set("tokenizer.ggml.tokens", split(tokens))
 	m.Set("tokenizer.ggml.merges", split(merges))

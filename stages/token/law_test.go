@@ -89,7 +89,7 @@ func embedded(t require.TestingT) *meta.Map {
 // exactVocabs are vocabularies that can spell any text.
 func exactVocabs(t require.TestingT) map[string]*token.Vocab {
 	out := map[string]*token.Vocab{}
-	for name, m := range map[string]*meta.Map{"bytes": small(), "sentencepiece": pieces(), "embedded": embedded(t)} {
+	for name, m := range map[string]*meta.Map{"bytes": small(), "sentencepiece": pieces(), "embedded": embedded(t), "world": worldly()} {
 		v, err := token.New(m)
 		require.NoError(t, err, name)
 		out[name] = v

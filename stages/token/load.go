@@ -32,8 +32,10 @@ func load(m *meta.Map) (*Vocab, error) {
 		build, err = v.planUnigram(m)
 	case "bert":
 		build, err = v.planWordPiece(m)
+	case "rwkv":
+		build = v.planWorld()
 	default:
-		return nil, fmt.Errorf("%smodel is %q, want gpt2, gemma4, llama, t5 or bert: sluice cannot encode text for it",
+		return nil, fmt.Errorf("%smodel is %q, want gpt2, gemma4, llama, t5, bert or rwkv: sluice cannot encode text for it",
 			prefix, model)
 	}
 	if err != nil {
