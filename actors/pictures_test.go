@@ -260,7 +260,8 @@ func TestPicturesOfOtherFamilies(t *testing.T) {
 			e := startPictured(t, r, nil)
 			whole := scored(t, e, r)
 			want := collect(t, generate(t, e, r.request(8)))
-			require.Greater(t, want.usage.Prompt, 12)
+			rows := len(e.spec.eye.order.Front().Value.(*remembered).seen.Rows) / visiontest.Text
+			require.Equal(t, 4+rows, want.usage.Prompt)
 			require.Equal(t, want.tokens, collect(t, generate(t, e, r.request(8))).tokens)
 			blind := r.request(8)
 			blind.Tokens, blind.Pictures = []int32{5, 9, 1, 17, 33}, nil
