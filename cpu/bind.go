@@ -131,7 +131,7 @@ func (b *binder) op(it *live.Item, wanted bool) rowOp {
 	case ir.Add:
 		return &addOp{out, in[0], in[1]}
 	case ir.Mul:
-		return b.mul(out, in[0], in[1])
+		return &mulOp{out, in[0], in[1]}
 	case ir.Scale:
 		return &scaleOp{out, in[0], n.Factor}
 	case ir.Leaky, ir.Clip, ir.Exceed, ir.Level, ir.XIELU:

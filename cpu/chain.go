@@ -54,32 +54,17 @@ func (o *addOp) row(ex *execution, _, r int) error {
 	return nil
 }
 
-type mulOp struct {
-	out, a, b place
-	by        [][]float32 // by worker, a copy of b, which may be a part of a; nil: b is as wide as a
-}
+type mulOp struct{ out, a, b place }
 
-func (b *binder) mul(out, x, y place) *mulOp {
-	o := &mulOp{out: out, a: x, b: y}
-	if y.width == out.width {
-		return o
-	}
-	for range b.m.workers {
-		o.by = append(o.by, make([]float32, y.width))
-	}
-	return o
-}
-
-func (o *mulOp) row(ex *execution, worker, r int) error {
+func (o *mulOp) row(ex *execution, _, r int) error {
 	y, a, b := ex.at(&o.out, r), ex.at(&o.a, r), ex.at(&o.b, r)
-	if o.by == nil {
+	if len(b) == len(y) {
 		ex.device.isa.Mul(y, a, b)
 		return nil
 	}
 	n := len(y) / len(b)
-	copy(o.by[worker], b)
-	for i, by := range o.by[worker] {
-		ex.device.isa.Scale(y[i*n:][:n], a[i*n:], by)
+	for i, factor := range b {
+		ex.device.isa.Scale(y[i*n:][:n], a[i*n:], factor)
 	}
 	return nil
 }
