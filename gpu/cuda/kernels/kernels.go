@@ -34,6 +34,31 @@ type Module struct {
 	Args map[string]int
 }
 
+// bases are modules much like others, of which only what differs is packed.
+var bases = map[string]string{
+	"matvec_f16": "matvec_f32", "matvec_bf16": "matvec_f32", "matvec_split": "matvec_q8_0",
+	"matmul_q4_0": "matmul_q8_0", "matmul_split": "matmul_q8_0", "matmul_half_bf16": "matmul_half_f16",
+}
+
+// Base is the module that has most of a module's text, and has no base itself; empty: there is none.
+func Base(name string) string { return bases[name] }
+
+// Unpack returns the text of a packed module, given that of its base.
+func Unpack(b []byte, base string) (string, error) {
+	d, err := decoder()
+	if base != "" {
+		d, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderDictRaw(1, []byte(base)))
+	}
+	if err != nil {
+		return "", err
+	}
+	if base != "" {
+		defer d.Close()
+	}
+	b, err = d.DecodeAll(b, nil)
+	return string(b), err
+}
+
 // Names lists all modules.
 func Names() (names []string) {
 	files, err := code.ReadDir(".")
@@ -51,18 +76,11 @@ var entry = regexp.MustCompile(`\.visible \.entry (\w+)\(\s*\.param \.align \d+ 
 
 // Load unpacks a module.
 func Load(name string) (*Module, error) {
-	b, err := code.ReadFile(name + packed)
-	if err != nil {
-		return nil, fmt.Errorf("there is no module of kernels called %s", name)
-	}
-	d, err := decoder()
+	text, err := load(name)
 	if err != nil {
 		return nil, err
 	}
-	if b, err = d.DecodeAll(b, nil); err != nil {
-		return nil, err
-	}
-	m := &Module{PTX: string(b), Args: map[string]int{}}
+	m := &Module{PTX: text, Args: map[string]int{}}
 	for _, e := range entry.FindAllStringSubmatch(m.PTX, -1) {
 		size, err := strconv.Atoi(e[2])
 		if err != nil {
@@ -71,4 +89,18 @@ func Load(name string) (*Module, error) {
 		m.Args[e[1]] = size
 	}
 	return m, nil
+}
+
+func load(name string) (text string, err error) {
+	b, err := code.ReadFile(name + packed)
+	if err != nil {
+		return "", fmt.Errorf("there is no module of kernels called %s", name)
+	}
+	base := Base(name)
+	if base != "" {
+		if base, err = load(base); err != nil {
+			return "", err
+		}
+	}
+	return Unpack(b, base)
 }

@@ -15,10 +15,14 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/sluice-ai/sluice/gpu/cuda/kernels"
 	"github.com/sluice-ai/sluice/gpu/cuda/kernels/source"
 )
 
-const sources = ".." // the folder of the kernels, seen from this one
+const (
+	sources = ".." // the folder of the kernels, seen from this one
+	packed  = ".ptx.zst"
+)
 
 func main() {
 	out := flag.String("o", "", "folder to write to")
@@ -37,19 +41,21 @@ func generate(out string) error {
 	if err != nil {
 		return err
 	}
-	wanted := map[string]bool{}
+	wanted, texts := map[string]bool{}, map[string]string{}
 	for _, u := range units {
-		name := u.Name + ".ptx.zst"
-		file := filepath.Join(out, name)
-		wanted[file] = true
-		text, err := unpack(filepath.Join(sources, name))
+		text, err := unpack(u.Name)
 		if err != nil || !strings.HasPrefix(text, header(u)) {
 			if text, err = compile(u); err != nil {
 				return err
 			}
 			text = header(u) + text
 		}
-		if err := pack(file, text); err != nil {
+		texts[u.Name] = text
+	}
+	for name, text := range texts {
+		file := filepath.Join(out, name+packed)
+		wanted[file] = true
+		if err := pack(file, text, texts[kernels.Base(name)]); err != nil {
 			return err
 		}
 	}
@@ -97,30 +103,41 @@ func compile(u *source.Unit) (string, error) {
 	return strings.TrimLeft(empty.ReplaceAllString(code, "\n"), "\n"), nil
 }
 
-// pack writes a module, unless it is what the file already holds.
-func pack(file, text string) error {
-	if old, err := unpack(file); err == nil && old == text {
-		return nil
+// pack writes a module, unless it is what the file already holds. Of one that has a base, what differs is written.
+func pack(file, text, base string) error {
+	old, err := os.ReadFile(file)
+	if base == "" && err == nil {
+		if held, err := kernels.Unpack(old, ""); err == nil && held == text {
+			return nil
+		}
 	}
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
+	options := []zstd.EOption{zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1)}
+	if base != "" {
+		options = append(options, zstd.WithEncoderDictRaw(1, []byte(base)))
+	}
+	e, err := zstd.NewWriter(nil, options...)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	return os.WriteFile(file, e.EncodeAll([]byte(text), nil), 0o644)
+	b := e.EncodeAll([]byte(text), nil)
+	if bytes.Equal(b, old) {
+		return nil
+	}
+	return os.WriteFile(file, b, 0o644)
 }
 
-// unpack reads it.
-func unpack(file string) (string, error) {
-	b, err := os.ReadFile(file)
+// unpack reads a module beside the sources.
+func unpack(name string) (text string, err error) {
+	b, err := os.ReadFile(filepath.Join(sources, name+packed))
 	if err != nil {
 		return "", err
 	}
-	d, err := zstd.NewReader(nil)
-	if err != nil {
-		return "", err
+	base := kernels.Base(name)
+	if base != "" {
+		if base, err = unpack(base); err != nil {
+			return "", err
+		}
 	}
-	defer d.Close()
-	b, err = d.DecodeAll(b, nil)
-	return string(b), err
+	return kernels.Unpack(b, base)
 }
