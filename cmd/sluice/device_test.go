@@ -22,10 +22,10 @@ import (
 
 // TestDeviceFlag: what is no device is refused, wherever it was said.
 func TestDeviceFlag(t *testing.T) {
-	for _, name := range []string{"gpu", "vulkan:x", "vulkan:-1", "vulkan:", "vulkan:0,", "vulkan:0,0", "vulkan:0,x", "cuda:0,-1", "cuda:x", "cuda:-1", "cpu:1", "auto:0"} {
+	for _, name := range []string{"gpu", "vulkan:x", "vulkan:-1", "vulkan:", "vulkan:0,", "vulkan:0,0", "vulkan:0,x", "cuda:0,-1", "cuda:0+0", "cuda:0+", "cuda:1+x", "cuda:x", "cuda:-1", "cpu:1", "auto:0"} {
 		o := sluice("", "run", "--device", name, "-n", "1", "hi")
 		require.Equal(t, exitUsage, o.code, name)
-		require.Contains(t, o.stderr, `--device is "`+name+`": want cpu, cuda, cuda:N, cuda:N,M, vulkan, vulkan:N, vulkan:N,M or auto`)
+		require.Contains(t, o.stderr, `--device is "`+name+`": want cpu, cuda, cuda:N, cuda:N,M, cuda:N+M, vulkan, vulkan:N, vulkan:N,M or auto`)
 	}
 	e := envtest.NewEnv("", "run", "-n", "1", "hi")
 	e.Lookup = func(name string) (string, bool) { return "tpu", name == "SLUICE_DEVICE" }
@@ -35,6 +35,10 @@ func TestDeviceFlag(t *testing.T) {
 	o := sluice("", "run", "--device", "vulkan", "--no-repack", "-n", "1", "hi")
 	require.Equal(t, exitUsage, o.code)
 	require.Contains(t, o.stderr, "which a GPU cannot reach")
+
+	o = sluice("", "run", "--device", "vulkan:0+1", "-n", "1", "hi")
+	require.Equal(t, exitUsage, o.code)
+	require.Contains(t, o.stderr, "use cuda:N+M, or vulkan:N,M")
 
 	o = sluice("", "run", "--device", "cpu", "--gpu-layers", "2", "-n", "1", "hi")
 	require.Equal(t, exitUsage, o.code)
@@ -65,7 +69,7 @@ func TestCUDAFlag(t *testing.T) {
 	require.Contains(t, o.stderr, "--device cuda: CUDA needs NVIDIA's driver")
 
 	t.Setenv("SLUICE_CUDA_LIBRARY", fake.Library(t))
-	for _, asked := range []string{"cuda:1", "cuda:0,1"} {
+	for _, asked := range []string{"cuda:1", "cuda:0,1", "cuda:0+1"} {
 		o = sluice("", "run", "--device", asked, "-n", "1", "hi")
 		require.Equal(t, exitFailed, o.code)
 		require.Contains(t, o.stderr, "--device "+asked+": there is no CUDA device 1: there are 1")

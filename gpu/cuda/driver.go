@@ -122,6 +122,19 @@ func (d *device) Import(bytes []byte) (*driver.Buffer, error) {
 		Own: &memory{host: bytes, imported: true}}, nil
 }
 
+// Reach implements driver.Reacher.
+func (d *device) Reach(other driver.Device, b *driver.Buffer) (*driver.Buffer, error) {
+	o, ok := other.(*device)
+	if !ok {
+		return nil, fmt.Errorf("%s is no CUDA device: %w", other.Facts().Name, errors.ErrUnsupported)
+	}
+	if err := d.c.Reach(o.c); err != nil {
+		return nil, fmt.Errorf("%w: have the cards compute layers (--device cuda:0,1)", err)
+	}
+	d.live.Add(1)
+	return &driver.Buffer{Address: b.Address, Size: b.Size, Own: &memory{}}, nil
+}
+
 func (d *device) Free(all ...*driver.Buffer) {
 	for _, b := range all {
 		if b == nil {

@@ -187,6 +187,8 @@ func (k *Kernels) launchRest(r *recording, l kernel.Launch) error {
 		return k.combine(r, l)
 	case *kernel.Conv:
 		return k.conv(r, l)
+	case *kernel.Exchange:
+		return k.exchange(r, l)
 	case *kernel.Scan:
 		return k.scan(r, l)
 	}

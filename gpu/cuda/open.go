@@ -38,6 +38,26 @@ func Open(number int, o Options) (backend.Device, error) {
 	return d, nil
 }
 
+// OpenTeam opens cards that compute each layer together.
+func OpenTeam(numbers []int, o Options) (backend.Device, error) {
+	var all []*exec.Device
+	for _, n := range numbers {
+		d, err := exec.New(func() (driver.Device, error) { return openDevice(n, &o) })
+		if err != nil {
+			for _, d := range all {
+				err = errors.Join(err, d.Close())
+			}
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	t, err := exec.NewTeam(all...)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
 // openDevice opens a card.
 func openDevice(number int, o *Options) (*device, error) {
 	all, err := physical(o)

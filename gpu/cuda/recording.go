@@ -17,14 +17,16 @@ import (
 // the card may have nothing to do. So it is made when a recording is run for the second time: that of a prompt may
 // never be.
 type recording struct {
-	d      *device
-	queue  driver.Queue
-	list   []command
-	stamps []uint64 // timestamps, in nanoseconds of the card's clock
-	marks  int
-	err    error // the errors of commands, which End returns
-	ran    bool
-	exec   *cu.Exec
+	d       *device
+	queue   driver.Queue
+	list    []command
+	kernels int      // in the list
+	stamps  []uint64 // timestamps, in nanoseconds of the card's clock
+	marks   int
+	err     error // the errors of commands, which End returns
+	ran     int   // how often
+	waits   bool  // for other cards
+	exec    *cu.Exec
 
 	reads []*memory // stepwise memory that its kernels read
 	first []cu.Launch
@@ -106,6 +108,7 @@ func (r *recording) Stamp() {
 func (r *recording) launch(l cu.Launch) {
 	r.reads = r.d.stepwise.named(r.reads, l.Args)
 	r.list = append(r.list, command{kind: isKernel, launch: l})
+	r.kernels++
 }
 
 // fewest is the number of commands from which on to launch a graph is faster than to launch them one by one.
@@ -118,6 +121,22 @@ func (r *recording) End() error {
 		r.first = append(r.first, l)
 	}
 	return r.err
+}
+
+// mostListed is how many kernels of a stream may surely be launched while none of them ends, and listed how often a
+// list is run before a graph of it pays.
+const mostListed, listed = 768, 1
+
+// Prepare implements driver.Preparer: what waits for another card must be launched whole, and soon, when that one has
+// been launched. So its graph is made before either.
+func (r *recording) Prepare() error {
+	if !r.waits || r.exec != nil || r.ran < listed && r.kernels <= mostListed {
+		return nil
+	}
+	if err := r.d.c.Within(r.graph); err != nil && (r.kernels > mostListed || !errors.Is(err, driver.ErrScarce)) {
+		return err
+	}
+	return nil
 }
 
 // graph makes the graph of the commands. The card's context is current.
@@ -186,12 +205,12 @@ func (b *builder) add(c *command) (err error) {
 
 // run submits the recording to a stream.
 func (r *recording) run(s *cu.Stream) error {
-	if r.ran && r.exec == nil && r.queue == driver.Compute && len(r.list) >= fewest {
+	if r.ran > 0 && !r.waits && r.exec == nil && r.queue == driver.Compute && len(r.list) >= fewest {
 		if err := r.graph(); err != nil && !errors.Is(err, driver.ErrScarce) { // the list does without memory
 			return err
 		}
 	}
-	r.ran = true
+	r.ran++
 	if r.exec != nil {
 		return s.Run(r.exec)
 	}

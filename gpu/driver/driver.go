@@ -90,6 +90,13 @@ type Device interface {
 	Close(keep bool) error
 }
 
+// Reacher is a Device whose kernels reach memory of other cards.
+type Reacher interface {
+	// Reach makes a buffer of another device's, which kernels of this one then read and write. It is freed before the
+	// other one. The error says that this card does not reach that one.
+	Reach(other Device, b *Buffer) (*Buffer, error)
+}
+
 // Point is a value of a timeline.
 type Point struct {
 	Timeline Timeline
@@ -102,6 +109,12 @@ type Timeline interface {
 	Wait(value uint64, limit time.Duration) error
 	Value() (uint64, error)
 	Close()
+}
+
+// Preparer is a Recording that has work to do before it is submitted, if other cards wait for it.
+type Preparer interface {
+	// Prepare does what Submit would do first. It takes long, and may be called more than once.
+	Prepare() error
 }
 
 // Recording is a list of commands. It may be submitted any number of times, also while it runs.

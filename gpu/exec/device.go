@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/gpu/plan"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
 )
 
 // flight is how many steps are in flight: one is computed, the next one waits at the queue.
@@ -54,6 +55,22 @@ func (v *Device) Traits() backend.Traits {
 
 // Compile plans the program's segments and takes their memory; weights are uploaded after it.
 func (v *Device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
+	m, err := v.laid(p, c, nil)
+	if err == nil {
+		err = m.open()
+	}
+	switch {
+	case m == nil:
+		return nil, err
+	case err != nil:
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// laid plans the program's segments and takes their memory. After an error the model, if there is one, is
+// only closed.
+func (v *Device) laid(p *ir.Bound, c backend.Config, team *plan.Team) (*model, error) {
 	if err := c.Check(p, v.Traits()); err != nil {
 		return nil, err
 	}
@@ -70,11 +87,7 @@ func (v *Device) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 		}
 	}
 	v.card.models.Add(1)
-	m, err := compile(v, p, c)
-	if err != nil {
-		return nil, errors.Join(err, m.Close())
-	}
-	return m, nil
+	return compile(v, p, c, team)
 }
 
 // reopen closes a lost card, whose models have been closed, and opens it again. Only Compile calls it, when nothing
@@ -101,14 +114,19 @@ func (v *Device) groupBytes(p *ir.Bound, g *ir.Group) (total int64) {
 	for _, r := range g.Weights {
 		w := &p.Weights[r]
 		from, to := g.Rows(w)
-		if g.Use == ir.Vector {
-			total += int64(aligned(uint64(4 * kernel.PaddedWidth(w.Rows*w.Cols))))
-			continue
-		}
-		x, err := v.kernels.Matrix(p.Types[r], to-from, w.Cols, false)
-		if err == nil { // else Compile refuses it
-			total += int64(aligned(x.Bytes()))
-		}
+		total += v.weightBytes(p.Types[r], g.Use, to-from, w.Cols)
 	}
 	return total
+}
+
+// weightBytes is the memory of a weight, or of some of its rows.
+func (v *Device) weightBytes(t quant.Type, use ir.Use, rows, cols int) int64 {
+	if use == ir.Vector {
+		return int64(aligned(uint64(4 * kernel.PaddedWidth(rows*cols))))
+	}
+	x, err := v.kernels.Matrix(t, rows, cols, false)
+	if err != nil {
+		return 0 // Compile refuses it
+	}
+	return int64(aligned(x.Bytes()))
 }

@@ -25,12 +25,12 @@ type model struct {
 	weights  *weights
 	ring     ring
 	border   border
+	mates    mates
 	accounts accounts
 
-	parting *entry             // the step of which parts are submitted
-	batch   []driver.Recording // scratch list of submit
-	ends    chan ended
-	closed  sync.WaitGroup
+	outgoing
+	ends   chan ended
+	closed sync.WaitGroup
 
 	ahead   sync.WaitGroup // done when kernels have been compiled ahead
 	closing atomic.Bool    // nothing more is compiled ahead
@@ -50,7 +50,7 @@ type layout struct {
 }
 
 // compile plans the segments and takes all memory. If the config says Counted, it only counts the memory.
-func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
+func compile(v *Device, p *ir.Bound, c backend.Config, team *plan.Team) (*model, error) {
 	from := v.d
 	if c.Counted {
 		from = &counter{Device: v.d}
@@ -58,22 +58,27 @@ func compile(v *Device, p *ir.Bound, c backend.Config) (*model, error) {
 	l := &layout{program: p.Program, part: p.Only(c.Segments), works: worksOf(p.Program), apart: v.kernels.Apart(p),
 		memory: &memory{d: from}}
 	m := &model{device: v, config: c, layout: l, border: border{made: map[crossing]driver.Recording{}},
-		accounts: accounts{shares: map[recorded]*shares{}}}
+		accounts: accounts{shares: map[recorded]*shares{}}, mates: mates{team: team}}
 	m.weights = newWeights(v.card, &m.config, l.memory, l.part)
 	if !c.Counted {
 		m.border.shared = importMemory(l.memory, c.Crossing)
 	}
-	if err := m.lay(); err != nil || c.Counted {
-		return m, err
+	return m, m.lay()
+}
+
+// open makes a model whose memory was taken ready for weights and steps.
+func (m *model) open() error {
+	if m.config.Counted {
+		return nil
 	}
 	if err := m.clearDrawn(); err != nil {
-		return m, err
+		return err
 	}
 	if err := m.weights.fillTables(); err != nil {
-		return m, err
+		return err
 	}
 	m.start()
-	return m, nil
+	return nil
 }
 
 // lay plans the program, and takes all memory that it needs.
@@ -89,7 +94,7 @@ func (m *model) lay() error {
 		return err
 	}
 	t := plan.Target{Kernels: kernels, Weights: m.weights, KV: c.KV, Rows: c.MaxRows, Wanted: c.MaxWanted, Apart: l.apart,
-		Segments: c.Segments}
+		Segments: c.Segments, Team: m.mates.team}
 	var err error
 	if t.Caches, t.States, err = m.layCaches(); err != nil {
 		return err
@@ -98,6 +103,9 @@ func (m *model) lay() error {
 		return err
 	}
 	if err := m.layScratch(); err != nil {
+		return err
+	}
+	if err := m.layBox(); err != nil {
 		return err
 	}
 	return m.layRing()
@@ -254,6 +262,7 @@ func (m *model) begin(x *entry) error {
 		}
 	}
 	m.fill(x)
+	m.mates.begin(x, m.layout.plan.Entry.Exchanges)
 	for _, c := range x.experts.choices {
 		if c != nil {
 			c.known.Store(false)
@@ -283,6 +292,7 @@ type ended struct {
 func (m *model) Finish(s *backend.Step, done func(error)) {
 	x := m.ring.of(s)
 	m.weights.parts.Drop()
+	m.mates.held = m.mates.held[:0]
 	s.Restart()
 	e := ended{value: x.value, entry: x, done: done, longest: x.clock.longest}
 	x.from, x.value, x.begun = -1, 0, false
@@ -330,7 +340,11 @@ func (m *model) ran(e *ended, last time.Time) time.Time {
 // take checks a step's status and copies the drawn tokens to the step. Logits need no copy: the step's are the result's
 // memory.
 func (x *entry) take() error {
-	if row := words[uint32](x.result, plan.ResultStatus, 1)[0]; row != 0 {
+	row := words[uint32](x.result, plan.ResultStatus, 1)[0]
+	if row == kernel.Unanswered {
+		return errors.New("another card of the team did not answer in time: it computes something else, or was lost")
+	}
+	if row != 0 {
 		return fmt.Errorf("row %d: a value is NaN or infinite: the weights or an earlier result are broken", row-1)
 	}
 	x.step.Drawn = x.step.Drawn[:0]

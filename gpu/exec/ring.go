@@ -24,11 +24,12 @@ type entry struct {
 	experts    entryExperts
 	recordings map[recorded]driver.Recording
 
-	begun    bool
-	shape    plan.Shape
-	from, to int    // segments that are enqueued and not submitted; from < 0: none
-	value    uint64 // of the queue's timeline when all that was submitted of the step is done; 0: nothing was
-	clock    entryClock
+	begun     bool
+	shape     plan.Shape
+	exchanges uint32 // number of the step's first exchange, in a team
+	from, to  int    // segments that are enqueued and not submitted; from < 0: none
+	value     uint64 // of the queue's timeline when all that was submitted of the step is done; 0: nothing was
+	clock     entryClock
 }
 
 // recorded is the key of a recording.
@@ -100,7 +101,7 @@ func (m *model) layRing() error {
 func (m *model) places(x *entry, r *region) *plan.Places {
 	l := m.layout
 	at := &plan.Places{Scratch: l.scratch.Address, Drawn: l.drawn.Address, Best: l.best.Address, Entry: x.block.Address,
-		Tables: x.tables.Address, Result: x.result.Address}
+		Tables: x.tables.Address, Result: x.result.Address, Box: m.mates.box}
 	if r != nil {
 		at.Experts, at.Listed = r.b.Address, r.b.Address+uint64(r.ids)
 	}

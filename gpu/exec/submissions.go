@@ -13,6 +13,12 @@ import (
 // and the operating system's driver resets a card that does not answer for some seconds (on Windows two). That a single
 // segment is short enough is up to the scheduler, which bounds the rows of steps.
 
+// outgoing is what is about to be submitted.
+type outgoing struct {
+	parting *entry             // the step of which parts are submitted
+	batch   []driver.Recording // scratch list of submit
+}
+
 // longestSubmission bounds the duration of a submission.
 const longestSubmission = 500 * time.Millisecond
 
@@ -102,6 +108,17 @@ func (m *model) submit(x *entry, copied uint64, keys ...recorded) (value uint64,
 		all = append(all, r)
 	}
 	m.batch = all
+	if m.mates.team != nil {
+		for i := range keys {
+			m.mates.held = append(m.mates.held, held{x, all[i], keys[i]})
+		}
+		return 0, nil
+	}
+	return m.give(x, copied, all, keys)
+}
+
+// give submits recordings.
+func (m *model) give(x *entry, copied uint64, all []driver.Recording, keys []recorded) (value uint64, err error) {
 	asked := time.Now()
 	if x.clock.begins.IsZero() {
 		x.clock.begins = asked

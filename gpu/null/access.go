@@ -17,6 +17,7 @@ type touch struct {
 // uses that the launch declared.
 type access struct {
 	memory  *memory
+	gone    func() bool // the device does nothing more, or another one that it waits for
 	uses    kernel.Uses
 	touched []touch
 }

@@ -3,6 +3,8 @@ package null
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +40,7 @@ type Device struct {
 	barriers int // recorded barriers between kernels of one recording
 	ticks    uint64
 	hazards  hazards
+	others   map[*driver.Buffer]*Device // whose memory is reached
 }
 
 // Open opens a card.
@@ -45,7 +48,8 @@ func Open(o Options) *Device {
 	if o.Free == 0 {
 		o.Free = 1 << 30
 	}
-	d := &Device{options: o, changed: make(chan struct{}), memory: memory{free: o.Free}}
+	d := &Device{options: o, changed: make(chan struct{}), memory: memory{free: o.Free},
+		others: map[*driver.Buffer]*Device{}}
 	d.facts = driver.Facts{API: "null", Name: "card", Software: true, Free: o.Free, Tick: 1,
 		Stamps: o.Stamps, CopyStamps: o.Stamps}
 	for q := range d.queues {
@@ -97,11 +101,41 @@ func (d *Device) Import(memory []byte) (*driver.Buffer, error) {
 	return d.memory.add(backing{bytes: memory}), nil
 }
 
+// Reach implements driver.Reacher: cards of this package reach each other.
+func (d *Device) Reach(other driver.Device, b *driver.Buffer) (*driver.Buffer, error) {
+	if _, ok := other.(*Device); !ok {
+		return nil, fmt.Errorf("%s is no card of this kind: %w", other.Facts().Name, errors.ErrUnsupported)
+	}
+	x := d.memory.add(backing{bytes: b.Own.(backing).bytes})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.others[x] = other.(*Device)
+	return x, nil
+}
+
+// gone says whether nobody waits for the device's work any more, or another one that it reaches will do no more.
+func (d *Device) gone() bool {
+	d.mu.Lock()
+	gone, others := d.ended(), slices.Collect(maps.Values(d.others))
+	d.mu.Unlock()
+	for _, other := range others {
+		other.mu.Lock()
+		gone = gone || other.ended()
+		other.mu.Unlock()
+	}
+	return gone
+}
+
+func (d *Device) ended() bool { return d.closed || d.lost != nil }
+
 // Free implements driver.Device.
 func (d *Device) Free(all ...*driver.Buffer) {
 	for _, b := range all {
 		if b != nil {
 			d.memory.remove(b)
+			d.mu.Lock()
+			delete(d.others, b)
+			d.mu.Unlock()
 		}
 	}
 }

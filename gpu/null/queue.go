@@ -248,7 +248,7 @@ func (d *Device) play(s *submission, r *recording, rng *rand.Rand) (broken error
 
 // command runs a copy, a fill or a kernel, and looks for hazards with others.
 func (d *Device) command(s *submission, c *command) (broken, hazard error) {
-	x := &access{memory: &d.memory, uses: c.uses}
+	x := &access{memory: &d.memory, gone: d.gone, uses: c.uses}
 	if broken = x.try(c.run); broken != nil {
 		broken = fmt.Errorf("%s: %w", c.name, broken)
 	}

@@ -77,7 +77,7 @@ func (table) Recode(t quant.Type, cols int, to, file []byte) error {
 
 // families return the loop of a launch, or nil if it is of another family.
 var families = []func(kernel.Launch) func(*access){
-	elements, products, mixtures, attentions, recurrences, draws, plains, probes,
+	elements, products, mixtures, attentions, recurrences, draws, plains, probes, exchanges,
 }
 
 // Launch implements driver.Kernels. Arguments are copied: whoever launches may change them.

@@ -23,6 +23,7 @@ type Entry struct {
 	Tempers     []int  // by temper: a factor for each row
 	Numbers     []int  // by numbering: one for each row
 	Texts       int    // of kernel.Text, by span
+	Exchanges   int    // of one uint32: the number of the step's first exchange, if there are any
 
 	Rotations  []Rotation
 	Factors    []Temper
@@ -142,6 +143,9 @@ func (e *entryOf) lay(p *ir.Program, of *Plan) (x Entry) {
 	}
 	for range x.Numberings {
 		x.Numbers = append(x.Numbers, take(4*rows))
+	}
+	if of.target.Team != nil {
+		x.Exchanges = take(4)
 	}
 	if x.HasTexts {
 		x.Texts = take(kernel.TextBytes * (rows + 1))

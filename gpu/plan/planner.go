@@ -47,6 +47,7 @@ type Target struct {
 	Wanted   int      // most rows whose outputs are wanted
 	Apart    bool     // prompts are multiplied in half precision
 	Segments []int    // that are computed on the device, ascending; nil: all
+	Team     *Team    // the device's place among several that share each segment; nil: it is alone
 }
 
 func (t *Target) computes(segment int) bool {
@@ -56,6 +57,7 @@ func (t *Target) computes(segment int) bool {
 // Plan is the launches of a program's segments. It does not change.
 type Plan struct {
 	Scratch int   // bytes of the memory of values
+	Room    int   // bytes of a part of a value that is exchanged, at most
 	Entry   Entry // layout of what the host writes about a step
 	// Routes are, by segment, the choices that decide which experts are needed, where experts move. RouteOf is, for a
 	// segment of such experts, the segment of its route; Absent for other segments.

@@ -107,6 +107,10 @@ func (l *planner) multiply(n *ir.Node) {
 		l.product(l.taken(n, k.W, 1), k, l.put(n), nil)
 		return
 	}
+	if l.target.Team.divides(n.Out) {
+		l.multiplyPart(n, k)
+		return
+	}
 	in := l.taken(n, k.W, 1)
 	y, residual := l.putSum(n)
 	l.product(in, k, y, residual)

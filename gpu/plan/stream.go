@@ -20,6 +20,7 @@ type Places struct {
 	Result        uint64
 	// where the tables of the addresses of a part's experts begin; 0: the stream has no part of experts
 	Experts uint64
+	Box     *kernel.Box                         // of the team's; nil: the device is alone
 	Listed  uint64                              // ids of the pairs of a part
 	Matrix  func(*kernel.Matrix) *kernel.Matrix // where a matrix that may move lies now; nil: where it says
 }
@@ -33,6 +34,8 @@ type stream struct {
 	n      int  // rows of the launch
 	seg    int
 
+	exchanges int // the number of the next one in the step
+
 	out  []Command
 	uses kernel.Uses // of the launch at hand
 	open kernel.Uses // of all since the last barrier
@@ -42,7 +45,7 @@ type stream struct {
 // a launch since the last barrier wrote, or it writes what such a launch reads or wrote. What was launched before the
 // stream is ordered before all of it by whoever records it.
 func (p *Plan) Stream(sh *Shape, at *Places) []Command {
-	x := &stream{Plan: p, shape: sh, at: at}
+	x := &stream{Plan: p, shape: sh, at: at, exchanges: p.exchanges(sh.From, false)}
 	for i := range p.launches {
 		if l := &p.launches[i]; p.takes(sh, i) {
 			x.expand(l)

@@ -26,6 +26,7 @@ var ErrHung = errors.New("it hangs")
 
 // Traits are what a device says of itself to those who plan for it and drive it: of its steps, of the weights that it
 // computes from, and of its arithmetic.
+// Wide: each is read by itself, by who plans for one thing.
 type Traits struct {
 	Flight  int // steps that may be in flight, run and not finished; at least 1
 	Threads int // of the process that compute within Model.Run; 0: the device computes beside the program
@@ -34,6 +35,10 @@ type Traits struct {
 	Draws int
 	Clock bool  // its own clock measures when segments ran: see Ran
 	Meter Meter // measures its speed; nil: it cannot be measured
+
+	// Abreast is how many cards share the work of each row: a step that keeps them busy has as many times the rows.
+	// 0: one.
+	Abreast int
 
 	Memory Reach
 	Free   int64 // free bytes of its own memory; 0: it computes in the program's memory

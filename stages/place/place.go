@@ -195,6 +195,14 @@ func Make(asks []Ask, m Machine) (*Plan, error) {
 	return p, nil
 }
 
+// abreast is how many cards share a row's work, where most do.
+func (a *Ask) abreast() (most int) {
+	for d := range a.count() {
+		most = max(most, a.traits(d).Abreast)
+	}
+	return max(most, 1)
+}
+
 // plan fixes the sizes of one model. Its cache gets at most share by default, and free if its size was asked for. A
 // sequence has blocks granted for the rows of each step in flight and of the next one: hence cache.ahead.
 func (a *Ask) plan(free, share room, flight int) (*Model, error) {
@@ -217,7 +225,7 @@ func (a *Ask) plan(free, share room, flight int) (*Model, error) {
 	}
 	rows := a.Rows
 	if rows <= 0 {
-		rows = c.ease(defaultRows, flight, share)
+		rows = c.ease(defaultRows*a.abreast(), flight, share)
 	}
 	if a.Program.Whole { // a step has room for the longest text, if that is not too long
 		rows = max(rows, min(a.Program.Context, wholeRows))

@@ -134,6 +134,13 @@ func TestSteps(t *testing.T) {
 		Machine{Memory: []int64{64 * mib, 64 * mib}})
 	require.NoError(t, err)
 	require.Equal(t, 512, p.Models[0].Beside, "a card is busy with whole steps only")
+	p, err = Make([]Ask{ask(func(a *Ask) {
+		team := card
+		team.Abreast = 3
+		a.Devices = []backend.Traits{{}, team}
+	})}, Machine{Memory: []int64{64 * mib, 64 * mib}})
+	require.NoError(t, err)
+	require.Equal(t, 3*512, p.Models[0].Rows, "cards that share each row take more of them")
 }
 
 // Memory for blocks that a cache has no room for is divided between its classes as the cache is, and is taken whole

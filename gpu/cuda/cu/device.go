@@ -171,6 +171,26 @@ func (d *Device) Free(address uint64) error {
 	return d.call(d.lib.free, uintptr(address)).err("giving back memory")
 }
 
+// Reach makes the memory of another card usable for this one's kernels, at its addresses.
+func (d *Device) Reach(other *Device) error {
+	if d.context == other.context {
+		return nil
+	}
+	can := new(int32)
+	r := call(d.lib.canReach, uintptr(unsafe.Pointer(can)), d.physical.handle, other.physical.handle)
+	if r == Success && *can == 0 {
+		return fmt.Errorf("card %d does not reach the memory of card %d: neither NVLink nor a PCIe switch joins them, or the "+
+			"system keeps them apart", d.physical.Number, other.physical.Number)
+	}
+	if r == Success {
+		r = d.call(d.lib.enableReach, other.context, 0)
+	}
+	if r == reached {
+		r = Success
+	}
+	return r.err("reaching the memory of another card")
+}
+
 // AllocateHost allocates page-locked memory of the host, which has the same address on the card.
 func (d *Device) AllocateHost(size uint64) ([]byte, error) {
 	const portable, mapped = 1, 2

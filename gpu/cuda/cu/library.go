@@ -25,7 +25,7 @@ type Library struct {
 	Version int // of the driver: 12040 is CUDA 12.4
 
 	getCount, get, getName, getUUID, totalMemory, getAttribute uintptr
-	retain, release, setCurrent                                uintptr
+	retain, release, setCurrent, canReach, enableReach         uintptr
 
 	memInfo, alloc, free, hostAlloc, hostFree, register, unregister uintptr
 
@@ -42,6 +42,7 @@ func (l *Library) functions() map[string]*uintptr {
 	return map[string]*uintptr{"cuDeviceGetCount": &l.getCount, "cuDeviceGet": &l.get, "cuDeviceGetName": &l.getName,
 		"cuDeviceGetUuid": &l.getUUID, "cuDeviceTotalMem": &l.totalMemory, "cuDeviceGetAttribute": &l.getAttribute,
 		"cuDevicePrimaryCtxRetain": &l.retain, "cuDevicePrimaryCtxRelease": &l.release, "cuCtxSetCurrent": &l.setCurrent,
+		"cuDeviceCanAccessPeer": &l.canReach, "cuCtxEnablePeerAccess": &l.enableReach,
 		"cuMemGetInfo": &l.memInfo, "cuMemAlloc": &l.alloc, "cuMemFree": &l.free, "cuMemHostAlloc": &l.hostAlloc,
 		"cuMemFreeHost": &l.hostFree, "cuMemHostRegister": &l.register, "cuMemHostUnregister": &l.unregister,
 		"cuModuleLoadData": &l.load, "cuModuleUnload": &l.unload, "cuModuleGetFunction": &l.getFunction,

@@ -22,6 +22,7 @@ const (
 	notReady       Result = 600
 	illegalAddress Result = 700
 	tooLarge       Result = 701
+	reached        Result = 704 // memory of the other card is reached already
 	timeout        Result = 702
 	assertFailed   Result = 710
 	launchFailed   Result = 719

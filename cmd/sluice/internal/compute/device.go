@@ -20,14 +20,15 @@ import (
 	"github.com/sluice-ai/sluice/stages/place"
 )
 
-// The names of devices. After cudaDevice or vulkanDevice and a colon, numbers choose one or several cards.
+// The names of devices. After cudaDevice or vulkanDevice and a colon, numbers choose one or several cards. Cards joined
+// by a plus compute each layer together, others layers of their own.
 const (
 	cpuDevice    = "cpu"
 	cudaDevice   = "cuda"
 	vulkanDevice = "vulkan"
 	autoDevice   = "auto"
 
-	devices = "want cpu, cuda, cuda:N, cuda:N,M, vulkan, vulkan:N, vulkan:N,M or auto"
+	devices = "want cpu, cuda, cuda:N, cuda:N,M, cuda:N+M, vulkan, vulkan:N, vulkan:N,M or auto"
 )
 
 // layers is how many layers a GPU computes: a number, or one of these constants.
@@ -115,13 +116,20 @@ func (f *Flags) OpenDevice(e *env.Env) (backend.Device, error) {
 		(name == cudaDevice || name == vulkanDevice || name == autoDevice) && f.GPULayers == 0:
 		return f.processor(e)
 	case name == cudaDevice: // the driver's first one is its fastest
-		return f.together(e, asked, numbers, func(n int) (backend.Device, error) {
-			return cuda.Open(n, cuda.Options{Cache: kernelCache()})
+		return f.together(e, asked, numbers, func(team []int) (backend.Device, error) {
+			o := cuda.Options{Cache: kernelCache()}
+			if len(team) > 1 {
+				return cuda.OpenTeam(team, o)
+			}
+			return cuda.Open(team[0], o)
 		})
+	case strings.Contains(list, "+"):
+		return nil, env.Usagef("%s is %q: only --device cuda has cards compute a layer together: use cuda:N+M, or vulkan:N,M, "+
+			"of which each computes some layers", from, asked)
 	case numbered:
-		return f.together(e, asked, numbers, func(n int) (backend.Device, error) { return vulkan.Open(n, f.gpu(e)) })
+		return f.together(e, asked, numbers, func(n []int) (backend.Device, error) { return vulkan.Open(n[0], f.gpu(e)) })
 	case name == vulkanDevice:
-		return f.together(e, asked, numbers, func(int) (backend.Device, error) { return vulkan.OpenBest(f.gpu(e)) })
+		return f.together(e, asked, numbers, func([]int) (backend.Device, error) { return vulkan.OpenBest(f.gpu(e)) })
 	case name == autoDevice:
 		return f.best(e)
 	}
@@ -159,25 +167,31 @@ func (f *Flags) unasked(e *env.Env, open func() (backend.Device, error)) backend
 	return d
 }
 
-// numbersOf reads numbers of cards, separated by commas. Each may be named once.
-func numbersOf(list string) (all []int, err error) {
-	for text := range strings.SplitSeq(list, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 || slices.Contains(all, n) {
-			return nil, fmt.Errorf("%q is no number of another card", text)
+// numbersOf reads numbers of cards, separated by commas, or, of cards that compute each layer together, by a plus. Each
+// may be named once.
+func numbersOf(list string) (all [][]int, err error) {
+	var named []int
+	for team := range strings.SplitSeq(list, ",") {
+		var numbers []int
+		for text := range strings.SplitSeq(team, "+") {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 0 || slices.Contains(named, n) {
+				return nil, fmt.Errorf("%q is no number of another card", text)
+			}
+			numbers, named = append(numbers, n), append(named, n)
 		}
-		all = append(all, n)
+		all = append(all, numbers)
 	}
 	return all, nil
 }
 
 // together composes cards of one API with the processor as their host, which computes the layers that no card computes.
-// Each card has layers of its own, in the order in which the cards were named.
-func (f *Flags) together(e *env.Env, asked string, numbers []int, open func(n int) (backend.Device, error)) (
+// Each card, or team of cards, has layers of its own, in the order in which they were named.
+func (f *Flags) together(e *env.Env, asked string, numbers [][]int, open func(team []int) (backend.Device, error)) (
 	backend.Device, error) {
 	var cards []backend.Device
-	for _, n := range numbers {
-		d, err := open(n)
+	for _, team := range numbers {
+		d, err := open(team)
 		if err != nil {
 			return nil, closed(fmt.Errorf("--device %s: %w", asked, err), cards)
 		}

@@ -422,6 +422,14 @@ int cuCtxSetCurrent(void *c) {
 	return success;
 }
 
+int cuDeviceCanAccessPeer(int *can, int, int) {
+	ENTER("cuDeviceCanAccessPeer", false);
+	*can = 1;
+	return success;
+}
+
+int cuCtxEnablePeerAccess(void *, unsigned) { return enter("cuCtxEnablePeerAccess"); }
+
 int cuMemGetInfo_v2(size_t *left, size_t *total) {
 	ENTER("cuMemGetInfo");
 	std::lock_guard<std::mutex> hold(lock);
@@ -745,6 +753,7 @@ int cuGetProcAddress_v2(const char *name, void **f, int, uint64_t, int *status) 
 		SAME(cuDeviceGet), SAME(cuDeviceGetName), AS("cuDeviceGetUuid", cuDeviceGetUuid_v2),
 		AS("cuDeviceTotalMem", cuDeviceTotalMem_v2), SAME(cuDeviceGetAttribute), SAME(cuDevicePrimaryCtxRetain),
 		AS("cuDevicePrimaryCtxRelease", cuDevicePrimaryCtxRelease_v2), SAME(cuCtxSetCurrent),
+		SAME(cuDeviceCanAccessPeer), SAME(cuCtxEnablePeerAccess),
 		AS("cuMemGetInfo", cuMemGetInfo_v2), AS("cuMemAlloc", cuMemAlloc_v2), AS("cuMemFree", cuMemFree_v2),
 		SAME(cuMemHostAlloc), SAME(cuMemFreeHost), AS("cuMemHostRegister", cuMemHostRegister_v2),
 		SAME(cuMemHostUnregister), AS("cuMemHostGetDevicePointer", cuMemHostGetDevicePointer_v2), SAME(cuModuleLoadData),
