@@ -116,10 +116,10 @@ func TestSlowTape(t *testing.T) {
 		tape.Tape.mu.Unlock()
 		require.LessOrEqual(t, waits, most)
 	}
-	tape.Tape.end(a)
+	tape.write(a, &tokentrace.Drawn{Token: 8}, false)
 	close(tape.slow)
 	require.Eventually(t, func() bool { return tape.size() > 0 }, patient, time.Millisecond)
-	tape.write(b, &tokentrace.Drawn{Token: 9}, false)
+	tape.write(a, &tokentrace.Drawn{Token: 9}, false)
 	all := recorded(t, tape.end())
 	require.Len(t, tape.traces, 2)
 	require.Equal(t, &tokentrace.Drawn{Token: 9}, all[len(all)-1])
@@ -147,6 +147,25 @@ func TestTapeOfSeveralModels(t *testing.T) {
 	}
 }
 
+// TestBatchesStandAlone: a batch that begins a trace says whose its events are, though the batch before it said so.
+func TestBatchesStandAlone(t *testing.T) {
+	tape := newReel()
+	a, b := &tokentrace.Model{Name: "a"}, &tokentrace.Model{Name: "b"}
+	tape.begin(a)
+	tape.begin(b)
+	tape.write(a, &tokentrace.Drawn{Token: 1}, true)
+	require.Eventually(t, func() bool { return tape.size() > 0 }, patient, time.Millisecond)
+	tape.mu.Lock()
+	tape.parted = true
+	tape.mu.Unlock()
+	tape.write(a, &tokentrace.Drawn{Token: 2}, false)
+	r, err := tokentrace.NewReader(bytes.NewReader(tape.end()))
+	require.NoError(t, err)
+	_, err = r.Next()
+	require.NoError(t, err)
+	require.Equal(t, "a", r.Model.Name)
+}
+
 // mixture is requests of all kinds.
 func mixture(t *testing.T, e *Engine) (all []Request) {
 	for i, p := range prompts(24) {
@@ -165,8 +184,7 @@ func mixture(t *testing.T, e *Engine) (all []Request) {
 			s.XTCProbability, s.TypicalP, s.TopNSigma, s.DynTempRange, s.Mirostat = 0.5, 0.9, 2, 0.3, 0
 		case 5:
 			before := collect(t, begin(t, e, r))
-			r.Drawn = before.tokens[:5]
-			s.Mirostat = 0
+			r.Drawn, r.Drift, s.Mirostat = before.tokens[:5], -4, 2
 		}
 		r.ID, r.Client = string(rune('a'+i)), string(rune('A'+i%3))
 		all = append(all, r)
