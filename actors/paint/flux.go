@@ -26,17 +26,11 @@ func OpenFlux(d backend.Device, f *gguf.File, s pixels.FluxSettings) (*Flux, err
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
-	if err := room(f); err != nil {
-		return nil, err
-	}
 	x := &Flux{Flux: m, device: d}
-	for _, part := range []struct {
-		to *(*blocks.Network)
-		p  *ir.Bound
-	}{{&x.timed, m.Timed}, {&x.image, m.Image}, {&x.text, m.Text}, {&x.attention, m.Attention}, {&x.joint, m.Joint}} {
-		if *part.to, err = whole(f, part.p, m.Tensors); err != nil {
-			return nil, err
-		}
+	err = networks(f, m.Tensors, []part{{&x.timed, m.Timed}, {&x.image, m.Image}, {&x.text, m.Text},
+		{&x.attention, m.Attention}, {&x.joint, m.Joint}})
+	if err != nil {
+		return nil, err
 	}
 	return x, nil
 }

@@ -44,6 +44,25 @@ func whole(f *gguf.File, p *ir.Bound, list []pixels.Tensor) (*blocks.Network, er
 	return n, err
 }
 
+// part is one of the networks that make a transformer, and its program.
+type part struct {
+	to *(*blocks.Network)
+	p  *ir.Bound
+}
+
+// networks reads the parts of a transformer, if memory has room for the file.
+func networks(f *gguf.File, list []pixels.Tensor, parts []part) (err error) {
+	if err := room(f); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if *part.to, err = whole(f, part.p, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // network reads a program's weights. Each segment is computed on its own.
 func network(f *gguf.File, p *ir.Bound, list []pixels.Tensor) (*blocks.Network, error) {
 	n := &blocks.Network{Bound: p}

@@ -35,17 +35,10 @@ func OpenZImage(d backend.Device, f *gguf.File, s pixels.ZImageSettings) (*ZImag
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
-	if err := room(f); err != nil {
-		return nil, err
-	}
 	z := &ZImage{ZImage: m, device: d}
-	for _, part := range []struct {
-		to *(*blocks.Network)
-		p  *ir.Bound
-	}{{&z.timed, m.Timed}, {&z.image, m.Image}, {&z.text, m.Text}, {&z.joint, m.Joint}} {
-		if *part.to, err = whole(f, part.p, m.Tensors); err != nil {
-			return nil, err
-		}
+	err = networks(f, m.Tensors, []part{{&z.timed, m.Timed}, {&z.image, m.Image}, {&z.text, m.Text}, {&z.joint, m.Joint}})
+	if err != nil {
+		return nil, err
 	}
 	return z, nil
 }

@@ -92,30 +92,16 @@ func NewFlux(file []ir.Tensor, s FluxSettings) (*Flux, error) {
 		return nil, fmt.Errorf("no transformer that is known (FLUX.1): %w", err)
 	}
 	r.make()
-	used := make([]bool, len(f.Tensors))
-	for _, part := range []struct {
-		to     **ir.Bound
-		record func()
-	}{{&f.Timed, r.timed}, {&f.Image, func() { r.stream(Patches, "x_embedder", &image) }},
-		{&f.Text, func() { r.stream(Texts, "context_embedder", &text) }}, {&f.Attention, r.attention}, {&f.Joint, r.joint}} {
+	begin := func() *ir.Builder {
 		r.Builder = ir.NewBuilder("flux", r.sizes.has)
 		r.Part()
-		part.record()
-		p, err := r.Program(0)
-		if err == nil {
-			*part.to, err = bind(p, f.Tensors)
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, i := range (*part.to).Tensors {
-			used[i] = true
-		}
+		return r.Builder
 	}
-	for i, u := range used {
-		if !u {
-			return nil, fmt.Errorf("tensor %.80q is of no part that is known", f.Tensors[i].Name)
-		}
+	err := recordParts(f.Tensors, begin, []part{{&f.Timed, r.timed},
+		{&f.Image, func() { r.stream(Patches, "x_embedder", &image) }},
+		{&f.Text, func() { r.stream(Texts, "context_embedder", &text) }}, {&f.Attention, r.attention}, {&f.Joint, r.joint}})
+	if err != nil {
+		return nil, err
 	}
 	return f, nil
 }

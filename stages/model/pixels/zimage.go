@@ -90,29 +90,15 @@ func NewZImage(file []ir.Tensor, s ZImageSettings) (*ZImage, error) {
 	if err := r.measure(z); err != nil {
 		return nil, fmt.Errorf("no transformer that is known (Z-Image): %w", err)
 	}
-	used := make([]bool, len(z.Tensors))
-	for _, part := range []struct {
-		to     **ir.Bound
-		record func()
-	}{{&z.Timed, r.timed}, {&z.Image, r.image}, {&z.Text, r.text}, {&z.Joint, r.joint}} {
+	begin := func() *ir.Builder {
 		r.Builder = ir.NewBuilder("z-image", r.sizes.has)
 		r.Ignore(zimageParts...)
-		part.record()
-		p, err := r.Program(0)
-		if err == nil {
-			*part.to, err = bind(p, z.Tensors)
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, i := range (*part.to).Tensors {
-			used[i] = true
-		}
+		return r.Builder
 	}
-	for i, u := range used {
-		if !u {
-			return nil, fmt.Errorf("tensor %.80q is of no part that is known", z.Tensors[i].Name)
-		}
+	err := recordParts(z.Tensors, begin, []part{{&z.Timed, r.timed}, {&z.Image, r.image}, {&z.Text, r.text},
+		{&z.Joint, r.joint}})
+	if err != nil {
+		return nil, err
 	}
 	return z, nil
 }
