@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -79,4 +80,17 @@ func common(a, b Use) bool {
 		}
 	}
 	return false
+}
+
+// TestExchangesFollow: exchanges of values that have nothing in common keep their order, which all cards share.
+func TestExchangesFollow(t *testing.T) {
+	uses := func(at uint64) (u Uses) {
+		box := &Box{Member: 1, At: []uint64{1 << 30, 1 << 31}}
+		(&Exchange{Box: box, Part: at, Y: at + 256, PartStride: 4, YStride: 4, Width: 4, Rows: 1}).Uses(&u)
+		return u
+	}
+	a, b := uses(1<<10), uses(1<<20)
+	require.True(t, slices.ContainsFunc(a.Writes, func(x Use) bool {
+		return slices.ContainsFunc(b.Writes, x.Meets)
+	}))
 }
