@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -79,6 +80,7 @@ func fitDrafts(specs []*spec, asks []place.Ask, targets []int) error {
 					return fmt.Errorf("the draft model's weights alone take %d MiB, more than the budget for weights",
 						s.info.WeightBytes>>20)
 				}
+				asks[i].Budgets[d] = cmp.Or(asks[i].Budgets[d], asks[i].Need(d)) // whatever memory is left meanwhile
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -206,4 +207,12 @@ func TestPlanOfDraft(t *testing.T) {
 	require.LessOrEqual(t, p.Model.Host().Weights+p.Draft.Model.Host().Weights+p.Slabs, int64(ram))
 	_, err = PlanFor(&Model{File: f, Context: 1024, Speculate: true, Draft: d, Weights: 8 << 20}, device)
 	require.ErrorContains(t, err, "the draft model's weights alone take 10 MiB")
+
+	const memory = 2 << 30 // others may have taken some of it since the budget was found
+	models := []Model{{File: f, Context: 512, Speculate: true, Draft: d, Weights: place.ForWeights(memory, false)}}
+	for _, left := range []int64{memory, memory - 8<<20, memory - 64<<20, memory / 2} {
+		all, err := fitted(models, device.Traits(), left, nil)
+		require.NoError(t, err, "%d MiB", left>>20)
+		require.False(t, all.plan.Models[1].Streams(), "%d MiB", left>>20)
+	}
 }

@@ -139,7 +139,7 @@ func Fit(asks []Ask, m Machine) {
 			share = ownShare
 		}
 		divide(asks, float64(m.Memory[d])*share, func(a *Ask) *int64 { return a.bound(d) },
-			func(a *Ask) int64 { return a.need(d) })
+			func(a *Ask) int64 { return a.Need(d) })
 	}
 }
 
@@ -154,8 +154,8 @@ func (a *Ask) bound(device int) *int64 {
 	return &a.Budgets[device]
 }
 
-// need is what weights take of a device's memory that are computed with there, or may have to wait there.
-func (a *Ask) need(device int) int64 {
+// Need is what weights take of a device's memory that are computed with there, or may have to wait there.
+func (a *Ask) Need(device int) int64 {
 	switch {
 	case device > 0:
 		return a.Own(device)
