@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -19,7 +20,7 @@ func TestCoresAreTaken(t *testing.T) {
 	require.NoError(t, err)
 	cores := &run.Cores{}
 	other := cores.Join()
-	h := opened(t, HouseConfig{Device: newDevice(t), Log: zerolog.Nop(), Cores: cores,
+	h := opened(t, HouseConfig{Device: devicetest.Processor(t, ""), Log: zerolog.Nop(), Cores: cores,
 		Models: []Model{{File: f, KV: backend.KVF32}}})
 	require.NoError(t, other.Take(t.Context()))
 	stream, err := h.Engines()[0].Generate(Request{Tokens: []int32{1, 2, 3}, MaxTokens: 2, Sampling: greedy()})

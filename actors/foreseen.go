@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/promise"
 )
 
-// Foresee says what prepared requests may expect that come now, one after the other, and what they may expect of an
-// engine that does nothing else. It returns false if nothing is known yet of the engine's speed.
+// Foresee forecasts when prepared requests are answered that arrive now, in this order: busy beside the present load,
+// idle on an engine without any. It returns false if nothing is known yet of the engine's speed.
 func (e *Engine) Foresee(all []Request) (busy, idle []promise.Forecast, known bool) {
 	o := &e.outlook
 	o.mu.Lock()

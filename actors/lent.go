@@ -10,10 +10,7 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// In this file files that only guess tokens for another model (EAGLE-3) are made whole: see arch.Guesses.
-
-// lend gives a file that only guesses tokens for another model what it has not and its target has: a vocabulary, and
-// matrices for tokens.
+// lend completes a draft head's file (EAGLE-3) by the vocabulary and the token matrices of its target.
 func lend(target, draft *gguf.File) {
 	if name, _ := draft.Meta.String("general.architecture"); !arch.Guesses(name) {
 		return

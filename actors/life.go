@@ -13,8 +13,8 @@ const (
 	lifeEnded                  // its stream has its end: nothing is computed for it any more
 )
 
-// life is the stage of a request. It goes on, never back: what restarts submits again, and is no younger for it. The
-// session has it go on; whoever ends a request has it end; anybody may look.
+// life is the stage of a request, which only advances: a session that restarts submits its sequence again, but the
+// stage stays. The session advances it; whoever ends the request sets lifeEnded; anybody may read it.
 type life struct {
 	at   atomic.Uint32
 	gone atomic.Bool // nobody reads the stream any more: what is left of the life is to end

@@ -41,6 +41,7 @@ type scheduler struct {
 	state       *batch.State
 	ring        []*step // the step to send next is the first; those in flight are the last
 	waits       bool    // the device may be waiting for a step of this model, or pass
+	pass        *pass   // one serves all: it says the same each time
 	contended   bool    // others wanted the device when the last step ended
 	urgent      bool    // a session has news that should not wait: an answer begins or ends
 	failing     failing
@@ -115,7 +116,7 @@ func (s *scheduler) Receive(c actor.Context) {
 		}
 	case *stepRing:
 		if m.gen == s.gen {
-			s.ring = slices.Clone(m.steps)
+			s.ring, s.pass = slices.Clone(m.steps), &pass{m.steps[0].guest}
 		}
 	case *run.Flushed:
 		if m.Gen == s.gen {
@@ -238,7 +239,7 @@ func (s *scheduler) rest(cause trace.Cause) {
 	s.stats.idle()
 	if s.waits {
 		s.waits = false
-		s.out.pass.Send(&pass{s.ring[0].guest})
+		s.out.pass.Send(s.pass)
 	}
 }
 

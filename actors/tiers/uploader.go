@@ -38,8 +38,8 @@ func (*arrived) Late() {}
 func (*again) Late()   {}
 
 // A read that fails is tried again after a pause, which doubles, before its group is given up. For weights that a
-// device had before it was restarted, that goes on for about a minute: the model cannot go on without them, and they
-// could be read before.
+// device had before it was restarted, that goes on for about a minute: the model cannot go on without them, and since
+// they could be read before, the failure may pass.
 const (
 	readTries   = 4
 	reloadTries = 64

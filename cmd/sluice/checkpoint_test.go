@@ -30,7 +30,9 @@ func TestArchitecturesConvert(t *testing.T) {
 		}
 	}
 	for _, name := range names {
-		require.Contains(t, arch.Names(), name)
+		if !arch.Guesses(name) { // such a file is of no model, but guesses for one
+			require.Contains(t, arch.Names(), name)
+		}
 	}
 }
 

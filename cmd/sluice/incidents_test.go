@@ -208,5 +208,5 @@ func TestIncidents(t *testing.T) {
 
 	_, server = startKept(t, "--state", t.TempDir(), "--incidents", "off")
 	kill(server, syscall.SIGTERM)
-	require.Equal(t, exitUsage, sluice("", "serve", "--incidents", "much").code)
+	require.Equal(t, exitUsage, sluice("", "serve", "--addr", "127.0.0.1:0", "--incidents", "much").code)
 }

@@ -18,5 +18,5 @@ func TestRunByName(t *testing.T) {
 
 	e = envtest.InStore(s.Dir(), "inspect", "other")
 	require.Equal(t, exitFailed, run(e))
-	require.Contains(t, fmt.Sprint(e.Stderr), "other is not in the store ("+s.Dir()+"): get it with sluice pull other")
+	require.Contains(t, fmt.Sprint(e.Stderr), "other is not in the store ("+s.Dir()+"), which sluice list shows: get it with sluice pull other")
 }

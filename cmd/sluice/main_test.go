@@ -150,7 +150,7 @@ func TestUsage(t *testing.T) {
 		args("run", "-m", "testdata", "hello"),
 		args("convert", "nonsense", "-o", "m.gguf"),
 		args("convert", "main.go", "-o", "m.gguf"),
-		args("serve", "--models", "nonsense"),
+		args("serve", "--addr", "127.0.0.1:0", "--models", "nonsense"),
 		args("run", "--tokens", "1,2", "hello"),
 		args("run", "--tokens", "1,2", "--system", "Be brief."),
 		args("run", "--tokens", "1,9999"),

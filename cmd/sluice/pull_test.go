@@ -89,8 +89,8 @@ func TestStoreCommands(t *testing.T) {
 		want string
 	}{
 		{[]string{"rm", "mine"}, exitFailed, "sluice: mine is not in the store (" + dir + "): sluice list shows what is\n"},
-		{[]string{"show", "mine"}, exitFailed, "sluice: mine is not in the store (" + dir + "): get it with sluice pull mine\n"},
-		{[]string{"cp", "mine", "other"}, exitFailed, "sluice: mine is not in the store (" + dir + "): get it with sluice pull mine\n"},
+		{[]string{"show", "mine"}, exitFailed, "sluice: mine is not in the store (" + dir + "), which sluice list shows: get it with sluice pull mine\n"},
+		{[]string{"cp", "mine", "other"}, exitFailed, "sluice: mine is not in the store (" + dir + "), which sluice list shows: get it with sluice pull mine\n"},
 		{[]string{"pull", "../x"}, exitUsage, "sluice: \"../x\" is no name of a model: \"..\" is not made of letters, digits, and . - _ inside\n"},
 		{[]string{"cp", "mine", "a/../b"}, exitUsage, "sluice: \"a/../b\": there are no models of \"a\", only of hf.co and ollama.com\n"},
 	} {

@@ -276,7 +276,6 @@ func TestServeRefuses(t *testing.T) {
 		{exitUsage, "names no file: want FILE or NAME=FILE", []string{"-m", ""}},
 		{exitUsage, "--name names one model, and --models is a folder", []string{"--name", "n", "--models", "."}},
 		{exitUsage, "--name names one model, and --stored serves all", []string{"--name", "n", "--stored"}},
-		{exitUsage, "--record is of one model that stays loaded", []string{"--models", ".", "--record", "r.trace"}},
 		{exitUsage, `--metrics-compat is "tgi": want vllm or llamacpp`, []string{"--metrics-compat", "vllm,tgi"}},
 		{exitUsage, "--tls-cert needs its private key", []string{"--tls-cert", "c.pem"}},
 		{exitUsage, "--tls-key is the key of a certificate", []string{"--tls-key", "k.pem"}},

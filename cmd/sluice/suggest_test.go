@@ -91,7 +91,7 @@ func TestSuggestText(t *testing.T) {
 		"sluice doctor --probe measures it", "and what steps compute with are counted", "The largest that fits and answers at 5 tokens/s or more:\n  sluice pull Qwen/Qwen3-4B-GGUF:Q4_K_M\n"} {
 		require.Contains(t, o.stdout, want)
 	}
-	require.NotContains(t, suggest(t, 2e9, "--ram", "8G").stdout, "--probe")
+	require.NotContains(t, suggest(t, 2e9, "--ram", "8G").stdout, "is not known")
 	require.Contains(t, suggest(t, 2e9, "--ram", "100M").stdout, "None fits and answers")
 	require.Equal(t, exitUsage, suggest(t, 0, "--ctx", "0").code)
 }

@@ -54,7 +54,8 @@ func (p *prober) close() {
 	p.q.close(p.all...)
 }
 
-// lay takes host memory, more than caches hold, and has the device write it, as it writes weights that are kept there.
+// lay allocates what is measured with: memory of the host, more than the processor's caches hold, which the device
+// writes once, as it writes weights that are kept there, and slots on the device.
 func (p *prober) lay() (err error) {
 	share := probeLarge / p.large
 	if p.host, err = p.memory.raw(driver.Staging, probeHost/share, "measuring"); err != nil {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// The search tables take some tenths of a second to compute, so they are made when first needed. The last number in
-// each list of tries is the lowest level, for runs whose values are all about equally large.
+// The search tables take some tenths of a second to compute, so they are made when first needed. The lists are
+// the scales that are tried; the last one is for runs whose values are all about equally large.
 var (
 	bookIQ2_XXS = onceGrid(&gridIQ2_XXS, 32, append(steps(31, 61, 6), 8))
 	bookIQ2_XS  = onceGrid(&gridIQ2_XS, 16, append(steps(31, 61, 6), 8))

@@ -24,8 +24,9 @@ const Prefix = "/page/"
 // index is the name of the page's HTML file.
 const index = "index.html"
 
-// policy is the page's Content-Security-Policy (CSP level 3, Trusted Types): only scripts of this server run, no
-// other server is asked but origins of servers of tools, and scripts cannot parse text as HTML.
+// policy is the page's Content-Security-Policy (CSP level 3, Trusted Types): only scripts of this server run,
+// requests go to this server and the origins of the tool servers that were allowed, and scripts cannot parse text as
+// HTML.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'%s; " +
 	"manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"

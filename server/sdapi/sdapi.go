@@ -26,7 +26,7 @@ const (
 
 type api struct{ *answer.Service }
 
-// Dialect is the API for the models of a service that make pictures, of which there are some.
+// Dialect returns stable-diffusion-webui's API for a service's models that make pictures, of which it has at least one.
 func Dialect(s *answer.Service) answer.Dialect {
 	a := &api{s}
 	const get, post = fasthttp.MethodGet, fasthttp.MethodPost
@@ -39,7 +39,7 @@ func Dialect(s *answer.Service) answer.Dialect {
 	}}
 }
 
-// appendFault appends {"detail": text}, as the framework of that program has it.
+// appendFault appends {"error": code, "detail": text}: clients of that program show the detail.
 func appendFault(dst []byte, f *wire.Fault) []byte {
 	dst = wire.AppendString(append(dst, `{"error":`...), f.Code)
 	return append(wire.AppendString(append(dst, `,"detail":`...), f.Text), '}')

@@ -19,7 +19,7 @@ type Absent struct {
 }
 
 func (a *Absent) Error() string {
-	return fmt.Sprintf("%s is not in the store (%s): get it with sluice pull %s", a.Name, a.Store, a.Name)
+	return fmt.Sprintf("%s is not in the store (%s), which sluice list shows: get it with sluice pull %s", a.Name, a.Store, a.Name)
 }
 
 // Model is a model of the store.

@@ -123,7 +123,7 @@ func TestPullListResolveRemove(t *testing.T) {
 	require.Empty(t, list)
 	require.NoDirExists(t, s.Dir(), "reading makes nothing")
 	_, err = s.Resolve("Ann/Small-GGUF")
-	require.EqualError(t, err, "Ann/Small-GGUF is not in the store ("+s.Dir()+"): get it with sluice pull Ann/Small-GGUF")
+	require.EqualError(t, err, "Ann/Small-GGUF is not in the store ("+s.Dir()+"), which sluice list shows: get it with sluice pull Ann/Small-GGUF")
 
 	q4 := invent(t, "Ann/Small-GGUF:Q4_K_M", 100, "small-Q4_K_M.gguf")
 	split := invent(t, "Ann/Small-GGUF:Q8_0", 300_000, "small-Q8_0-00001-of-00002.gguf", "small-Q8_0-00002-of-00002.gguf")

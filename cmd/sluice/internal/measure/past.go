@@ -37,6 +37,8 @@ type history struct {
 	models []tokentrace.Model
 	all    []*past // within the window
 	number int     // requests so far
+	first  time.Time
+	last   time.Time // when they came, as far as is known
 	window window
 	open   map[uint64]*past // of the model that is read
 	opens  map[int]map[uint64]*past
@@ -64,7 +66,7 @@ func (f *pastFlags) read(e *env.Env, w window) (*history, error) {
 		if err := errors.Join(h.file(in, keys), in.Close()); err != nil {
 			return nil, env.OnFile(f.Trace, err)
 		}
-		return h, w.missing()
+		return h, h.missing()
 	}
 	runs, err := incidents.Runs(f.Trace)
 	if err != nil {
@@ -83,7 +85,7 @@ func (f *pastFlags) read(e *env.Env, w window) (*history, error) {
 			}
 		}
 	}
-	return h, w.missing()
+	return h, h.missing()
 }
 
 // begin forgets the requests that are open: what follows is not of them.
@@ -133,6 +135,9 @@ func (h *history) take(event tokentrace.Event, m *tokentrace.Model) {
 		p.again, p.odd = p.recorded.Again(x.Settings, x.Prompt, 0)
 		if m.Began > 0 {
 			p.at = time.UnixMicro(m.Began + int64(x.Time))
+			if h.last = p.at; h.first.IsZero() {
+				h.first = p.at
+			}
 		}
 		if h.window.has(p) {
 			h.open[x.Sequence] = p
@@ -224,8 +229,18 @@ func borderOf(flag, text string, now time.Time) *border {
 		e.at = at
 		return e
 	}
-	e.id = text
+	e.id = requestID(text)
 	return e
+}
+
+// requestID is a request's id without what the APIs put before it in replies.
+func requestID(text string) string {
+	for _, of := range []string{"chatcmpl-", "cmpl-", "msg_", "resp_"} {
+		if id, ok := strings.CutPrefix(text, of); ok {
+			return id
+		}
+	}
+	return text
 }
 
 // has says whether a request is within the window. It is asked of all, in order.
@@ -258,13 +273,20 @@ func (e *border) after(p *past) bool {
 	return p.number <= e.number
 }
 
-// missing is an error where no request has the id that an end of the window names.
-func (w window) missing() error {
-	for _, e := range []*border{w.from, w.to} {
+// missing is an error where the window has none of the trace's requests, or one of its ends names an id that none has.
+func (h *history) missing() error {
+	for _, e := range []*border{h.window.from, h.window.to} {
 		if e != nil && e.id != "" && !e.passed {
 			return fmt.Errorf("%s %s: no request of the trace has this id: give a number, an id as the log and replies have it, "+
 				"a time such as 15:04 or 2006-01-02T15:04:05, or 10m for so long ago", e.flag, e.id)
 		}
+	}
+	if h.number > 0 && len(h.all) == 0 {
+		said := fmt.Sprintf("the trace has %d, counted from 0", h.number)
+		if !h.first.IsZero() {
+			said += fmt.Sprintf(", which came from %s to %s", h.first.Format(time.DateTime), h.last.Format(time.DateTime))
+		}
+		return fmt.Errorf("no request is between --from and --to: %s", said)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -52,7 +53,8 @@ type replayed struct {
 
 func (c *Replay) Run(e *env.Env) error {
 	if c.Virtual == c.Check {
-		return env.Usagef("say --virtual or --check: without weights, or with a model's")
+		return env.Usagef("say --check, to answer the requests again with the model, or --virtual, to compare caches of experts " +
+			"without weights")
 	}
 	if c.Check {
 		return c.check(e)
@@ -138,6 +140,9 @@ func (c *Replay) compared() (kinds []expertcache.Kind, ahead []replay.Prefetch, 
 }
 
 func (c *Replay) load(e *env.Env) (trace *replay.Trace, err error) {
+	if info, err := os.Stat(c.Trace); err == nil && info.IsDir() {
+		return nil, env.Usagef("%s is a folder: --virtual reads one token trace; name a file that ends in .trace", c.Trace)
+	}
 	f, err := e.OpenInput(c.Trace)
 	if err != nil {
 		return nil, err

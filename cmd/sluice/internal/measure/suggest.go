@@ -194,8 +194,8 @@ func (s *SuggestJSON) print(e *env.Env) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.Stdout, "\nSpeeds are predicted from %s of memory, measured %s. Weights, KV cache\n"+
-		"and what steps compute with are counted.\n", env.PerSecond(s.Measured.Memory), s.Measured.Measured.Format(time.DateOnly))
+	fmt.Fprintf(e.Stdout, "\nSpeeds are predicted from %s of memory, measured %s (again: doctor --probe).\n"+
+		"Weights, KV cache and what steps compute with are counted.\n", env.PerSecond(s.Measured.Memory), s.Measured.Measured.Format(time.DateOnly))
 	if unknown {
 		fmt.Fprintln(e.Stdout, "How fast this disk is read is not known: sluice doctor --probe measures it.")
 	}

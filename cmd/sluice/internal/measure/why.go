@@ -32,7 +32,7 @@ type Why struct {
 }
 
 func (Why) Examples() [2]string {
-	return [2]string{`sluice why run.trace 0 12 -m model.gguf`, `sluice why state 4f2a9c 0 -m model.gguf --json`}
+	return [2]string{`sluice why run.trace 0 12 -m model.gguf`, `sluice why state 4f2a9c81b30001 0 -m model.gguf --json`}
 }
 
 // Help is what the flags do not say.
@@ -116,10 +116,11 @@ func (c *Why) Run(e *env.Env) error {
 // find finds the request, and the index of the token among those that the trace has of it.
 func (c *Why) find(all []*past) (found *past, index int, err error) {
 	number, notNumber := strconv.Atoi(c.Request)
+	id := requestID(c.Request)
 	var same []string
 	for _, p := range all {
 		i := c.Token - p.recorded.Drawn
-		if (notNumber == nil && p.number == number || p.recorded.ID != "" && p.recorded.ID == c.Request) && i >= 0 {
+		if (notNumber == nil && p.number == number || p.recorded.ID != "" && p.recorded.ID == id) && i >= 0 {
 			if same = append(same, strconv.Itoa(p.number)); found == nil || index >= len(found.drawn) {
 				found, index = p, i
 			}
@@ -127,7 +128,8 @@ func (c *Why) find(all []*past) (found *past, index int, err error) {
 	}
 	switch {
 	case found == nil:
-		return nil, 0, fmt.Errorf("there is no request %s of this model: want a number below that of its requests, or an id", c.Request)
+		return nil, 0, fmt.Errorf("there is no request %s of this model: want a number below that of its requests, or an id, as "+
+			"the log, the header X-Request-Id and replies have it", c.Request)
 	case len(same) > 1 && notNumber != nil && index < len(found.drawn):
 		return nil, 0, fmt.Errorf("requests %s have the id %s, of several answers, or of one that was begun again: want a number",
 			strings.Join(same, ", "), c.Request)

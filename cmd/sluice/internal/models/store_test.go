@@ -33,7 +33,7 @@ func TestLocate(t *testing.T) {
 	require.Equal(t, "mini", path, "what is there comes first")
 	for value, want := range map[string]string{
 		"Ann/Other": "Ann/Other: there is no such file, and Ann/Other is not in the store (" + s.Dir() +
-			"): get it with sluice pull Ann/Other",
+			"), which sluice list shows: get it with sluice pull Ann/Other",
 		"a/b/c/d": `a/b/c/d: there is no such file, and "a/b/c/d" is no name of a model: want OWNER/NAME[:QUANT], or NAME[:TAG] for Ollama's`,
 	} {
 		_, err := Locate(e, value)
