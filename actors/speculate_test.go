@@ -198,7 +198,7 @@ func TestStreamedGuesses(t *testing.T) {
 
 // Law Unseen, of models with states: rows of right guesses are computed again.
 func TestUnseenStates(t *testing.T) {
-	guessed, names := uint64(0), []string{"mamba2", "lfm2", "rwkv7"}
+	guessed, names := uint64(0), onDevice([]string{"mamba2", "lfm2", "rwkv7"})
 	for _, name := range names {
 		fixturePath(t, name) // it may skip
 	}
