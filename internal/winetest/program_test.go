@@ -43,7 +43,11 @@ func TestUnderWine(t *testing.T) {
 	if err != nil {
 		testref.Missing(t, "wine", "%v", err)
 	}
-	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	t.Cleanup(func() {
+		require.NoError(t, p.Close())
+		gone := func() bool { return os.RemoveAll(p.folder) == nil } // Wine's server writes its registry when it ends
+		require.Eventually(t, gone, time.Minute, 100*time.Millisecond)
+	})
 	m := machine{Prefix: p, folder: filepath.Join(p.Folder(), "sluice"), native: filepath.Join(t.TempDir(), "sluice")}
 	build(t, m.native, "CGO_ENABLED=0")
 	build(t, filepath.Join(m.folder, "sluice.exe"), "CGO_ENABLED=0", "GOOS=windows", "GOARCH=amd64")
