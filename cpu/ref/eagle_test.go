@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/cpu/ref"
-	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
@@ -114,8 +113,6 @@ func TestEagle(t *testing.T) {
 			tokens, random := []int32{3, 19, 0, 7, 7}, rand.New(rand.NewPCG(1, 2))
 			x := backendtest.Run(t, ref.New(), m, rows)
 			s := x.Steps()[0]
-			s.Tokens = tokens
-			s.Spans = []backend.Span{{Rows: rows, Tables: backendtest.Tables(m.Program, []int32{2, 0, 1})}}
 			wide := arch.Taps * config.TargetWidth
 			inputs := [2][]float32{make([]float32, rows*wide), make([]float32, rows*p.width)}
 			hidden := make([][]float64, rows)
@@ -128,18 +125,13 @@ func TestEagle(t *testing.T) {
 					into[i] = float32(random.NormFloat64() * 3)
 					hidden[r] = append(hidden[r], float64(into[i]))
 				}
-				s.Wanted = append(s.Wanted, int32(r))
 			}
 			for i, name := range []string{arch.TargetRows, arch.OwnRows} {
 				v, ok := m.Input(name)
 				require.True(t, ok)
 				require.NoError(t, x.In(v, s, inputs[i]))
 			}
-			for i := range m.Segments {
-				require.NoError(t, backend.Enqueue(x, i, s))
-			}
-			done := make(chan error, 1)
-			x.Finish(s, func(err error) { done <- err })
+			_, done := x.Begin(0, tokens, 0, false)
 			require.NoError(t, <-done)
 			for r := range rows {
 				for i, want := range p.row(r, tokens[r], hidden[r]) {
