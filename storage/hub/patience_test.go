@@ -24,9 +24,9 @@ func TestStalledServer(t *testing.T) {
 	_, err := c.Pull(context.Background(), s, named(t, "Ann/Small-GGUF"))
 	require.NoError(t, err)
 	h.Change(func(s *hubtest.Settings) { s.Stall = func() bool { return true } })
-	c.patience = time.Millisecond
+	c.patience = 50 * time.Millisecond // of which ten are for a whole answer, on a busy machine too
 	_, err = c.Pull(context.Background(), s, named(t, "Ann/Small-GGUF:Q8_0"))
-	require.Regexp(t, "nothing has come for 1ms|the answer is not there after 10ms", err) // the machine may be busy
+	require.ErrorContains(t, err, "nothing has come for 50ms")
 }
 
 // TestSilentHub: a hub that begins its description of a model and says no more is given up, as one that never answers
