@@ -40,8 +40,8 @@ func TestEveryCallMayFail(t *testing.T) {
 	f, o := faulty(t)
 	functions := (&cu.Library{}).Functions()
 	require.Contains(t, functions, "cuGraphInstantiate")
-	// What frees something, or asks for what can be done without, or for another card. The fake driver's streams always
-	// end.
+	// What frees something, or asks for what can be done without, or for another card (cu's TestReach). The fake driver's
+	// streams always end.
 	harmless := strings.Fields("cuDeviceGetAttribute cuStreamQuery cuFuncSetAttribute cuGraphExecDestroy cuMemFree " +
 		"cuMemHostRegister cuMemHostUnregister cuLinkDestroy cuStreamDestroy cuStreamSynchronize " +
 		"cuDeviceCanAccessPeer cuCtxEnablePeerAccess")
