@@ -6,7 +6,8 @@ import (
 )
 
 // The search tables take some tenths of a second to compute, so they are made when first needed. The lists are
-// the scales that are tried; the last one is for runs whose values are all about equally large.
+// the levels at which a run's largest value is tried; the last one, the lowest of all, is for runs whose values are all
+// about equally large.
 var (
 	bookIQ2_XXS = onceGrid(&gridIQ2_XXS, 32, append(steps(31, 61, 6), 8))
 	bookIQ2_XS  = onceGrid(&gridIQ2_XS, 16, append(steps(31, 61, 6), 8))

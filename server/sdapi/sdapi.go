@@ -39,7 +39,7 @@ func Dialect(s *answer.Service) answer.Dialect {
 	}}
 }
 
-// appendFault appends {"error": code, "detail": text}: clients of that program show the detail.
+// appendFault appends {"error": code, "detail": text}.
 func appendFault(dst []byte, f *wire.Fault) []byte {
 	dst = wire.AppendString(append(dst, `{"error":`...), f.Code)
 	return append(wire.AppendString(append(dst, `,"detail":`...), f.Text), '}')
