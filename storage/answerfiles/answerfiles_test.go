@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -120,7 +121,7 @@ func TestAnswersAreTheirOwners(t *testing.T) {
 			return nil
 		}))
 		_, err := OpenFolder(f.path, 1, today)
-		require.ErrorIs(t, err, ErrBusy)
+		require.ErrorIs(t, err, safefile.ErrHeld)
 	}
 	require.True(t, f.Remove("a", "1"))
 	require.Zero(t, f.Used())

@@ -66,26 +66,13 @@ var (
 	ErrChanged = errors.New("it was gone on with since it was read")
 )
 
-// ErrBusy says that another process uses the folder.
-var ErrBusy = errors.New("another server uses this folder: end it, or choose another folder")
-
-// lockFile is a file in the folder that is locked by who uses it.
-const lockFile = "lock"
-
 // OpenFolder opens a folder that may take so many bytes, and makes it if there is none. What is too old, or too much,
 // is removed.
 func OpenFolder(path string, most int64, now time.Time) (*Folder, error) {
-	if err := os.MkdirAll(path, private); err != nil {
-		return nil, err
-	}
-	lock, err := safefile.Grow(filepath.Join(path, lockFile))
-	if errors.Is(err, safefile.ErrBusy) {
-		return nil, ErrBusy
-	}
+	lock, err := safefile.Hold(path)
 	if err != nil {
 		return nil, err
 	}
-	_ = lock.Chmod(privateFile) // it holds nothing
 	f := &Folder{path: path, most: most, files: map[string]*file{}, lock: lock}
 	if err := owned.Files(path, f.found); err != nil {
 		return nil, errors.Join(err, lock.Close())

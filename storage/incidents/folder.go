@@ -15,11 +15,8 @@ import (
 )
 
 const (
-	private     = 0o700
 	privateFile = 0o600
 
-	// lockFile is a file in the folder that is locked by who writes there.
-	lockFile = "lock"
 	// extension ends the names of files.
 	extension = ".trace"
 	// stamp is how a name says when its run began, in UTC; names in order are in the order of time.
@@ -34,9 +31,6 @@ const (
 	mostFile = 64 << 20
 	parts    = 16
 )
-
-// ErrBusy says that another process writes to the folder.
-var ErrBusy = errors.New("another server uses this folder: end it, or choose another folder")
 
 // Folder is a folder of traces that this process writes. Its methods are called by one goroutine at a time.
 type Folder struct {
@@ -62,17 +56,10 @@ func OpenFolder(path string, most int64) (*Folder, error) {
 	if most < Least {
 		return nil, fmt.Errorf("%d bytes are too few for a folder of incidents: want at least %d", most, Least)
 	}
-	if err := os.MkdirAll(path, private); err != nil {
-		return nil, err
-	}
-	lock, err := safefile.Grow(filepath.Join(path, lockFile))
-	if errors.Is(err, safefile.ErrBusy) {
-		return nil, ErrBusy
-	}
+	lock, err := safefile.Hold(path)
 	if err != nil {
 		return nil, err
 	}
-	_ = lock.Chmod(privateFile) // it holds nothing
 	f := &Folder{path: path, most: most, lock: lock}
 	if f.files, err = list(path); err != nil {
 		return nil, errors.Join(err, lock.Close())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/internal/tokentrace"
 	"github.com/sluice-ai/sluice/storage/sealed"
 	"github.com/sluice-ai/sluice/storage/sealed/sealedtest"
@@ -88,7 +89,7 @@ func TestRing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "incidents")
 	f := open(t, path, Least)
 	_, err := OpenFolder(path, Least)
-	require.ErrorIs(t, err, ErrBusy)
+	require.ErrorIs(t, err, safefile.ErrHeld)
 	const each = 500
 	for i := range 1000 {
 		require.NoError(t, f.Append(batch(i*each, each), head, began.Add(time.Duration(i)*time.Second)))
