@@ -167,33 +167,32 @@ func (t *tree) slot(class int, n int32) int32 {
 }
 
 // Failed records that the oldest move that was begun is done, but failed on the disk. A block that could not be written
-// is where it was, and no other one is tried until there is more to write. One that could not be read is lost;
+// is where it was, and no other one is tried until there is more to write; if it left memory meanwhile, and is to be
+// read again, that read fails in its turn. One that could not be read is lost, unless it was computed anew meanwhile;
 // sequences that wait for it are closed, and returned: they have to be opened again.
 func (c *Cache) Failed(m Move) (again []Seq) {
 	c.moves.done++
-	slot := m.Block
+	failed, slot := c.moves.done, m.Block
 	if m.To == Disk {
 		slot, c.unsaved = m.Into, false // else the same would be tried for ever
 	}
-	if m.To == Gone || c.moves.last[Disk][m.Class][slot] > c.moves.done {
+	if m.To == Gone || c.moves.last[Disk][m.Class][slot] > failed {
 		return nil // somebody else has its place
 	}
 	n := c.tree.holder(m.Class, slot)
-	if n == noNode {
+	if n == noNode || c.moves.lastRead[m.Class][slot] > failed {
 		return nil
 	}
 	e := c.tree.at(m.Class, n)
-	if m.To == Disk && e.tier < Disk {
-		c.unkeep(m.Class, n)
-		return nil
-	}
-	if e.users > 0 {
+	if m.To == Device && e.users > 0 && e.made < failed {
 		again = c.using(m.Class, n, e.block)
 		for _, id := range again {
 			_ = c.Close(id) // it is open
 		}
 	}
-	if c.tree.isIdle(m.Class, n) && c.slot(m.Class, n) == slot {
+	if e.tier < Disk && (m.To == Disk || e.made >= failed) {
+		c.unkeep(m.Class, n) // memory has it
+	} else {
 		c.evict(m.Class, n)
 	}
 	return again

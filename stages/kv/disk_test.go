@@ -194,6 +194,76 @@ func TestFailedMoves(t *testing.T) {
 	require.Equal(t, 3*backend.BlockSize, compute(t, c, 3, "abc"), "it is in memory")
 }
 
+// What could not be written, and was wanted back meanwhile, is computed again: its place in memory had gone to others.
+func TestUnwrittenAndWantedBack(t *testing.T) {
+	c := New(Class{Blocks: 1, Disk: 9})
+	compute(t, c, 1, "a")
+	require.NoError(t, c.Close(1))
+	compute(t, c, 2, "x")
+	require.NoError(t, c.Close(2))
+	require.Equal(t, backend.BlockSize, compute(t, c, 3, "a"))
+	written, read := c.NextMoves(9, nil), c.NextMoves(9, nil)
+	require.Equal(t, []string{"0 2", "0 2"}, ways(written), "a and x")
+	require.Equal(t, []string{"2 0"}, ways(read))
+	require.Empty(t, c.Failed(written[0]))
+	c.Moved()
+	require.True(t, c.Coming(3))
+	require.Equal(t, []Seq{3}, c.Failed(read[0]))
+	require.Zero(t, compute(t, c, 3, "a"))
+	require.NoError(t, c.Close(3))
+	require.Equal(t, backend.BlockSize, compute(t, c, 4, "x"))
+	require.Equal(t, []string{"2 3", "0 2", "2 0"}, ways(all(c)), "what there may be of a, a anew, x")
+}
+
+// Who has computed a block anew goes on with it when a read of its file fails that was under way: for a prompt that was
+// closed meanwhile, or, as a twin, for one that is open. Who comes later has it, too.
+func TestComputedBeforeAReadFailed(t *testing.T) {
+	c := New(Class{Blocks: 4, Disk: 9})
+	compute(t, c, 1, "ab")
+	require.NoError(t, c.Close(1))
+	files := kept(all(c))
+	for i := range 4 {
+		twin, closed := i&1 > 0, i&2 > 0
+		c := New(Class{Blocks: 4, Disk: 9})
+		c.Restore(files)
+		anew := func() {
+			_, err := c.Open(1, 0, nil) // it looks for nothing
+			require.NoError(t, err)
+			require.NoError(t, c.Grow(1, 128, 128))
+		}
+		if twin {
+			anew()
+		}
+		cached, err := c.Open(0, 0, append(text("ab"), 0))
+		require.NoError(t, err)
+		require.Equal(t, 128, cached)
+		reads := c.NextMoves(9, nil)
+		require.Equal(t, []string{"2 0", "2 0"}, ways(reads))
+		if twin {
+			require.NoError(t, c.Publish(1, text("ab")))
+		}
+		require.Equal(t, []Seq{0}, c.Failed(reads[0]))
+		if !twin {
+			anew()
+			require.NoError(t, c.Publish(1, text("ab")))
+		}
+		mine := blocks(c, 1)
+		require.Len(t, mine, 2)
+		if closed {
+			require.NoError(t, c.Close(1))
+		}
+		require.Empty(t, c.Failed(reads[1]))
+		require.Equal(t, []string{"2 3", "2 3", "0 2", "0 2"}, ways(all(c)), "the files, and both anew")
+		if !closed {
+			require.Equal(t, mine, blocks(c, 1))
+			require.NoError(t, c.Close(1))
+		}
+		require.Equal(t, 128, compute(t, c, 2, "ab"))
+		require.Equal(t, mine, blocks(c, 2))
+		require.False(t, c.Coming(2))
+	}
+}
+
 // Where nothing can be written, that is tried once for each reason to write, not for ever.
 func TestFailuresEnd(t *testing.T) {
 	c := New(Class{Blocks: 9, Disk: 9})

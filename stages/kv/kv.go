@@ -273,9 +273,16 @@ func (c *Cache) Close(id Seq) error {
 // release ends a sequence's use of block b, which is block number at of its text. seen is false if the block lies
 // behind the window of the sequence's next row.
 func (c *Cache) release(s *sequence, class, at int, b int32, seen bool) {
-	if at < len(s.path) && c.tree.release(class, s.path[at], b, seen) {
-		c.unsaved = c.unsaved || c.classes[class].Disk > 0
-		return // it stays cached
+	if at < len(s.path) {
+		e := c.tree.at(class, s.path[at])
+		was := e.block
+		if c.tree.release(class, s.path[at], b, seen) {
+			c.unsaved = c.unsaved || c.classes[class].Disk > 0
+			return // it stays cached
+		}
+		if e.block != was { // a twin took its place
+			e.made = c.moves.made
+		}
 	}
 	c.free[Device][class] = append(c.free[Device][class], b)
 }

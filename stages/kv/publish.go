@@ -49,20 +49,20 @@ func (c *Cache) Publish(id Seq, tokens []int32) error {
 // adopt makes a computed block the node's own, used by its sequence; or a twin, if the node has an equal block that
 // is in use.
 func (c *Cache) adopt(class int, n, b int32) {
-	switch e := c.tree.at(class, n); {
-	case e.block == noBlock:
-		e.tier, e.block, e.users = Device, b, 1
-	case e.users == 0: // two equal blocks, one unused: keep ours
+	e := c.tree.at(class, n)
+	switch {
+	case e.users > 0:
+		e.twins = append(e.twins, b)
+		return
+	case e.block != noBlock: // two equal blocks, one unused: keep ours
 		c.tree.unlink(class, n)
 		if e.tier == Disk {
 			e.kept = e.block // the file is as good
 		} else {
 			c.free[e.tier][class] = append(c.free[e.tier][class], e.block)
 		}
-		e.tier, e.block, e.users = Device, b, 1
-	default:
-		e.twins = append(e.twins, b)
 	}
+	e.tier, e.block, e.users, e.made = Device, b, 1, c.moves.made
 }
 
 // Pass says that all positions before done are computed: blocks that no later row sees are given back. Those that were

@@ -37,19 +37,25 @@ type moves struct {
 	// last is, by tier, class and block, the number of the last move that writes the block; on the device, that
 	// reads or writes it.
 	last        [Tiers][][]uint64
-	out, back   uint64 // numbers of moves from the device to the host's memory, and back
-	saved, read uint64 // numbers of moves to and from the disk
+	lastRead    [][]uint64 // by class and block of the disk: the number of the last move that reads it
+	out, back   uint64     // numbers of moves from the device to the host's memory, and back
+	saved, read uint64     // numbers of moves to and from the disk
 }
 
 // reset forgets all moves. It may be called only when none of them is being carried out.
 func (m *moves) reset(classes []Class) {
 	m.due, m.made, m.done = nil, 0, 0
-	for t := range m.last {
-		m.last[t] = make([][]uint64, len(classes))
+	numbers := func(t Tier) [][]uint64 {
+		all := make([][]uint64, len(classes))
 		for i, class := range classes {
-			m.last[t][i] = make([]uint64, max(class.room(Tier(t)), 0))
+			all[i] = make([]uint64, max(class.room(t), 0))
 		}
+		return all
 	}
+	for t := range m.last {
+		m.last[t] = numbers(Tier(t))
+	}
+	m.lastRead = numbers(Disk)
 }
 
 func (m *moves) add(x Move) {
@@ -68,6 +74,7 @@ func (m *moves) add(x Move) {
 		m.saved++
 	case x.From == Disk:
 		m.read++
+		m.lastRead[x.Class][x.Block] = m.made
 	case x.To == Host:
 		m.out++
 	default:

@@ -39,6 +39,7 @@ type entry struct {
 	seen  bool    // the next row of its last user saw it, so that another sequence may go on from there
 	users int32   // open sequences whose table holds block
 	twins []int32 // equal private blocks of open sequences, in order of arrival
+	made  uint64  // number of the last move that was decided on before the block was computed
 	older int32   // neighbours in the idle list of the tier and class while users == 0
 	newer int32
 }
