@@ -19,6 +19,7 @@ func TestDoctor(t *testing.T) {
 	} {
 		require.Contains(t, o.stdout, what)
 	}
+	require.NotRegexp(t, `(?m)^(ok|!) .*\bnone[: ]`, o.stdout, "what a machine does not have is not well, and no fault")
 
 	e := envtest.NewEnv("", "doctor", "--json")
 	e.Lookup = func(name string) (string, bool) { return "ref", name == "SLUICE_CPU" }

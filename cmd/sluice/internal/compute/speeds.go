@@ -42,6 +42,7 @@ type Speeds struct {
 	Multiply   float64   `json:"integer_operations_per_second"`
 	Attend     float64   `json:"float_operations_per_second"` // 0: it was measured by an older program
 	Gate       float64   `json:"gated_values_per_second"`
+	Busy       bool      `json:"measured_while_busy,omitempty"` // other programs had the processors: it is too low
 
 	Devices map[string]deviceSpeeds `json:"devices,omitempty"` // by name; devices that have memory of their own
 }
@@ -124,12 +125,13 @@ func RecallAt(e *env.Env, path string, d backend.Device) (Speeds, error) {
 	return recallOne(e, source.Source{}, d)
 }
 
-// recallOne is Recall for one copy. If results cannot be written, it measures each time.
+// recallOne is Recall for one copy. If results cannot be written, it measures each time. What was measured on a busy
+// machine is measured again on one that is not.
 func recallOne(e *env.Env, file source.Source, d backend.Device) (s Speeds, err error) {
 	known, wanted := false, Unmeasured(e, file.Path)
 	for _, k := range kept(e) {
 		if k.Machine == wanted.Machine && k.FileSystem == wanted.FileSystem {
-			s, known = k, k.Attend > 0
+			s, known = k, k.Attend > 0 && (!k.Busy || busy(e.Root))
 		}
 	}
 	if devices := s.Devices; !known {
@@ -168,7 +170,7 @@ func Unmeasured(e *env.Env, path string) Speeds {
 // same file system, by which that is named.
 func MeasureSpeeds(e *env.Env, file source.Source, beside string) (s Speeds, err error) {
 	s = Unmeasured(e, beside)
-	s.Measured = e.Now().UTC()
+	s.Measured, s.Busy = e.Now().UTC(), busy(e.Root)
 	if file.Path != "" {
 		rate, err := uring.Measure(file, diskTime)
 		if err != nil {
@@ -190,6 +192,18 @@ func MeasureSpeeds(e *env.Env, file source.Source, beside string) (s Speeds, err
 	s.Multiply = median(probe.Multiply(set.Name, threads))
 	s.Attend, s.Gate = median(probe.Attend(set, threads)), median(probe.Gate(set, threads))
 	return s, nil
+}
+
+// busy says whether other programs kept at least half of the processors at work during the last minute, if the system
+// knows.
+func busy(root fs.FS) bool {
+	text, err := fs.ReadFile(root, "proc/loadavg")
+	if err != nil {
+		return false
+	}
+	var load float64
+	_, err = fmt.Sscan(string(text), &load)
+	return err == nil && 2*load > float64(runtime.NumCPU())
 }
 
 // median is 0 for an empty list.

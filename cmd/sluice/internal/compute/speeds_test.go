@@ -3,6 +3,7 @@ package compute
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"testing"
 	"testing/fstest"
 
@@ -41,6 +42,34 @@ func TestSpeedsAreKept(t *testing.T) {
 	require.Empty(t, kept(e), "what cannot be read was never there")
 	require.NoError(t, Keep(e, Speeds{Machine: "b"}))
 	require.Len(t, kept(e), 1)
+}
+
+// TestBusySpeedsAreMeasuredAgain: what was measured beside other programs holds as long as these run.
+func TestBusySpeedsAreMeasuredAgain(t *testing.T) {
+	e, _ := envtest.CachingEnv(t)
+	load := func(each float64) {
+		text := fmt.Sprintf("%.2f 0.10 0.10 1/200 4711\n", each*float64(runtime.NumCPU()))
+		e.Root = fstest.MapFS{"proc/loadavg": {Data: []byte(text)}}
+	}
+	slow := Speeds{Machine: machineName(), FileSystem: "none", Memory: 7, Attend: 8, Gate: 9, Busy: true}
+	require.NoError(t, Keep(e, slow))
+	d, err := cpu.New(1, "")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	load(0.75)
+	s, err := Recall(e, source.Source{}, d)
+	require.NoError(t, err)
+	require.EqualValues(t, 7, s.Memory)
+	load(0.25)
+	s, err = Recall(e, source.Source{}, d)
+	require.NoError(t, err)
+	require.Greater(t, s.Memory, 1e6)
+	require.False(t, s.Busy)
+	require.Equal(t, []Speeds{s}, kept(e), "in place of the other")
+	load(0.75)
+	s, err = MeasureSpeeds(e, source.Source{}, "")
+	require.NoError(t, err)
+	require.True(t, s.Busy)
 }
 
 // apart is a device with memory of its own.

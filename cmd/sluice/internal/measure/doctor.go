@@ -99,6 +99,8 @@ type Finding struct {
 	State string `json:"state"`
 	OK    bool   `json:"ok"`
 	Do    string `json:"do,omitempty"` // what a person can do about it; empty if it is well
+
+	Absent bool `json:"absent,omitempty"` // the machine has none, which is no fault
 }
 
 // examine examines the machine: processor and limits by system calls, the rest in e.Root.
@@ -117,7 +119,10 @@ func printFindings(e *env.Env, findings []Finding) error {
 	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, f := range findings {
 		mark := "ok"
-		if !f.OK {
+		switch {
+		case f.Absent:
+			mark = "-"
+		case !f.OK:
 			mark = "!"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\n", mark, f.What, f.State)
@@ -310,10 +315,10 @@ func freeDisk(dir string) Finding {
 func cards() (all []Finding) {
 	list, err := cuda.List(cuda.Options{})
 	if err != nil {
-		return []Finding{{What: "CUDA", State: "none: " + err.Error(), OK: true}}
+		return []Finding{{What: "CUDA", State: "none: " + err.Error(), OK: true, Absent: true}}
 	}
 	if len(list) == 0 {
-		return []Finding{{What: "CUDA", State: "none that NVIDIA's driver knows", OK: true}}
+		return []Finding{{What: "CUDA", State: "none that NVIDIA's driver knows", OK: true, Absent: true}}
 	}
 	for i, d := range list {
 		f := Finding{What: "CUDA", OK: d.Missing == nil}
@@ -334,10 +339,10 @@ func gpus(e *env.Env) (all []Finding) {
 	without := compute.Without(e)
 	list, err := vulkan.List(without...)
 	if err != nil {
-		return []Finding{{What: "GPU", State: "none: " + err.Error(), OK: true}}
+		return []Finding{{What: "GPU", State: "none: " + err.Error(), OK: true, Absent: true}}
 	}
 	if len(list) == 0 {
-		return []Finding{{What: "GPU", State: "none that the Vulkan loader knows", OK: true}}
+		return []Finding{{What: "GPU", State: "none that the Vulkan loader knows", OK: true, Absent: true}}
 	}
 	for i, d := range list {
 		f := Finding{What: "GPU", OK: d.Missing == nil}
@@ -376,5 +381,10 @@ func ofSpeeds(s *compute.Speeds) []Finding {
 	if s.Multiply > 0 {
 		multiply.State = fmt.Sprintf("%.2f T integer operations a second", s.Multiply/1e12)
 	}
-	return []Finding{disk, {What: "memory reads", OK: true, State: env.PerSecond(s.Memory)}, multiply}
+	all := []Finding{disk, {What: "memory reads", OK: true, State: env.PerSecond(s.Memory)}, multiply}
+	if s.Busy {
+		all = append(all, Finding{What: "processors", State: "other programs had half of them or more during the last minute",
+			Do: "measure again when they have ended: plans expect too little until then"})
+	}
+	return all
 }
