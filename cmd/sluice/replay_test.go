@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -110,6 +111,9 @@ func TestRecord(t *testing.T) {
 		require.Equal(t, exitDone, o.code, o.stderr)
 	}
 	require.Equal(t, exitDone, sluice("", "run", "--record", path, "--force", "--record-ids-only", "-n", "1", "hi").code)
+	o := sluice("", "replay", path, "--virtual", "--prefetch", "none,ours")
+	require.Contains(t, o.stderr, "has no experts: all policies are alike")
+	require.Equal(t, 2, strings.Count(o.stdout, "\n"), "a head and one line: %s", o.stdout)
 	opens, _, _, _, _ := tapeOf(t, path)
 	require.Empty(t, opens[0].Text)
 	require.NotEmpty(t, opens[0].Prompt)

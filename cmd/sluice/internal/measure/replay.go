@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -12,6 +13,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/internal/tokentrace"
+	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/place/expertcache"
 	"github.com/sluice-ai/sluice/stages/place/replay"
 )
@@ -69,6 +71,10 @@ func (c *Replay) Run(e *env.Env) error {
 	trace, err := c.load(e)
 	if err != nil {
 		return err
+	}
+	if !slices.ContainsFunc(trace.Sizes.Layers, func(x place.Experts) bool { return x.Experts > 0 }) {
+		fmt.Fprintf(e.Stderr, "the model of %s has no experts: all policies are alike, and one is shown\n", c.Trace)
+		kinds, ahead = kinds[:1], ahead[:1]
 	}
 	setting := replay.Setting{Slots: c.Slots, Weights: int64(c.RAM), Disk: float64(c.Disk), Memory: float64(c.Memory)}
 	if layers := trace.Sizes.Layers; c.Slots == 0 && c.RAM == 0 && len(layers) > 0 {
