@@ -29,6 +29,8 @@ const (
 	I8
 	U8
 	Bool
+	U32
+	F8E8M0 // a power of two, as a scale of others
 	last
 )
 
@@ -39,6 +41,7 @@ var kinds = [last]struct {
 }{
 	F64: {"F64", 8}, F32: {"F32", 4}, F16: {"F16", 2}, BF16: {"BF16", 2}, F8E4M3: {"F8_E4M3", 1}, F8E5M2: {"F8_E5M2", 1},
 	I64: {"I64", 8}, I32: {"I32", 4}, I16: {"I16", 2}, I8: {"I8", 1}, U8: {"U8", 1}, Bool: {"BOOL", 1},
+	U32: {"U32", 4}, F8E8M0: {"F8_E8M0", 1},
 }
 
 // String returns the type's name in safetensors files.

@@ -10,6 +10,7 @@
 package convert
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/element"
 	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/internal/packed"
 )
 
 // Folder is what Plan needs of a model's folder.
@@ -57,7 +59,8 @@ type converter struct {
 	out     []*output
 	byName  map[string]*output
 	now     *source // the tensor whose rule runs
-	next    int     // heads that predict tokens further on, as layers behind the others
+	made    map[string]*packed.Tensor
+	next    int // heads that predict tokens further on, as layers behind the others
 }
 
 // Plan makes the plan of the GGUF file that a folder becomes.
@@ -70,8 +73,8 @@ func Plan(f *Folder, o Options) (*Model, error) {
 	if c.family, err = familyOf(config); err != nil {
 		return nil, err
 	}
-	if how := config.object("quantization_config").string("quant_method"); how != "" && how != "mxfp4" {
-		return nil, fmt.Errorf("config.json: its weights were quantised by %.40q: get the model in BF16 or F16", how)
+	if err := c.unpack(config); err != nil {
+		return nil, err
 	}
 	if err := c.mapTensors(); err != nil {
 		return nil, err
@@ -84,6 +87,30 @@ func Plan(f *Folder, o Options) (*Model, error) {
 		return nil, err
 	}
 	return &Model{Meta: c.meta, Tensors: tensors}, nil
+}
+
+// unpack has the folder hold the tensors that the model has, where other tools packed them.
+func (c *converter) unpack(config object) error {
+	var texts [2][]byte
+	for i, keys := range [][]string{{"quantization"}, {"quantization_config", "compression_config"}} {
+		for _, key := range keys {
+			if o := config.object(key); len(o.values) > 0 && texts[i] == nil {
+				text, err := json.Marshal(o.values)
+				if err != nil {
+					return fmt.Errorf("config.json: %s: %w", key, err)
+				}
+				texts[i] = text
+			}
+		}
+	}
+	contents, err := packed.Unpack(texts[0], texts[1], c.folder.Tensors)
+	if err != nil {
+		return err
+	}
+	folder := *c.folder
+	folder.Tensors = contents.Tensors
+	c.folder, c.made = &folder, contents.Made
+	return nil
 }
 
 // familyOf finds the family by the class that config.json names.

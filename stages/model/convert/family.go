@@ -97,6 +97,9 @@ func usualNames() map[string]rule {
 		"layers.*.mlp.experts.*.down_proj":     as("blk.*.ffn_down_exps"),
 		"layers.*.mlp.experts.gate_up_proj":    by("blk.*.", gateUpHalves),
 		"layers.*.mlp.experts.down_proj":       as("blk.*.ffn_down_exps.weight"),
+		"layers.*.mlp.switch_mlp.gate_proj":    as("blk.*.ffn_gate_exps"), // MLX has experts in one piece
+		"layers.*.mlp.switch_mlp.up_proj":      as("blk.*.ffn_up_exps"),
+		"layers.*.mlp.switch_mlp.down_proj":    as("blk.*.ffn_down_exps"),
 		"layers.*.mlp.shared_expert.gate_proj": as("blk.*.ffn_gate_shexp"),
 		"layers.*.mlp.shared_expert.up_proj":   as("blk.*.ffn_up_shexp"),
 		"layers.*.mlp.shared_expert.down_proj": as("blk.*.ffn_down_shexp"),

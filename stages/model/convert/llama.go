@@ -16,13 +16,16 @@ func llamas() []family {
 
 func llamaNames() map[string]rule {
 	return map[string]rule{
-		"layers.*.self_attn.q_proj":              by("blk.*.attn_q", rotated((*converter).heads)),
-		"layers.*.self_attn.k_proj":              by("blk.*.attn_k", rotated((*converter).kvHeads)),
-		"layers.*.block_sparse_moe.gate":         as("blk.*.ffn_gate_inp"),
-		"layers.*.block_sparse_moe.experts.*.w1": as("blk.*.ffn_gate_exps"),
-		"layers.*.block_sparse_moe.experts.*.w2": as("blk.*.ffn_down_exps"),
-		"layers.*.block_sparse_moe.experts.*.w3": as("blk.*.ffn_up_exps"),
-		"layers.*.self_attn.rotary_emb.inv_freq": {},
+		"layers.*.self_attn.q_proj":                      by("blk.*.attn_q", rotated((*converter).heads)),
+		"layers.*.self_attn.k_proj":                      by("blk.*.attn_k", rotated((*converter).kvHeads)),
+		"layers.*.block_sparse_moe.gate":                 as("blk.*.ffn_gate_inp"),
+		"layers.*.block_sparse_moe.experts.*.w1":         as("blk.*.ffn_gate_exps"),
+		"layers.*.block_sparse_moe.experts.*.w2":         as("blk.*.ffn_down_exps"),
+		"layers.*.block_sparse_moe.experts.*.w3":         as("blk.*.ffn_up_exps"),
+		"layers.*.block_sparse_moe.switch_mlp.gate_proj": as("blk.*.ffn_gate_exps"), // MLX has experts in one piece
+		"layers.*.block_sparse_moe.switch_mlp.up_proj":   as("blk.*.ffn_up_exps"),
+		"layers.*.block_sparse_moe.switch_mlp.down_proj": as("blk.*.ffn_down_exps"),
+		"layers.*.self_attn.rotary_emb.inv_freq":         {},
 	}
 }
 

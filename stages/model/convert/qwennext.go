@@ -1,14 +1,21 @@
 package convert
 
+import (
+	"slices"
+	"strings"
+
+	"github.com/sluice-ai/sluice/internal/element"
+)
+
 // qwenNexts are Qwen3-Next and Qwen 3.5: most layers have a recurrent state, of gated delta nets.
 func qwenNexts() []family {
 	names := func(linear map[string]rule) map[string]rule {
 		all := map[string]rule{
-			"norm":                               by("output_norm", plus1),
-			"layers.*.input_layernorm":           by("blk.*.attn_norm", plus1),
-			"layers.*.post_attention_layernorm":  by("blk.*.post_attention_norm", plus1),
-			"layers.*.self_attn.q_norm":          by("blk.*.attn_q_norm", plus1),
-			"layers.*.self_attn.k_norm":          by("blk.*.attn_k_norm", plus1),
+			"norm":                               by("output_norm", qwenNorm),
+			"layers.*.input_layernorm":           by("blk.*.attn_norm", qwenNorm),
+			"layers.*.post_attention_layernorm":  by("blk.*.post_attention_norm", qwenNorm),
+			"layers.*.self_attn.q_norm":          by("blk.*.attn_q_norm", qwenNorm),
+			"layers.*.self_attn.k_norm":          by("blk.*.attn_k_norm", qwenNorm),
 			"layers.*.linear_attn.norm":          as("blk.*.ssm_norm"),
 			"layers.*.linear_attn.A_log":         by("blk.*.ssm_a", tiledHeads(0, 1, NegExp)),
 			"layers.*.linear_attn.dt_bias":       by("blk.*.ssm_dt.bias", tiledHeads(0, 1, Same)),
@@ -74,7 +81,7 @@ func tiledQKV(c *converter, s *source) {
 
 // tiledConvolution is tiledQKV for the convolution over them: [channels][1][taps].
 func tiledConvolution(c *converter, s *source) {
-	v := whole(s.Tensor).pick(1, 0)
+	v := taps(s)
 	c.emit(s.to, c.tiledValues(v), Same, v.shape()...)
 }
 
@@ -99,8 +106,31 @@ func groupedQKVZ(c *converter, s *source) {
 
 func negExp(c *converter, s *source) { c.emit(s.to, []View{whole(s.Tensor)}, NegExp) }
 
-// squeezed drops the dimension of one that convolutions have: [channels][1][taps].
-func squeezed(c *converter, s *source) { c.emit(s.to, []View{whole(s.Tensor).pick(1, 0)}, Same) }
+// squeezed drops the dimension of one that convolutions have.
+func squeezed(c *converter, s *source) { c.emit(s.to, []View{taps(s)}, Same) }
+
+// taps is a convolution without its dimension of one: [channels][1][taps], or as MLX has it [channels][taps][1].
+func taps(s *source) View {
+	if mlxTaps(s.Tensor) {
+		return whole(s.Tensor).pick(2, 0)
+	}
+	return whole(s.Tensor).pick(1, 0)
+}
+
+func mlxTaps(t element.Tensor) bool { return len(t.Shape) == 3 && t.Shape[2] == 1 && t.Shape[1] > 1 }
+
+// qwenNorm is for norms that multiply by 1 + w. MLX adds the 1 when it writes a folder, and turns convolutions, by
+// which its folders are known.
+func qwenNorm(c *converter, s *source) {
+	mlx := slices.ContainsFunc(c.folder.Tensors, func(t element.Tensor) bool {
+		return strings.HasSuffix(t.Name, ".conv1d.weight") && mlxTaps(t)
+	})
+	if mlx {
+		keep(c, s)
+	} else {
+		plus1(c, s)
+	}
+}
 
 func qwenNextKeys(c *converter) {
 	qwenExpertKeys(c)

@@ -82,6 +82,9 @@ func (c *converter) finish() ([]Tensor, error) {
 	tensors := make([]Tensor, 0, len(c.out))
 	for _, o := range c.out {
 		t, err := o.tensor()
+		for i := range t.Views {
+			t.Views[i].Made = c.made[t.Views[i].Source.Name]
+		}
 		if err != nil {
 			return nil, fmt.Errorf("tensor %s: %w", o.name, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/sluice-ai/sluice/internal/element"
+	"github.com/sluice-ai/sluice/internal/packed"
 )
 
 // View is elements of one tensor of the folder in some order: a walk from Offset with a stride for each dimension,
@@ -13,7 +14,8 @@ type View struct {
 	Offset int64 // in elements
 	Dims   []Dim
 
-	Factors []float32 // every element is multiplied by each in turn
+	Factors []float32      // every element is multiplied by each in turn
+	Made    *packed.Tensor // how the source's values are made, if they do not lie in its bytes
 }
 
 // Dim is one dimension of a walk: N steps of Stride elements.
@@ -141,10 +143,10 @@ func (v View) Runs() (outer []Dim, run int64) {
 	return v.Dims[:n], run
 }
 
-// Contiguous says whether the elements are one contiguous run and are multiplied by no factors.
+// Contiguous says whether the elements are one contiguous run of bytes and are multiplied by no factors.
 func (v View) Contiguous() bool {
 	outer, _ := v.Runs()
-	return len(outer) == 0 && v.Factors == nil
+	return len(outer) == 0 && v.Factors == nil && v.Made == nil
 }
 
 // Walk calls use with the offsets of all runs in order, until one fails.

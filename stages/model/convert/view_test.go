@@ -150,7 +150,7 @@ func TestPlanRefuses(t *testing.T) {
 			"is of type I64, want F32, F16 or BF16"},
 		{`"hidden_size": 4, "rope_scaling": {"type": "banana", "factor": 2}`, nil,
 			`positions are scaled by "banana", want one of default, linear, yarn`},
-		{`"quantization_config": {"quant_method": "fp8"}`, nil, `its weights were quantised by "fp8"`},
+		{`"quantization_config": {"quant_method": "bitsandbytes"}`, nil, `its weights were quantised by "bitsandbytes"`},
 	} {
 		_, err := Plan(&Folder{Tensors: c.tensors, Texts: map[string][]byte{"tokenizer.json": []byte(tokenizer),
 			"config.json": []byte(`{"num_hidden_layers": 1, "architectures": ["Qwen3MoeForCausalLM"], ` + c.config + `}`)}},

@@ -131,6 +131,9 @@ func PlanVision(f *Folder, o Options) (*Model, error) {
 	c := &converter{folder: seeing(f), options: o, config: vision, meta: new(meta.Map), byName: map[string]*output{},
 		family: &family{arch: "clip.vision", names: p.names, noUsualNames: true,
 			prefixes: []string{"model.", "visual.", "vision_tower.", "vision_model.", "multi_modal_projector."}}}
+	if err := c.unpack(all); err != nil {
+		return nil, err
+	}
 	c.meta.Set("general.architecture", "clip")
 	c.meta.Set("general.type", "mmproj")
 	c.meta.Set("general.file_type", o.FileType)

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/sluice-ai/sluice/internal/element"
+	"github.com/sluice-ai/sluice/internal/packed"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -42,9 +43,7 @@ func (t *Tensor) Write(w io.Writer, to quant.Type, bytes Bytes) error {
 		return e.add(t.Values)
 	}
 	for i := range t.Views {
-		v := &t.Views[i]
-		err := bytes(v.Source.Name, func(data []byte) error { return v.copy(data, e, t.Change) })
-		if err != nil {
+		if err := t.Views[i].copy(bytes, e, t.Change); err != nil {
 			return err
 		}
 	}
@@ -64,21 +63,34 @@ func (t *Tensor) writeIndices(w io.Writer, bytes Bytes) error {
 }
 
 // copy gives the elements of a view to an encoder.
-func (v *View) copy(data []byte, e *encoder, change Change) error {
-	size := int64(v.Source.Type.Size())
-	_, run := v.Runs()
-	own, ok := v.Source.Type.Quant()
-	if ok && own == e.to && change == Same && v.Factors == nil {
+func (v *View) copy(bytes Bytes, e *encoder, change Change) error {
+	if v.Made != nil {
+		return v.Made.Read(packed.Bytes(bytes), func(read packed.Values) error { return v.encode(read, e, change) })
+	}
+	return bytes(v.Source.Name, func(data []byte) error {
+		size := int64(v.Source.Type.Size())
+		own, ok := v.Source.Type.Quant()
+		if !ok || own != e.to || change != Same || v.Factors != nil {
+			widened := func(dst []float32, at int64) { widen(dst, v.Source.Type, data[at*size:]) }
+			return v.encode(widened, e, change)
+		}
+		_, run := v.Runs()
 		return v.Walk(func(at int64) error {
 			_, err := e.w.Write(data[at*size : (at+run)*size])
 			return err
 		})
-	}
+	})
+}
+
+// encode gives the elements of a view to an encoder, as a reader reads them.
+func (v *View) encode(read packed.Values, e *encoder, change Change) error {
+	_, run := v.Runs()
 	const most = 4096 // values at a time, so that what is between types stays in a cache
 	wide := make([]float32, 0, min(run, most))
 	return v.Walk(func(at int64) error {
 		for end := at + run; at < end; at += int64(len(wide)) {
-			wide = widen(wide[:min(end-at, most)], v.Source.Type, data[at*size:])
+			wide = wide[:min(end-at, most)]
+			read(wide, at)
 			for _, f := range v.Factors {
 				for i := range wide {
 					wide[i] *= f
@@ -93,12 +105,11 @@ func (v *View) copy(data []byte, e *encoder, change Change) error {
 	})
 }
 
-func widen(dst []float32, t element.Type, src []byte) []float32 {
+func widen(dst []float32, t element.Type, src []byte) {
 	size := t.Size()
 	for i := range dst {
 		dst[i] = t.Widen(src[i*size:])
 	}
-	return dst
 }
 
 func (c Change) apply(x []float32) {
