@@ -49,10 +49,19 @@ const (
 	mostShards = 10_000
 )
 
-// Has reports whether dir looks like a folder that Open accepts: it has a config.json.
-func Has(dir string) bool {
-	info, err := os.Stat(filepath.Join(dir, "config.json"))
-	return err == nil && info.Mode().IsRegular()
+// Has reports whether dir looks like a folder that Open accepts.
+func Has(dir string) bool { return Config(dir) != "" }
+
+// Config returns the path of the file that says what the model of a folder is: config.json, or the params.json of
+// Meta's and Mistral's own folders; "" if there is none.
+func Config(dir string) string {
+	for _, name := range []string{"config.json", "params.json"} {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path
+		}
+	}
+	return ""
 }
 
 // Open maps the weights of a folder. It fails if there are none, or if a file's list of tensors does not match the
@@ -74,7 +83,11 @@ func Open(dir string) (*Folder, error) {
 	}
 	f := &Folder{Path: dir, byName: map[string]int{}}
 	for _, name := range names {
-		if err := f.add(filepath.Join(dir, name)); err != nil {
+		shard := ""
+		if parts, _ := filepath.Match(divided, name); parts && len(names) > 1 {
+			shard = name + "/"
+		}
+		if err := f.add(filepath.Join(dir, name), shard); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
 	}
@@ -84,7 +97,8 @@ func Open(dir string) (*Folder, error) {
 // weightFiles lists the names of the files that hold a folder's tensors: those that an index lists, else the only file
 // of weights. Several files without an index are an error.
 func weightFiles(dir string) ([]string, error) {
-	for _, whole := range []string{"model.safetensors", "diffusion_pytorch_model.safetensors", "pytorch_model.bin"} {
+	for _, whole := range []string{"model.safetensors", "diffusion_pytorch_model.safetensors", "pytorch_model.bin",
+		"consolidated.safetensors"} {
 		index, err := readIndex(filepath.Join(dir, whole+".index.json"))
 		if err == nil {
 			return index, nil
@@ -96,10 +110,13 @@ func weightFiles(dir string) ([]string, error) {
 			return []string{whole}, nil
 		}
 	}
-	for _, pattern := range []string{"*.safetensors", "*.pt", "*.pth", "*.bin"} {
+	for _, pattern := range []string{"*.safetensors", divided, "*.pt", "*.pth", "*.bin"} {
 		found, err := filepath.Glob(filepath.Join(escape(dir), pattern))
-		if err == nil && len(found) == 1 {
-			return []string{filepath.Base(found[0])}, nil
+		if err == nil && (len(found) == 1 || len(found) > 1 && pattern == divided) {
+			for i := range found {
+				found[i] = filepath.Base(found[i])
+			}
+			return found, nil
 		}
 		if len(found) > 1 {
 			return nil, fmt.Errorf("%s: holds %d files of weights and no index (model.safetensors.index.json): "+
@@ -109,6 +126,9 @@ func weightFiles(dir string) ([]string, error) {
 	return nil, fmt.Errorf("%s: holds no weights: want model.safetensors, or model.safetensors.index.json and its parts",
 		dir)
 }
+
+// divided matches Meta's files, of which each has a part of every tensor.
+const divided = "consolidated.[0-9][0-9].pth"
 
 // escape quotes a path as a glob pattern that matches only it.
 func escape(path string) string {
@@ -145,8 +165,9 @@ func readIndex(path string) ([]string, error) {
 	return names, nil
 }
 
-// add maps a file and lists its tensors.
-func (f *Folder) add(path string) error {
+// add maps a file and lists its tensors. What it is a shard of stands before their names, if they are parts of tensors
+// that other files have parts of, too.
+func (f *Folder) add(path, shard string) error {
 	m, err := mapped.Open(path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -165,6 +186,7 @@ func (f *Folder) add(path string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	for _, t := range tensors {
+		t.Name = shard + t.Name
 		if i, twice := f.byName[t.Name]; twice {
 			return fmt.Errorf("%s: tensor %.80q is also in %s: these files do not belong together, download the model again",
 				path, t.Name, f.Files[f.Tensors[i].File].Path)

@@ -75,6 +75,11 @@ func TestOpen(t *testing.T) {
 			"2.safetensors": shard("b"), "3.safetensors": nil}, map[string]string{"a": "abcdefgh", "b": "abcdefgh"}},
 		{"PyTorch's", map[string][]byte{"pytorch_model.bin": archive(t)},
 			map[string]string{"tail": "89abcdefghijklmn", "h": "ABCDEFGH", "one": "GH"}},
+		{"Mistral's", map[string][]byte{"consolidated.safetensors": shard("a"), "other.safetensors": nil},
+			map[string]string{"a": "abcdefgh"}},
+		{"Meta's", map[string][]byte{"consolidated.00.pth": archive(t), "consolidated.01.pth": archive(t), "x.bin": nil},
+			map[string]string{"consolidated.00.pth/h": "ABCDEFGH", "consolidated.01.pth/one": "GH"}},
+		{"Meta's in one", map[string][]byte{"consolidated.00.pth": archive(t)}, map[string]string{"h": "ABCDEFGH"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, err := Open(write(t, c.files))
@@ -115,6 +120,20 @@ func TestOpenRefuses(t *testing.T) {
 	require.EqualError(t, err, filepath.Join(dir, "none")+": no such file or directory")
 	_, err = Open(filepath.Join(dir, "model.safetensors"))
 	require.ErrorContains(t, err, "model.safetensors: is a file, want the folder of a model")
+}
+
+// TestHas: a folder is a model's if one of two files says what it is.
+func TestHas(t *testing.T) {
+	for name, want := range map[string]bool{"config.json": true, "params.json": true, "other.json": false} {
+		dir := write(t, map[string][]byte{name: []byte("{}")})
+		require.Equal(t, want, Has(dir), name)
+		if want {
+			require.Equal(t, filepath.Join(dir, name), Config(dir))
+		}
+	}
+	dir := write(t, nil)
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "config.json"), 0o755))
+	require.False(t, Has(dir))
 }
 
 // A file that is cut while it is open is an error, and no crash.

@@ -23,7 +23,7 @@ func OpenUnchanged(path string) (*gguf.File, error) {
 		return gguf.Open(path)
 	default:
 		f = &Folder{Path: path, byName: map[string]int{}}
-		if err = f.add(path); err != nil {
+		if err = f.add(path, ""); err != nil {
 			err = errors.Join(err, f.Close())
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,7 +34,7 @@ type Folder struct {
 func Files() []string {
 	return []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "tokenizer.model",
 		"added_tokens.json", "chat_template.jinja", "chat_template.json", "vocab.txt", "merges.txt", "modules.json",
-		"1_Pooling/config.json", "preprocessor_config.json"}
+		"1_Pooling/config.json", "preprocessor_config.json", "params.json", "tekken.json", "tokenizer.model.v3"}
 }
 
 // Options are what a folder does not say.
@@ -65,14 +66,11 @@ type converter struct {
 
 // Plan makes the plan of the GGUF file that a folder becomes.
 func Plan(f *Folder, o Options) (*Model, error) {
-	config, err := modelConfig(f.Texts["config.json"])
-	if err != nil {
+	c := &converter{folder: f, options: o, meta: new(meta.Map), byName: map[string]*output{}}
+	if err := c.begin(); err != nil {
 		return nil, err
 	}
-	c := &converter{folder: f, options: o, config: config, meta: new(meta.Map), byName: map[string]*output{}}
-	if c.family, err = familyOf(config); err != nil {
-		return nil, err
-	}
+	config := c.config
 	if err := c.unpack(config); err != nil {
 		return nil, err
 	}
@@ -87,6 +85,18 @@ func Plan(f *Folder, o Options) (*Model, error) {
 		return nil, err
 	}
 	return &Model{Meta: c.meta, Tensors: tensors}, nil
+}
+
+// begin reads what the folder says that it is.
+func (c *converter) begin() (err error) {
+	if isOriginal(c.folder) {
+		return c.beginOriginal()
+	}
+	if c.config, err = modelConfig(c.folder.Texts["config.json"]); err != nil {
+		return err
+	}
+	c.family, err = familyOf(c.config)
+	return err
 }
 
 // unpack has the folder hold the tensors that the model has, where other tools packed them.
@@ -109,7 +119,11 @@ func (c *converter) unpack(config object) error {
 	}
 	folder := *c.folder
 	folder.Tensors = contents.Tensors
-	c.folder, c.made = &folder, contents.Made
+	c.folder = &folder
+	if c.made == nil {
+		c.made = map[string]*packed.Tensor{}
+	}
+	maps.Copy(c.made, contents.Made)
 	return nil
 }
 

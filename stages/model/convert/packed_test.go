@@ -45,8 +45,27 @@ func TestPackedFolders(t *testing.T) {
 	}
 }
 
-// TestMLXNorms: folders of MLX have the 1 added to norms of Qwen 3.5's kind, convolutions turned, and experts in one
-// piece.
+// TestMLXExperts: folders of MLX have the matrices of all experts in one piece, by names of their own.
+func TestMLXExperts(t *testing.T) {
+	for class, module := range map[string]string{"Qwen3MoeForCausalLM": "mlp", "MixtralForCausalLM": "block_sparse_moe"} {
+		f := &convert.Folder{Name: "x", Texts: map[string][]byte{"config.json": []byte(`{"architectures": ["` + class + `"],
+			"num_hidden_layers": 1, "hidden_size": 64, "intermediate_size": 32, "moe_intermediate_size": 32, "num_experts": 4,
+			"num_attention_heads": 4, "vocab_size": 40, "rms_norm_eps": 1e-5, "num_experts_per_tok": 2}`)}}
+		layer := "model.layers.0." + module + ".switch_mlp."
+		f.Tensors = tensorsOf(t, "", "model.embed_tokens.weight 40 64; "+layer+"gate_proj.weight 4 32 64; "+
+			layer+"up_proj.weight 4 32 64; "+layer+"down_proj.weight 4 64 32")
+		m, err := convert.Plan(f, convert.Options{})
+		require.NoError(t, err, class)
+		shapes := map[string][]int{}
+		for _, x := range m.Tensors {
+			shapes[x.Name] = x.Shape
+		}
+		require.Equal(t, map[string][]int{"token_embd.weight": {64, 40}, "blk.0.ffn_gate_exps.weight": {64, 32, 4},
+			"blk.0.ffn_up_exps.weight": {64, 32, 4}, "blk.0.ffn_down_exps.weight": {32, 64, 4}}, shapes)
+	}
+}
+
+// TestMLXNorms: folders of MLX have the 1 added to norms of Qwen 3.5's kind, and convolutions turned.
 func TestMLXNorms(t *testing.T) {
 	all, _ := converttest.Folders(t)
 	for _, name := range []string{"qwen3next", "qwen35", "qwen35moe"} {
@@ -66,10 +85,6 @@ func TestMLXNorms(t *testing.T) {
 						v := math.Float32frombits(binary.LittleEndian.Uint32(data)) + 1
 						binary.LittleEndian.PutUint32(data, math.Float32bits(v))
 					}
-				}
-				one.Name = strings.Replace(one.Name, "mlp.experts.down_proj", "mlp.switch_mlp.down_proj.weight", 1)
-				if base, ok := strings.CutSuffix(one.Name, "mlp.switch_mlp.down_proj.weight"); ok {
-					x.Data[one.Name] = x.Data[base+"mlp.experts.down_proj"]
 				}
 				mlx.Tensors = append(mlx.Tensors, one)
 			}

@@ -93,8 +93,8 @@ func StateOf(e *env.Env, value string) (s State) {
 		return s
 	}
 	at := found.path
-	if checkpoint.Has(at) {
-		at = filepath.Join(at, "config.json")
+	if config := checkpoint.Config(at); config != "" {
+		at = config
 	}
 	if info, err := os.Stat(at); err == nil {
 		s = State{found.path, info.ModTime(), info.Size()}

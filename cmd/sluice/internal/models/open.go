@@ -59,7 +59,7 @@ func OpenPath(path string) (*gguf.File, error) {
 		return OpenFolder(path, convert.Options{})
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("%s: is a folder without config.json: want a GGUF file, or the folder of a model", path)
+		return nil, fmt.Errorf("%s: is a folder without config.json or params.json: want a GGUF file, or the folder of a model", path)
 	}
 	return gguf.Open(path)
 }
