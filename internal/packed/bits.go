@@ -20,17 +20,30 @@ func code(data []byte, at int64, bits uint) uint32 {
 	return v >> (at & 7) & (1<<bits - 1)
 }
 
-// columnCode is code for a stream that runs down one column of words.
-func columnCode(data []byte, column, columns, at int64, bits uint) uint32 {
-	word := func(row int64) uint64 {
-		return uint64(binary.LittleEndian.Uint32(data[4*(row*columns+column):]))
+// columnOf are the codes of a stream that runs down one column of words. Its words lie far apart: each is read once
+// while codes are asked for in order.
+type columnOf struct {
+	data            []byte
+	column, columns int64
+	bits            uint
+
+	row  int64  // of the word that was read, from 1 on; 0: none
+	word uint64 // and the one below it, if codes may reach into that
+}
+
+// code is the code that begins at a bit of the stream.
+func (c *columnOf) code(at int64) uint32 {
+	if row := at / wordBits; c.row != row+1 {
+		c.row, c.word = row+1, c.read(row)
+		if below := row + 1; wordBits%c.bits != 0 && 4*(below*c.columns+c.column) < int64(len(c.data)) {
+			c.word |= c.read(below) << wordBits
+		}
 	}
-	row, shift := at/wordBits, uint(at%wordBits)
-	v := word(row)
-	if shift+bits > wordBits {
-		v |= word(row+1) << wordBits
-	}
-	return uint32(v>>shift) & (1<<bits - 1)
+	return uint32(c.word>>(at%wordBits)) & (1<<c.bits - 1)
+}
+
+func (c *columnOf) read(row int64) uint64 {
+	return uint64(binary.LittleEndian.Uint32(c.data[4*(row*c.columns+c.column):]))
 }
 
 // words is how many words so many codes take.

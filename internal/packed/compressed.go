@@ -124,10 +124,10 @@ func targetsOf(groups map[string]compressedGroup) (*targets, error) {
 					return nil, fmt.Errorf("quantization_config: %.40s: %w", name, err)
 				}
 				t.some = append(t.some, target{matches, g.Weights})
-			case strings.Contains(to, "."):
-				t.names[to] = g.Weights
-			default:
+			case to != "" && to[0] >= 'A' && to[0] <= 'Z': // Linear; names of modules begin small
 				t.classes = append(t.classes, g.Weights)
+			default:
+				t.names[to] = g.Weights
 			}
 		}
 	}
@@ -284,7 +284,8 @@ func (x *wordsReader) read(dst []float32, row, column int64) {
 	x.order.split(dst, column, func(dst []float32, column, group int64) {
 		s, zero := scale(x.kind, x.scales, first+group), 1<<(x.bits-1)
 		if x.zeros != nil {
-			zero = int(columnCode(x.zeros, group, x.grid.n[2], row*int64(x.bits), x.bits))
+			zeros := columnOf{data: x.zeros, column: group, columns: x.grid.n[2], bits: x.bits}
+			zero = int(zeros.code(row * int64(x.bits)))
 		}
 		for i := range dst {
 			c := code(codes, (column+int64(i))*int64(x.bits), x.bits)

@@ -108,15 +108,17 @@ func TestCompressedBytes(t *testing.T) {
 // TestCompressedTargets: names come before expressions, and those before classes.
 func TestCompressedTargets(t *testing.T) {
 	w := func(bits int) compressedGroup { return compressedGroup{Weights: &compressedWeights{Bits: bits}} }
-	groups := map[string]compressedGroup{"a": w(2), "b": w(3), "c": w(4), "d": {Targets: []string{"Linear"}}}
-	for name, to := range map[string]string{"a": "Linear", "b": `re:.*experts\.\d+`, "c": "layers.0.experts.1"} {
+	groups := map[string]compressedGroup{"a": w(2), "b": w(3), "c": w(4), "d": {Targets: []string{"Linear"}}, "f": w(8)}
+	for name, to := range map[string]string{"a": "Linear", "b": `re:.*experts\.\d+`, "c": "layers.0.experts.1",
+		"f": "lm_head"} {
 		g := groups[name]
 		g.Targets = []string{to}
 		groups[name] = g
 	}
 	targets, err := targetsOf(groups)
 	require.NoError(t, err)
-	for module, bits := range map[string]int{"layers.0.experts.1": 4, "layers.0.experts.2": 3, "layers.0.q_proj": 2} {
+	for module, bits := range map[string]int{"layers.0.experts.1": 4, "layers.0.experts.2": 3, "layers.0.q_proj": 2,
+		"lm_head": 8} {
 		found, err := targets.find(module)
 		require.NoError(t, err)
 		require.Equal(t, bits, found.Bits, module)

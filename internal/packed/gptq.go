@@ -136,11 +136,12 @@ type gptqReader struct {
 }
 
 func (x *gptqReader) read(dst []float32, row, column int64) {
+	codes := columnOf{data: x.codes, column: row, columns: x.outputs, bits: x.bits}
 	x.order.split(dst, column, func(dst []float32, column, group int64) {
 		s := scale(x.kind, x.scales, group*x.outputs+row)
 		zero := int(code(x.zeros[4*group*x.zeroWords:], row*int64(x.bits), x.bits)) + x.zero
 		for i := range dst {
-			c := columnCode(x.codes, row, x.outputs, (column+int64(i))*int64(x.bits), x.bits)
+			c := codes.code((column + int64(i)) * int64(x.bits))
 			dst[i] = float32(int(c)-zero) * s
 		}
 	})
