@@ -67,13 +67,9 @@ func newCard(t *testing.T) backend.Device {
 // whole is how much of a prompt can be found: its last token is computed in any case.
 func whole(p []int32) int { return (len(p) - 1) / backend.BlockSize * backend.BlockSize }
 
-// movedAlike asks for answers to some prompts, twice. They end in the block that their prompt ends in: behind a window,
-// what was passed does not move.
+// movedAlike asks for answers to some prompts, twice.
 func movedAlike(t *testing.T, name string, prompts int, edit func(*Config)) {
-	all := longPrompts(prompts + 1)[:prompts]
-	for i, p := range all {
-		all[i] = slices.Concat(p[:whole(p)+1], p[:4*i])
-	}
+	all := ended(prompts)
 	want := alone(t, startFixture(t, name, func(c *Config) { wide(c); edit(c) }), all, 8)
 	e := startFixture(t, name, func(c *Config) { pressed(c); edit(c) })
 	require.Equal(t, want, alone(t, e, all, 8))

@@ -83,6 +83,40 @@ func TestOnlyTheEndOfAWindowIsWritten(t *testing.T) {
 	require.Equal(t, 8*backend.BlockSize, advance(t, again, 3, "abcdefgh"))
 }
 
+// A prompt that comes again is found up to its last whole block, also by the next process, whatever its length and that
+// of the answer that it had: behind a window and of states, what it goes on from lies before the answer's end.
+func TestPromptsAreFoundAgain(t *testing.T) {
+	full, states := Class{Blocks: 12, Disk: 12}, Class{Blocks: 12, Disk: 12, Window: 65}
+	window := Class{Blocks: 12, Disk: 12, Window: 150}
+	for _, classes := range [][]Class{{states}, {full, states}, {full, window}, {window}, {full}} {
+		for _, prompt := range []int{1, 63, 64, 65, 255, 256, 257, 319} {
+			for _, answer := range []int{1, 63, 64, 65, 200} {
+				c, ids := New(classes...), text("abcdefghi")[:prompt+answer]
+				_, err := c.Open(1, 0, ids[:prompt])
+				require.NoError(t, err)
+				for done := 0; done < len(ids); {
+					end := min(done+backend.BlockSize, len(ids))
+					if done < prompt {
+						end = min(end, prompt)
+					}
+					require.NoError(t, c.Grow(1, end, end))
+					require.NoError(t, c.Publish(1, ids[:end]))
+					_, err := c.Pass(1, end)
+					require.NoError(t, err)
+					done = end
+				}
+				require.NoError(t, c.Close(1))
+				again := New(classes...)
+				again.Restore(kept(all(c)))
+				whole := (prompt - 1) / backend.BlockSize * backend.BlockSize
+				require.Equal(t, whole, again.Cached(0, ids[:prompt]), "%d tokens, %d of an answer, classes %+v", prompt, answer,
+					classes)
+				require.Equal(t, len(ids)/backend.BlockSize*backend.BlockSize, again.Cached(0, append(ids, 0)))
+			}
+		}
+	}
+}
+
 // Where no class keeps all, a block brings the text before it along.
 func TestRestoreStates(t *testing.T) {
 	states := Class{Blocks: 5, Disk: 4, Window: 65}

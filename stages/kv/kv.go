@@ -57,6 +57,7 @@ type sequence struct {
 	path   []int32
 	tables []backend.Table // by class
 	waits  uint64          // number of the last move that has to be done before tables are used
+	again  int             // blocks of its text that are found if the same prompt comes again
 }
 
 // Stats counts blocks of the device by state, of all classes together (Blocks = Free + Cached + Used), and what
@@ -130,6 +131,7 @@ func (c *Cache) hold(id Seq, salt uint64, tokens []int32) (cached int, err error
 		return 0, fmt.Errorf("sequence %d is already open: close it first", id)
 	}
 	s := &sequence{salt: salt, tables: make([]backend.Table, len(c.classes))}
+	s.again = max(len(tokens)-1, 0) / backend.BlockSize
 	s.path = c.known(salt, tokens)
 	s.path = s.path[:c.complete(s.path)]
 	cached = len(s.path) * backend.BlockSize
@@ -270,8 +272,8 @@ func (c *Cache) Close(id Seq) error {
 	return nil
 }
 
-// release ends a sequence's use of block b, which is block number at of its text. seen is false if the block lies
-// behind the window of the sequence's next row.
+// release ends a sequence's use of block b, which is block number at of its text. seen says that the sequence's next
+// row sees it, or the first row that the same prompt would leave to compute.
 func (c *Cache) release(s *sequence, class, at int, b int32, seen bool) {
 	if at < len(s.path) {
 		e := c.tree.at(class, s.path[at])

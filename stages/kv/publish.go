@@ -66,7 +66,8 @@ func (c *Cache) adopt(class int, n, b int32) {
 }
 
 // Pass says that all positions before done are computed: blocks that no later row sees are given back. Those that were
-// published stay cached, as long as nobody needs them for something else. It reports whether it gave back any.
+// published stay cached, as long as nobody needs them for something else; those that the same prompt would go on from,
+// if it came again, are worth as much as those at the text's end. It reports whether it gave back any.
 func (c *Cache) Pass(id Seq, done int) (gave bool, err error) {
 	s, err := c.seq(id)
 	if err != nil {
@@ -75,7 +76,7 @@ func (c *Cache) Pass(id Seq, done int) (gave bool, err error) {
 	for i, class := range c.classes {
 		t := &s.tables[i]
 		for len(t.Blocks) > 0 && t.First < class.first(done) {
-			c.release(s, i, t.First, t.Blocks[0], false)
+			c.release(s, i, t.First, t.Blocks[0], class.first(s.again*backend.BlockSize) <= t.First && t.First < s.again)
 			t.First, t.Blocks = t.First+1, t.Blocks[1:]
 			gave = true
 		}

@@ -36,7 +36,7 @@ type entry struct {
 	block int32   // number in its tier; noBlock: none
 	kept  int32   // number on the disk, where it is as well; noBlock: it is not, or there alone
 	tier  Tier    // where it lies, or will when moves are done; Device while it has users
-	seen  bool    // the next row of its last user saw it, so that another sequence may go on from there
+	seen  bool    // another sequence may go on from there: see Cache.release
 	users int32   // open sequences whose table holds block
 	twins []int32 // equal private blocks of open sequences, in order of arrival
 	made  uint64  // number of the last move that was decided on before the block was computed
