@@ -9,6 +9,11 @@ func (c *Cache) Lose() {
 	old := remains{tree: c.tree, moves: c.moves, classes: c.classes, there: map[int32]bool{}, now: map[int32]int32{}}
 	old.used = old.tree.users()
 	c.Reset()
+	for _, m := range old.moves.due {
+		if m.To == Gone { // its file is still there
+			c.moves.dropped(m.Class, m.Text)
+		}
+	}
 	for class := range c.classes {
 		for _, t := range []Tier{Disk, Host, Device} {
 			for n := old.tree.idle[t][class].oldest; n != noNode; n = old.tree.at(class, n).newer {

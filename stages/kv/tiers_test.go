@@ -182,9 +182,11 @@ type contents struct {
 	files   map[file]string
 	texts   map[file]Text
 
-	unwritten map[file]bool // no file is there: writing it failed
 	begun     []Move
 	open      map[Seq]*computed
+	unremoved bool // removing a file failed: it may be there for good
+	faults    int  // of this many moves of files, and one more, one fails
+	crowded   bool // there are salts, transfers and requests that are refused
 }
 
 // file is a block on the disk.
@@ -193,37 +195,11 @@ type file struct {
 	class int
 }
 
-// computed is an open sequence. Blocks of its text are computed in order.
-type computed struct {
-	text []int32
-	done int // blocks
-}
-
-func (x *contents) key(s *computed, n int) string {
-	m := modelSeq{text: s.text}
-	return m.key(n)
-}
-
-func (x *contents) begin(t *rapid.T) {
-	id := Seq(rapid.IntRange(0, 4).Draw(t, "id"))
-	if x.open[id] != nil {
-		return
-	}
-	s := &computed{text: texts.Draw(t, "text")}
-	cached, err := x.c.Open(id, 0, s.text)
-	if err != nil {
-		require.ErrorIs(t, err, ErrFull)
-		return
-	}
-	s.done = cached / backend.BlockSize
-	x.open[id] = s
-}
-
 // step computes a block of a sequence, where it may.
 func (x *contents) step(t *rapid.T) {
 	for _, id := range slices.Sorted(maps.Keys(x.open)) {
 		s := x.open[id]
-		if (s.done+1)*backend.BlockSize > len(s.text) || !rapid.Bool().Draw(t, "has rows") {
+		if s.way != computes || (s.done+1)*backend.BlockSize > len(s.text) || !rapid.Bool().Draw(t, "has rows") {
 			continue
 		}
 		end := (s.done + 1) * backend.BlockSize
@@ -273,7 +249,7 @@ func (x *contents) carry(t *rapid.T) {
 	for range rapid.IntRange(0, len(x.begun)).Draw(t, "done") {
 		m := x.begun[0]
 		x.begun = x.begun[1:]
-		if m.Text != nil && (x.missing(m) || rapid.IntRange(0, 9).Draw(t, "fails") == 0) {
+		if m.Text != nil && (x.missing(m) || rapid.IntRange(0, x.faults).Draw(t, "fails") == 0) {
 			x.fail(t, m)
 			continue
 		}
@@ -282,9 +258,10 @@ func (x *contents) carry(t *rapid.T) {
 	}
 }
 
-// missing: a file is to be read that could not be written.
+// missing: there is no file of what is to be read, because it could not be written.
 func (x *contents) missing(m Move) bool {
-	return m.From == Disk && m.To == Device && x.unwritten[file{m.Text.Key, m.Class}]
+	_, there := x.files[file{m.Text.Key, m.Class}]
+	return m.From == Disk && m.To == Device && !there
 }
 
 func (x *contents) move(t *rapid.T, m Move) {
@@ -299,7 +276,6 @@ func (x *contents) move(t *rapid.T, m Move) {
 		delete(x.files, at)
 	case m.To == Disk:
 		x.files[at], x.texts[at] = x.blocks[m.From][m.Class][m.Block], *m.Text
-		delete(x.unwritten, at)
 	default:
 		require.Equal(t, [2]Tier{Disk, Device}, [2]Tier{m.From, m.To})
 		require.Contains(t, x.files, at)
@@ -310,11 +286,14 @@ func (x *contents) move(t *rapid.T, m Move) {
 // fail: a file cannot be read, or written, or removed. Sequences that wait for it begin again.
 func (x *contents) fail(t *rapid.T, m Move) {
 	at := file{m.Text.Key, m.Class}
-	switch _, there := x.files[at]; {
-	case m.To == Device:
+	switch m.To {
+	case Device:
 		x.blocks[Device][m.Class][m.Into] = "a failure"
-	case m.To == Disk && !there:
-		x.unwritten[at] = true
+		if rapid.Bool().Draw(t, "it is torn") { // then it is removed
+			delete(x.files, at)
+		}
+	case Gone:
+		x.unremoved = true
 	}
 	waited := map[Seq]bool{}
 	for id := range x.open {
@@ -323,10 +302,12 @@ func (x *contents) fail(t *rapid.T, m Move) {
 	for _, id := range x.c.Failed(m) {
 		s := x.open[id]
 		require.True(t, m.To == Device && waited[id])
+		require.Equal(t, s.found, s.done, "its owner waits for what it opened")
 		delete(x.open, id)
-		if cached, err := x.c.Open(id, 0, s.text); err == nil {
-			x.open[id] = &computed{text: s.text, done: cached / backend.BlockSize}
-		}
+		x.enter(t, id, &computed{salt: s.salt, text: s.text, way: s.way})
+	}
+	if m.To == Disk && rapid.Bool().Draw(t, "others have the room") {
+		x.c.Shrink(m.Class)
 	}
 }
 
@@ -356,6 +337,9 @@ func (x *contents) restart(t *rapid.T) {
 func (x *contents) lose(t *rapid.T) {
 	if rapid.IntRange(0, 9).Draw(t, "device is lost") > 0 {
 		return
+	}
+	for _, m := range x.begun {
+		x.unremoved = x.unremoved || m.To == Gone
 	}
 	x.c.Lose()
 	x.begun, x.open = nil, map[Seq]*computed{}
@@ -425,27 +409,33 @@ func (x *contents) checkTier(t *rapid.T, c int, tier Tier, room int) {
 
 func tiersProperty(t *rapid.T) {
 	blocks := func(most int, name string) int { return rapid.IntRange(0, most).Draw(t, name) }
+	host := rapid.SampledFrom([]int{0, 0, 0, 3, 12}).Draw(t, "host") // without any, places go while they are written
 	var classes []Class
 	for range rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "windows") {
 		window := rapid.SampledFrom([]int{64, 65, 130}).Draw(t, "window")
-		classes = append(classes, Class{Blocks: 1 + blocks(7, "blocks"), Host: blocks(8, "host"), Disk: blocks(4, "disk"),
+		classes = append(classes, Class{Blocks: 1 + blocks(7, "blocks"), Host: host, Disk: blocks(4, "disk"),
 			Window: window})
 	}
 	if len(classes) == 0 || rapid.Bool().Draw(t, "full") {
-		classes = append(classes, Class{Blocks: 1 + blocks(9, "blocks"), Host: blocks(12, "host"), Disk: blocks(8, "disk")})
+		classes = append(classes, Class{Blocks: 1 + blocks(9, "blocks"), Host: host, Disk: blocks(8, "disk")})
 	}
 	x := &contents{c: New(classes...), classes: classes, open: map[Seq]*computed{}, files: map[file]string{},
-		texts: map[file]Text{}, unwritten: map[file]bool{}}
+		texts: map[file]Text{}}
 	for tier := range x.blocks {
 		for range classes {
 			x.blocks[tier] = append(x.blocks[tier], map[int32]string{})
 		}
 	}
 	calls := []func(*rapid.T){x.begin, x.begin, x.step, x.step, x.step, x.end, x.carry, x.carry, x.lose, x.restart}
+	x.faults = rapid.SampledFrom([]int{1, 1, 9}).Draw(t, "faults")
+	if x.crowded = rapid.Bool().Draw(t, "crowded"); x.crowded {
+		calls = append(calls, x.begin, x.step, x.carry, x.save, x.restore, x.come, x.come, x.forget)
+	}
 	for range rapid.IntRange(50, 200).Draw(t, "calls") {
 		calls[rapid.IntRange(0, len(calls)-1).Draw(t, "call")](t)
 		x.check(t)
 	}
+	x.settle(t)
 	sum, s := 0, x.c.Stats()
 	for _, class := range classes {
 		sum += class.Blocks
