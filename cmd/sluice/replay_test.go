@@ -140,6 +140,25 @@ func TestReplayCheck(t *testing.T) {
 	require.Contains(t, sluice("", "replay", recorded(t), "--check").stderr, "give the one that was recorded")
 }
 
+// TestRecordedForms: an answer of run that had a form is answered again with it.
+func TestRecordedForms(t *testing.T) {
+	for flag, form := range map[string]string{
+		"--schema": "testdata/grammar/s.json", "--grammar": "testdata/grammar/g.gbnf", "--regex": "[a-z]{3,9}é",
+	} {
+		t.Run(flag, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "a.trace")
+			o := sluice("", "run", flag, form, "-n", "20", "--temp", "1", "--record", path, "hi")
+			require.Equal(t, exitDone, o.code, o.stderr)
+			o = sluice("", "replay", path, "--check")
+			require.Equal(t, exitDone, o.code, o.stderr+o.stdout)
+			require.Regexp(t, `^1 request, \d+ tokens: all the same`, o.stdout)
+			o = sluice("", "why", path, "0", "0")
+			require.Equal(t, exitDone, o.code, o.stderr)
+			require.Contains(t, o.stdout, "grammar")
+		})
+	}
+}
+
 // recordEight answers eight requests at once, with temperature, and records them.
 func recordEight(t *testing.T, path string) {
 	f, err := os.Create(path)

@@ -15,8 +15,6 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/constrain"
-	"github.com/sluice-ai/sluice/stages/grammar"
-	"github.com/sluice-ai/sluice/stages/grammar/schema"
 )
 
 // Run answers a prompt.
@@ -192,15 +190,7 @@ func (c *Run) form(e *env.Env) (*constrain.Form, error) {
 	if c.IgnoreEOS {
 		return nil, env.Usagef("--ignore-eos goes on after the end of an answer, which a grammar does not: drop one of them")
 	}
-	g, err := c.Read(e, schema.Options{Formats: true})
-	if err != nil {
-		return nil, err
-	}
-	made, err := grammar.Compile(g, grammar.DefaultLimits())
-	if err != nil {
-		return nil, err
-	}
-	return &constrain.Form{Make: func() (*grammar.Form, error) { return made, nil }}, nil
+	return c.Form(e)
 }
 
 func (c *Run) request(e *env.Env, engine *actors.Engine, prompt string, shown []chat.Part) (

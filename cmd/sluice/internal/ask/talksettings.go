@@ -13,8 +13,6 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/stages/constrain"
-	"github.com/sluice-ai/sluice/stages/grammar"
-	"github.com/sluice-ai/sluice/stages/grammar/schema"
 )
 
 // settings are the names for /set: those of the sampling flags, with underscores accepted, too.
@@ -117,11 +115,7 @@ func (t *talk) setFormat(to string) error {
 	case "text":
 		t.form = nil
 	case "json":
-		g, err := schema.Compile(`{"type":"object"}`, schema.Options{}, grammar.DefaultLimits())
-		if err != nil {
-			return err
-		}
-		t.form = &constrain.Form{Make: func() (*grammar.Form, error) { return grammar.Compile(g, grammar.DefaultLimits()) }}
+		t.form = constrain.Source{Kind: constrain.Object}.Form("format")
 	default:
 		return errors.New("want: /set format json, or /set format text")
 	}

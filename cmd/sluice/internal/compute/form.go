@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/stages/constrain"
 	"github.com/sluice-ai/sluice/stages/grammar"
 	"github.com/sluice-ai/sluice/stages/grammar/schema"
 )
@@ -22,30 +23,52 @@ func (f GrammarFlags) Given() bool { return f.Schema != "" || f.Grammar != "" ||
 
 // Read compiles the grammar that is given.
 func (f GrammarFlags) Read(e *env.Env, o schema.Options) (*grammar.Grammar, error) {
-	limits := grammar.DefaultLimits()
+	from, err := f.source(e)
+	if err != nil {
+		return nil, err
+	}
+	limits, text := grammar.DefaultLimits(), from.Texts[0]
+	var g *grammar.Grammar
+	switch from.Kind {
+	case constrain.Regex:
+		return grammar.Regex(text, limits)
+	case constrain.Schema:
+		g, err = schema.Compile(text, o, limits)
+	default:
+		g, err = grammar.GBNF(text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Schema+f.Grammar, err)
+	}
+	return g, nil
+}
+
+// Form is the form that is given, compiled, with the text that it is made from.
+func (f GrammarFlags) Form(e *env.Env) (*constrain.Form, error) {
+	from, err := f.source(e)
+	if err != nil {
+		return nil, err
+	}
+	form := from.Form(string(from.Kind))
+	made, err := form.Make()
+	if err != nil && from.Kind != constrain.Regex {
+		err = fmt.Errorf("%s: %w", f.Schema+f.Grammar, err)
+	}
+	form.Make = func() (*grammar.Form, error) { return made, err }
+	return form, err
+}
+
+// source reads what is given.
+func (f GrammarFlags) source(e *env.Env) (s constrain.Source, err error) {
+	kind, path := constrain.Schema, f.Schema
 	switch {
 	case f.Regex != "":
-		return grammar.Regex(f.Regex, limits)
-	case f.Schema != "":
-		text, err := e.ReadFile(f.Schema, mostGrammar)
-		if err != nil {
-			return nil, err
-		}
-		g, err := schema.Compile(string(text), o, limits)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Schema, err)
-		}
-		return g, nil
+		return constrain.Source{Kind: constrain.Regex, Texts: []string{f.Regex}}, nil
 	case f.Grammar != "":
-		text, err := e.ReadFile(f.Grammar, mostGrammar)
-		if err != nil {
-			return nil, err
-		}
-		g, err := grammar.GBNF(string(text))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Grammar, err)
-		}
-		return g, nil
+		kind, path = constrain.GBNF, f.Grammar
+	case f.Schema == "":
+		return s, env.Usagef("there is no grammar: give --schema, --regex or a grammar in GBNF")
 	}
-	return nil, env.Usagef("there is no grammar: give --schema, --regex or a grammar in GBNF")
+	text, err := e.ReadFile(path, mostGrammar)
+	return constrain.Source{Kind: kind, Texts: []string{string(text)}}, err
 }
