@@ -19,7 +19,7 @@ import (
 func FuzzEncode(f *testing.F) {
 	exact := exactVocabs(f)
 	names := []string{"bytes", "sentencepiece", "embedded", "world"}
-	lossy := []*token.Vocab{mustNew(f, wordPieces()), mustNew(f, unigrams())}
+	lossy := []*token.Vocab{mustNew(f, wordPieces()), mustNew(f, unigrams()), mustNew(f, clips(readClip(f).Merges))}
 	for i, text := range []string{"hello <tool>", "<|end|>aaaa\n\n", "\xf0\x9f\x98", "\xed\xa0\x80\xc0\x80", "\xf7\xbf\xbf\xbf", "▁a é e\u0301", "\v\x00"} {
 		f.Add([]byte(text), uint8(i))
 	}

@@ -12,7 +12,9 @@ import (
 // TestRulesAreLinear: no rule looks at a character more than a few times, whatever the text.
 func TestRulesAreLinear(t *testing.T) {
 	table := newClasses()
-	for name, pre := range preTokenizers() {
+	all := preTokenizers()
+	all["clip"] = preTokenizer{rules: clipRules()}
+	for name, pre := range all {
 		for _, unit := range append([]string{"<sentinel:1", "IMGIMGA", "éA", "A1", " \n", "x \t", "<|"}, nastyParts...) {
 			text := strings.Repeat(unit, 5_000/len(unit))
 			looks := 0
@@ -31,13 +33,14 @@ func variety(model string) *meta.Map {
 	m.Set("tokenizer.ggml.tokens", tokens)
 	m.Set("tokenizer.ggml.merges", merges)
 	m.Set("tokenizer.ggml.bos_token_id", uint32(1))
+	m.Set("tokenizer.ggml.eos_token_id", uint32(2))
 	return m
 }
 
 // TestLinear: ten times the text takes ten times the merging steps, whatever the text. (Each step is a push to or
 // a pop from a heap: a logarithm, which is not counted.)
 func TestLinear(t *testing.T) {
-	for _, model := range []string{"gpt2", "llama", "gemma4"} {
+	for _, model := range []string{"gpt2", "llama", "gemma4", "clip"} {
 		v, err := New(variety(model))
 		require.NoError(t, err)
 		for _, unit := range []string{"a", "ab", "ba", " ", "aab", "x"} {
@@ -75,7 +78,7 @@ func TestNoAlloc(t *testing.T) {
 // TestLongWordsCostLittle: the working memory of a long word, with what is garbage of it, is some 60 bytes for each of
 // its own.
 func TestLongWordsCostLittle(t *testing.T) {
-	for _, model := range []string{"gpt2", "llama", "gemma4"} {
+	for _, model := range []string{"gpt2", "llama", "gemma4", "clip"} {
 		v, err := New(variety(model))
 		require.NoError(t, err)
 		for _, unit := range []string{"a", "ab"} {

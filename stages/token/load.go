@@ -34,9 +34,11 @@ func load(m *meta.Map) (*Vocab, error) {
 		build, err = v.planWordPiece(m)
 	case "rwkv":
 		build = v.planWorld()
+	case "clip":
+		build, err = v.planClip(m)
 	default:
-		return nil, fmt.Errorf("%smodel is %q, want gpt2, gemma4, llama, t5, bert or rwkv: sluice cannot encode text for it",
-			prefix, model)
+		return nil, fmt.Errorf("%smodel is %q, want gpt2, gemma4, llama, t5, bert, rwkv or clip: sluice cannot encode "+
+			"text for it", prefix, model)
 	}
 	if err != nil {
 		return nil, err

@@ -87,6 +87,17 @@ func (s *symbols) id(text []byte) ID {
 	return id
 }
 
+// known returns the id of a text that is a token or that merges name; none if neither is so.
+func (s *symbols) known(text string) ID {
+	if id, ok := s.extra[text]; ok {
+		return id
+	}
+	if id, ok := s.vocab.lookup[text]; ok && s.vocab.attr[id]&(control|unknown) == 0 {
+		return id
+	}
+	return none
+}
+
 // piece returns the bytes of a token; raw is its text in bytes if ok.
 func (b *bpe) piece(a attr, text string, raw []byte, ok bool) []byte {
 	switch {
@@ -124,14 +135,9 @@ func (b *bpe) spellBytes(s *symbols, letters *alphabet) {
 		if i < 0 {
 			continue
 		}
-		text := string(rune(r))
-		if id, ok := s.vocab.lookup[text]; ok && s.vocab.attr[id]&(control|unknown) == 0 {
-			b.bytes[i] = id
-			if r < 0x80 {
-				b.fallback[i] = id
-			}
-		} else if id, ok := s.extra[text]; ok {
-			b.bytes[i] = id
+		id := s.known(string(rune(r)))
+		if b.bytes[i] = id; id < b.size && r < 0x80 {
+			b.fallback[i] = id
 		}
 	}
 }

@@ -21,7 +21,7 @@ func TestBrokenMetadata(t *testing.T) {
 		{"no model", small, "model", nil, "vocabulary: tokenizer.ggml.model: missing from the metadata"},
 		{"model of another type", small, "model", uint32(1), "vocabulary: tokenizer.ggml.model: is of type uint32, want a string"},
 		{"unknown model", small, "model", "plamo2", `vocabulary: tokenizer.ggml.model is "plamo2", want gpt2, gemma4, llama, t5, ` +
-			`bert or rwkv: sluice cannot encode text for it`},
+			`bert, rwkv or clip: sluice cannot encode text for it`},
 		{"unknown pre-tokenizer", small, "pre", "gpt-9", `vocabulary: tokenizer.ggml.pre is "gpt-9", which sluice does not know: ` +
 			`text would be cut wrongly`},
 		{"no tokens", small, "tokens", nil, "vocabulary: tokenizer.ggml.tokens: missing from the metadata"},

@@ -15,7 +15,7 @@ type piece struct {
 	kind  int32
 }
 
-// parsePieces reads the tokens of a tokenizer.model, a protocol buffer: field 1 of it, repeated.
+// parsePieces reads the tokens of a SentencePiece model, a protocol buffer: field 1 of it, repeated.
 func parsePieces(data []byte) ([]piece, error) {
 	var pieces []piece
 	err := fields(data, func(number int, value []byte, _ uint64) error {
@@ -41,7 +41,7 @@ func parsePieces(data []byte) ([]piece, error) {
 		err = errors.New("holds no tokens")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("tokenizer.model: %w: is it a SentencePiece model, and is the download complete?", err)
+		return nil, fmt.Errorf("%w: is it a SentencePiece model, and is the download complete?", err)
 	}
 	return pieces, nil
 }
@@ -93,7 +93,7 @@ func fields(data []byte, use func(number int, value []byte, n uint64) error) err
 func (c *converter) sentencePieces(data []byte, t *tokenizer, settings object, size int) error {
 	pieces, err := parsePieces(data)
 	if err != nil {
-		return err
+		return fmt.Errorf("tokenizer.model: %w", err)
 	}
 	list := newTokens(size, true)
 	for id, p := range pieces {

@@ -349,7 +349,7 @@ func (c *converter) unigram(t *tokenizer, size int) error {
 	c.meta.Set("tokenizer.ggml.add_space_prefix", true)
 	c.meta.Set("tokenizer.ggml.token_type_count", uint32(c.config.intOr(1, "type_vocab_size")))
 	c.meta.Set("tokenizer.ggml.remove_extra_whitespaces", true)
-	if encoded, ok := t.Normalizer["precompiled_charsmap"].(string); ok {
+	if encoded := t.charsmap(); encoded != "" {
 		charsmap, err := base64.StdEncoding.DecodeString(encoded)
 		if err != nil {
 			return fmt.Errorf("tokenizer.json: precompiled_charsmap: %w", err)
@@ -357,4 +357,16 @@ func (c *converter) unigram(t *tokenizer, size int) error {
 		c.meta.Set("tokenizer.ggml.precompiled_charsmap", charsmap)
 	}
 	return nil
+}
+
+// charsmap is what replaces characters, in base64, as the normalizer has it, alone or in a sequence; "": none.
+func (t *tokenizer) charsmap() string {
+	all, _ := t.Normalizer["normalizers"].([]any)
+	for _, n := range append(all, t.Normalizer) {
+		normalizer, _ := n.(map[string]any)
+		if text, ok := normalizer["precompiled_charsmap"].(string); ok {
+			return text
+		}
+	}
+	return ""
 }
