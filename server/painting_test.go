@@ -39,6 +39,14 @@ func newEasel(names ...string) *easel {
 
 func (e *easel) Names() []string { return e.names }
 
+// Usual implements answer.Painter: the second model is slower.
+func (e *easel) Usual(name string) paint.Usual {
+	if name == e.names[0] {
+		return paint.Usual{Steps: 8}
+	}
+	return paint.Usual{Steps: 28, Guidance: 3.5}
+}
+
 func (e *easel) Draw(ctx context.Context, _ string, o *paint.Order) (*picture.Bitmap, error) {
 	e.orders <- *o
 	if e.fails != nil {
@@ -110,7 +118,9 @@ func TestImages(t *testing.T) {
 		got, err := client.Images.Generate(t.Context(), openai.ImageGenerateParams{Prompt: "a cat"})
 		require.NoError(t, err)
 		require.Equal(t, 1024, redOf(t, got.Data[0].B64JSON)[1])
-		require.Equal(t, 8, (<-e.orders).Steps)
+		o := <-e.orders
+		require.Equal(t, 8, o.Steps)
+		require.Zero(t, o.Guidance)
 	})
 	t.Run("stream", func(t *testing.T) {
 		stream := client.Images.GenerateStreaming(t.Context(), openai.ImageGenerateParams{Prompt: "a cat", Size: "64x64",
@@ -204,6 +214,29 @@ func TestImagesRefuse(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, status)
 	require.Contains(t, body, "the body is no form")
 	require.Empty(t, e.orders, "nothing was made")
+}
+
+// TestImagesUsual: what a request leaves open is what its model is used to.
+func TestImagesUsual(t *testing.T) {
+	e := newEasel("one", "two")
+	r := painting(t, e, Options{})
+	for _, c := range []struct {
+		path, fields string
+		steps        int
+		guidance     float64
+	}{
+		{"/v1/images/generations", `"size":"16x16"`, 8, 0},
+		{"/v1/images/generations", `"size":"16x16","model":"two"`, 28, 3.5},
+		{"/v1/images/generations", `"size":"16x16","model":"two","steps":3,"guidance":2`, 3, 2},
+		{"/sdapi/v1/txt2img", `"width":16,"height":16,"override_settings":{"sd_model_checkpoint":"two"}`, 28, 3.5},
+		{"/sdapi/v1/txt2img", `"width":16,"height":16,"steps":4`, 4, 0},
+	} {
+		status, body := r.post(t, c.path, `{"prompt":"x",`+c.fields+`}`)
+		require.Equal(t, http.StatusOK, status, body)
+		o := <-e.orders
+		require.Equal(t, c.steps, o.Steps, c.fields)
+		require.InDelta(t, c.guidance, o.Guidance, 0, c.fields)
+	}
 }
 
 // TestImagesEnd: a client that goes away ends its picture, and who waits is next; what fails is told, in a stream too.

@@ -12,7 +12,7 @@ import (
 type Transformer interface {
 	// Latents is the number of channels of a latent.
 	Latents() int
-	// Guides says that it takes a guidance itself; else a second text pushes the picture away.
+	// Guides says that it takes a guidance itself, or none; else a second text pushes the picture away.
 	Guides() bool
 	// Read makes of a text what serves all evaluations of a picture.
 	Read(t *Text, guidance float64) (Velocity, error)
@@ -96,7 +96,7 @@ func (z *ZImage) Read(t *Text, _ float64) (Velocity, error) {
 func (x *Flux) Latents() int { return x.Channels }
 
 // Guides implements Transformer.
-func (x *Flux) Guides() bool { return x.Guided }
+func (*Flux) Guides() bool { return true }
 
 // Read implements Transformer.
 func (x *Flux) Read(t *Text, guidance float64) (Velocity, error) {

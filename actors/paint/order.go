@@ -4,7 +4,7 @@ import "github.com/sluice-ai/sluice/stages/picture"
 
 // Order is a picture that somebody wants.
 type Order struct {
-	Prompt, Negative string // Negative counts with a Guidance above 1
+	Prompt, Negative string // Negative counts with a Guidance above 1, unless a model takes that itself
 	Width, Height    int    // pixels
 	Steps            int    // evaluations
 	Seed             uint64 // of the noise
@@ -14,6 +14,12 @@ type Order struct {
 	Salt             uint64              // whose texts share what was computed of them
 	Done             func(steps, of int) // is told after each step; nil: nobody asks
 	Tell             func(Progress)      // the same, with what the picture may become
+}
+
+// Usual is what a model is used to: what it takes of an Order that leaves it open.
+type Usual struct {
+	Steps    int
+	Guidance float64
 }
 
 // Progress is how far a picture has come.

@@ -118,6 +118,7 @@ func TestImageRefuses(t *testing.T) {
 	part := filepath.Join(dir, "part")
 	require.NoError(t, os.Mkdir(part, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(part, "model_index.json"), []byte(`{"_class_name": "ZImagePipeline"}`), 0o600))
+	other := unknownModel(t)
 	out := filepath.Join(dir, "out.png")
 	for _, c := range []struct {
 		name string
@@ -130,7 +131,8 @@ func TestImageRefuses(t *testing.T) {
 		{"patches", []string{"-m", folder, "--size", "4096x4096", "x"}, "at most 16384 patches"},
 		{"steps", []string{"-m", folder, "--steps", "0", "x"}, "--steps"},
 		{"guidance", []string{"-m", folder, "--guidance", "-1", "x"}, "--guidance is -1, want 0 to 100"},
-		{"another model", []string{"-m", filepath.Join(multimodal, "flux"), "x"}, `"FluxPipeline", want ZImagePipeline`},
+		{"another model", []string{"-m", other, "x"}, `"StableDiffusionPipeline", want ZImagePipeline or FluxPipeline`},
+		{"no tokenizer", []string{"-m", filepath.Join(multimodal, "flux"), "x"}, "tokenizer: has neither vocab.json nor tokenizer.json"},
 		{"no folder", []string{"-m", dir, "x"}, "model_index.json: no such file"},
 		{"no part", []string{"-m", part, "x"}, "text_encoder: no such file"},
 		{"prompt", []string{"-m", folder, strings.Repeat("x ", 600)}, "tokens, want at most 512"},
@@ -144,4 +146,12 @@ func TestImageRefuses(t *testing.T) {
 			require.ErrorIs(t, err, os.ErrNotExist)
 		})
 	}
+}
+
+// unknownModel is the folder of a model that makes no pictures here.
+func unknownModel(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "model_index.json"), []byte(`{"_class_name": "StableDiffusionPipeline"}`), 0o600))
+	return dir
 }

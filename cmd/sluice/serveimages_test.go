@@ -65,7 +65,7 @@ func TestServeImageModels(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--image-model", filepath.Join(multimodal, "flux")}, "want ZImagePipeline"},
+		{[]string{"--image-model", unknownModel(t)}, "want ZImagePipeline or FluxPipeline"},
 		{[]string{"--image-model", filepath.Join(multimodal, "zimage"), "--image-model", "zimage=" + filepath.Join(multimodal, "zimage")},
 			`--image-model has the name "zimage" twice`},
 	} {

@@ -20,6 +20,8 @@ import (
 // Painter makes pictures of texts, by models that have names.
 type Painter interface {
 	Names() []string
+	// Usual is what a model takes of an order that leaves it open.
+	Usual(name string) paint.Usual
 	// Draw makes a picture, one at a time.
 	Draw(ctx context.Context, name string, o *paint.Order) (*picture.Bitmap, error)
 }
@@ -85,19 +87,27 @@ func (p *Painting) Check(size string) *wire.Fault {
 	return nil
 }
 
-// Paints finds the model that a request for pictures names. If there is only one, it is found by any name.
-func (s *Service) Paints(name string) (string, *wire.Fault) {
+// Paints finds the model that a request for pictures names, and has it say what the request leaves open. If there is
+// only one, it is found by any name.
+func (s *Service) Paints(p *Painting) *wire.Fault {
 	names := s.Painter.Names()
 	switch {
-	case len(names) == 1 || name == "":
-		return names[0], nil
-	case slices.Contains(names, name):
-		return name, nil
+	case len(names) == 1 || p.Model == "":
+		p.Model = names[0]
+	case !slices.Contains(names, p.Model):
+		f := wire.Refused(fasthttp.StatusNotFound, "model_not_found", "the model %s makes no pictures here: those that do are %q",
+			wire.Shown(p.Model), names)
+		f.Param = "model"
+		return f
 	}
-	f := wire.Refused(fasthttp.StatusNotFound, "model_not_found", "the model %s makes no pictures here: those that do are %q",
-		wire.Shown(name), names)
-	f.Param = "model"
-	return "", f
+	usual := s.Painter.Usual(p.Model)
+	if p.Steps == 0 {
+		p.Steps = usual.Steps
+	}
+	if p.Guidance == 0 {
+		p.Guidance = usual.Guidance
+	}
+	return nil
 }
 
 // Easel waits until the exchange may make its pictures, which it pays for, and keeps the place until done is called.
@@ -173,7 +183,7 @@ func (s *Service) draw(x *exchange.Exchange, name string, o *paint.Order) ([]byt
 // Parameters say how a picture was made, as other programs write it into theirs.
 func Parameters(o *paint.Order) string {
 	text := o.Prompt
-	if o.Guidance > 1 {
+	if o.Guidance > 1 && o.Negative != "" {
 		text += "\nNegative prompt: " + o.Negative
 	}
 	text += fmt.Sprintf("\nSteps: %d, CFG scale: %v, Seed: %d, Size: %dx%d", o.Steps, o.Guidance, o.Seed, o.Width, o.Height)

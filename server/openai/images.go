@@ -17,10 +17,9 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// Usual sizes and numbers of a request for pictures that does not say them.
+// What a request for pictures has that does not say it.
 const (
 	usualSide     = 1024
-	usualSteps    = 8
 	usualStrength = 0.6
 	mostPartials  = 3
 )
@@ -69,7 +68,6 @@ func (a *api) generateImages(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wir
 // decodeImages decodes the fields that both endpoints have. Sides are 0 if they are left to us.
 func (a *api) decodeImages(f *wire.Fields) (*images, *wire.Fault) {
 	o := &images{Painting: answer.Painting{N: 1}}
-	o.Steps, o.Strength = usualSteps, usualStrength
 	f.Text("model", &o.Model)
 	f.Text("prompt", &o.Prompt)
 	f.Text("negative_prompt", &o.Negative)
@@ -93,9 +91,7 @@ func (a *api) decodeImages(f *wire.Fields) (*images, *wire.Fault) {
 	if f.Fault != nil {
 		return nil, f.Fault
 	}
-	name, fault := a.Paints(o.Model)
-	o.Model = name
-	return o, fault
+	return o, a.Paints(&o.Painting)
 }
 
 // choose refuses a field that asks for anything but the only value there is.

@@ -20,8 +20,7 @@ import (
 
 // Usual values of a request that does not say them.
 const (
-	usualSide  = 512
-	usualSteps = 8
+	usualSide = 512
 )
 
 type api struct{ *answer.Service }
@@ -104,7 +103,7 @@ func (a *api) txt2img(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault
 // decode decodes the fields that are known; front-ends send many more.
 func (a *api) decode(f *wire.Fields) (*answer.Painting, *wire.Fault) {
 	p := &answer.Painting{N: 1}
-	p.Width, p.Height, p.Steps = usualSide, usualSide, usualSteps
+	p.Width, p.Height = usualSide, usualSide
 	f.Text("prompt", &p.Prompt)
 	f.Text("negative_prompt", &p.Negative)
 	const side = answer.MaxPictureSide
@@ -128,8 +127,7 @@ func (a *api) decode(f *wire.Fields) (*answer.Painting, *wire.Fault) {
 		seed = rand.Int64N(1 << 53)
 	}
 	p.Seed, p.Guidance = uint64(seed), float64(guidance)
-	name, fault := a.Paints(p.Model)
-	if p.Model = name; fault != nil {
+	if fault := a.Paints(p); fault != nil {
 		return nil, fault
 	}
 	return p, p.Check("width, height")

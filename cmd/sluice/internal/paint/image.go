@@ -24,13 +24,13 @@ import (
 // Wide: they are the flags of a command.
 type Image struct {
 	Prompt   []string `arg:"" help:"What the picture shows."`
-	Model    string   `short:"m" required:"" placeholder:"FOLDER" help:"Folder of Z-Image as diffusers has it, such as a clone of huggingface.co/Tongyi-MAI/Z-Image-Turbo; it takes 12 GB of memory."`
+	Model    string   `short:"m" required:"" placeholder:"FOLDER" help:"Folder of Z-Image or FLUX.1 as diffusers has it, such as a clone of huggingface.co/Tongyi-MAI/Z-Image-Turbo; they take 12 and 24 GB of memory."`
 	Output   string   `short:"o" required:"" placeholder:"FILE" help:"Picture to write (PNG)."`
 	Size     string   `default:"1024x1024" placeholder:"WxH" help:"Pixels, multiples of 16. Default: 1024x1024."`
-	Steps    int      `default:"8" placeholder:"N" help:"Evaluations of the model. Default: 8."`
+	Steps    *int     `placeholder:"N" help:"Evaluations of the model. Default: 8, of FLUX.1 4 (schnell) and 28 (dev)."`
 	Seed     *uint64  `placeholder:"N" help:"Of the noise: the same seed gives the same picture. Default: another one each time, which is printed."`
-	Guidance float64  `placeholder:"X" help:"How much the picture is pushed away from --negative, above 1. Default: not at all."`
-	Negative string   `placeholder:"TEXT" help:"What the picture does not show; counts with --guidance."`
+	Guidance float64  `placeholder:"X" help:"How much the picture is pushed away from --negative, above 1. Default: not at all; FLUX.1 dev follows the prompt by 3.5."`
+	Negative string   `placeholder:"TEXT" help:"What the picture does not show; counts with --guidance. FLUX.1 takes none."`
 	Init     string   `placeholder:"FILE" help:"Picture to begin with instead of noise: PNG, JPEG, WebP or GIF, made as large as --size says."`
 	Strength float64  `default:"0.6" placeholder:"SHARE" help:"How much of --init is lost in noise first, above 0, up to 1. Default: 0.6."`
 	Latents  string   `placeholder:"FILE" help:"Begin with the tensor latents_0 of a file of safetensors instead of noise: to compare with other programs."`
@@ -38,6 +38,7 @@ type Image struct {
 	env.ForceFlag
 
 	width, height int
+	steps         int
 	seed          uint64
 }
 
@@ -56,6 +57,9 @@ func (c *Image) Run(e *env.Env) error {
 		return err
 	}
 	studio, err := NewStudio(c.Model)
+	if err == nil {
+		err = c.fill(studio)
+	}
 	if err != nil {
 		return err
 	}
@@ -76,7 +80,7 @@ func (c *Image) Run(e *env.Env) error {
 		from = "from " + env.Printable(c.Latents)
 	}
 	_, err = fmt.Fprintf(e.Stdout, "%s: %d × %d pixels in %s, %s\n", env.Printable(c.Output), b.Width, b.Height,
-		env.Count(c.Steps, "step"), from)
+		env.Count(c.steps, "step"), from)
 	return err
 }
 
@@ -103,16 +107,33 @@ func (c *Image) check() error {
 	if c.seed = rand.Uint64() >> 11; c.Seed != nil { // short enough for other programs' numbers
 		c.seed = *c.Seed
 	}
-	return env.Within("--steps", c.Steps, 1, diffuse.MostSteps)
+	if c.Steps != nil {
+		return env.Within("--steps", *c.Steps, 1, diffuse.MostSteps)
+	}
+	return nil
+}
+
+// fill takes what the flags leave open from what the model is used to.
+func (c *Image) fill(s *Studio) error {
+	if c.steps = s.Usual.Steps; c.Steps != nil {
+		c.steps = *c.Steps
+	}
+	if c.Guidance == 0 {
+		c.Guidance = s.Usual.Guidance
+	}
+	if s.Guides && c.Negative != "" {
+		return env.Usagef("--negative: this model takes one prompt alone, and no picture is pushed away from another")
+	}
+	return nil
 }
 
 // parameters say how the picture was made, as other programs write it into theirs.
 func (c *Image) parameters(b *picture.Bitmap) picture.Text {
 	text := strings.Join(c.Prompt, " ")
-	if c.Guidance > 1 {
+	if c.Guidance > 1 && c.Negative != "" {
 		text += fmt.Sprintf("\nNegative prompt: %s", c.Negative)
 	}
-	text += fmt.Sprintf("\nSteps: %d, CFG scale: %v, Size: %dx%d", c.Steps, c.Guidance, b.Width, b.Height)
+	text += fmt.Sprintf("\nSteps: %d, CFG scale: %v, Size: %dx%d", c.steps, c.Guidance, b.Width, b.Height)
 	if c.Latents == "" {
 		text += fmt.Sprintf(", Seed: %d", c.seed)
 	}
@@ -125,7 +146,7 @@ func (c *Image) parameters(b *picture.Bitmap) picture.Text {
 // draw makes the picture.
 func (c *Image) draw(e *env.Env, s *Studio) (b *picture.Bitmap, err error) {
 	o := &paint.Order{Prompt: strings.Join(c.Prompt, " "), Negative: c.Negative, Width: c.width, Height: c.height,
-		Steps: c.Steps, Seed: c.seed, Guidance: c.Guidance, Strength: c.Strength}
+		Steps: c.steps, Seed: c.seed, Guidance: c.Guidance, Strength: c.Strength}
 	if c.Init != "" {
 		if o.Init, err = c.first(); err != nil {
 			return nil, err

@@ -2,7 +2,6 @@ package paint
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -31,28 +30,23 @@ const mostTokens = 512
 // before the next: the largest has to fit free memory.
 type Studio struct {
 	Folder string
+	Usual  paint.Usual
+	Guides bool // its transformer takes a guidance itself, if any: no negative prompt counts
 
-	mu      sync.Mutex // held while a picture is made
-	texts   texts
-	preview *diffuse.Preview // nil: nobody asked yet
+	pipeline *pipeline
+	mu       sync.Mutex // held while a picture is made
+	texts    texts
+	preview  *diffuse.Preview // nil: nobody asked yet
 }
 
 // NewStudio checks that the folder is of a model that makes pictures here.
 func NewStudio(folder string) (*Studio, error) {
-	var index struct {
-		Class string `json:"_class_name"`
-	}
-	text, err := readSmall(filepath.Join(folder, "model_index.json"))
-	if err == nil {
-		err = json.Unmarshal(text, &index)
-	}
+	f, err := pipelineOf(folder)
 	if err != nil {
-		return nil, fmt.Errorf("want the folder of Z-Image, as diffusers has it: %w", err)
+		return nil, err
 	}
-	if index.Class != "ZImagePipeline" {
-		return nil, fmt.Errorf("%s: is of %.40q, want ZImagePipeline: no other model makes pictures here yet", folder, index.Class)
-	}
-	return &Studio{Folder: folder}, nil
+	usual, err := f.usual(folder)
+	return &Studio{Folder: folder, Usual: usual, Guides: f.guides, pipeline: f}, err
 }
 
 // readSmall reads a description.
@@ -162,17 +156,12 @@ func (s *Studio) told(o *paint.Order, drawing *paint.Drawing, step func(int, ir.
 
 // read makes rows of the prompts.
 func (s *Studio) read(d backend.Device, o *paint.Order) (prompt, negative *paint.Text, err error) {
-	var e encoder
+	e := s.pipeline.texts(s.Folder)
 	defer func() { err = errors.Join(err, e.close()) }()
 	rows := func(text string) (*paint.Text, error) {
-		return s.texts.get(o.Salt, text, func() (*paint.Text, error) {
-			if err := e.open(s.Folder); err != nil {
-				return nil, err
-			}
-			return e.encode(d, text)
-		})
+		return s.texts.get(o.Salt, text, func() (*paint.Text, error) { return e.read(d, text) })
 	}
-	if prompt, err = rows(o.Prompt); err == nil && o.Guidance > 1 {
+	if prompt, err = rows(o.Prompt); err == nil && o.Guidance > 1 && !s.pipeline.guides {
 		negative, err = rows(o.Negative)
 	}
 	return prompt, negative, err
@@ -215,16 +204,12 @@ func (s *Studio) transformer(d backend.Device) (paint.Transformer, error) {
 	if err != nil {
 		return nil, err
 	}
-	said, err := pixels.ReadZImageSettings(text)
-	if err != nil {
-		return nil, fmt.Errorf("transformer/config.json: %w", err)
-	}
 	f, err := checkpoint.OpenUnchanged(filepath.Join(s.Folder, "transformer"))
 	if err != nil {
 		return nil, err
 	}
-	z, err := paint.OpenZImage(d, f, said)
-	return z, errors.Join(err, f.Close())
+	t, err := s.pipeline.open(d, f, text)
+	return t, errors.Join(err, f.Close())
 }
 
 // autoencoder opens the autoencoder.

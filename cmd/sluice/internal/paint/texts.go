@@ -51,17 +51,18 @@ func (t *texts) get(salt uint64, text string, compute func() (*paint.Text, error
 	return r.text, nil
 }
 
-// encoder is the model that reads texts, once it is open.
+// encoder is the model that reads texts for Z-Image, once it is open.
 type encoder struct {
-	file  *gguf.File
-	vocab *token.Vocab
+	folder string
+	file   *gguf.File
+	vocab  *token.Vocab
 }
 
-func (e *encoder) open(folder string) (err error) {
+func (e *encoder) open() (err error) {
 	if e.file != nil {
 		return nil
 	}
-	if e.file, err = models.OpenEncoder(folder); err != nil {
+	if e.file, err = models.OpenEncoder(e.folder); err != nil {
 		return err
 	}
 	if e.vocab, err = token.New(&e.file.Meta); err != nil {
@@ -70,8 +71,11 @@ func (e *encoder) open(folder string) (err error) {
 	return nil
 }
 
-// encode makes rows of a text, within the template of Z-Image.
-func (e *encoder) encode(d backend.Device, text string) (*paint.Text, error) {
+// read makes rows of a text, within the template of Z-Image.
+func (e *encoder) read(d backend.Device, text string) (*paint.Text, error) {
+	if err := e.open(); err != nil {
+		return nil, err
+	}
 	text = "<|im_start|>user\n" + text + "<|im_end|>\n<|im_start|>assistant\n"
 	ids, err := e.vocab.Encode(nil, text, token.Options{ParseSpecial: true})
 	if err != nil {

@@ -57,6 +57,9 @@ func (c *Serve) painters(o *server.Options) (closed func() error, err error) {
 // Names implements answer.Painter.
 func (p *painter) Names() []string { return p.names }
 
+// Usual implements answer.Painter.
+func (p *painter) Usual(name string) paints.Usual { return p.studios[name].Usual }
+
 // Draw implements answer.Painter.
 func (p *painter) Draw(ctx context.Context, name string, o *paints.Order) (_ *picture.Bitmap, err error) {
 	p.mu.Lock()
