@@ -288,10 +288,9 @@ func (k *kvOwner) begin() {
 		return
 	}
 	k.transfers.due = nil
-	select {
-	case <-t.done: // an incarnation ended before it came
+	if t.over() { // an incarnation ended before it came
+		k.again()
 		return
-	default:
 	}
 	if t.do == forget {
 		t.cached = k.cache.Forget(t.salt, t.tokens)
@@ -306,6 +305,7 @@ func (k *kvOwner) begin() {
 	switch {
 	case errors.Is(err, kv.ErrFull):
 		t.end(errNoRoom)
+		k.again()
 		return
 	case err != nil:
 		panic(err)
@@ -355,9 +355,14 @@ func (k *kvOwner) finish(err error) {
 		panic(err)
 	}
 	t.end(err)
-	again := k.transfers.refused
+	k.again()
+}
+
+// again serves what was refused beside a transfer's blocks, which are held no more.
+func (k *kvOwner) again() {
+	refused := k.transfers.refused
 	k.transfers.refused = nil
-	for _, m := range again {
+	for _, m := range refused {
 		k.serve(m)
 		k.waiting = append(k.waiting, m)
 	}

@@ -129,6 +129,9 @@ func (e *Engine) transfer(t *transfer) error {
 	t.done = make(chan struct{})
 	e.transfers.Store(t)
 	defer e.transfers.Store(nil)
+	if err := e.health.get(); err != nil { // who failed the model since may have missed this one
+		return err
+	}
 	e.wiring.facade.transfer.Send(t)
 	select {
 	case <-t.done:

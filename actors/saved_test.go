@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
+	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/kv"
 	"github.com/sluice-ai/sluice/storage/sessionfiles"
 )
@@ -144,6 +145,53 @@ func TestSessionsWhileAModelBegins(t *testing.T) {
 		_, err := s.Restore(e, slot, "x")
 		return err == nil
 	}, patient, time.Millisecond)
+}
+
+// TestTransfersOfAModelThatFails: a transfer ends if the model fails while it waits for an actor that is gone, and is
+// not begun if that happens while it waits for another one. Then the model can leave.
+func TestTransfersOfAModelThatFails(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	for _, begun := range []bool{true, false} {
+		e := startFixture(t, fixture, nil)
+		require.NoError(t, e.house.system.Stop(e.at("mover")))
+		if !begun {
+			e.carrying.Lock()
+		}
+		over := make(chan error)
+		go func() { over <- e.transfer(&transfer{do: copyIn, tokens: make([]int32, backend.BlockSize)}) }()
+		require.Eventually(t, func() bool {
+			e.stay.mu.Lock()
+			defer e.stay.mu.Unlock()
+			return e.stay.open == 1 && begun == (e.wiring.kvEdges.move.Held() == 1)
+		}, patient, time.Millisecond)
+		e.fail(errNoRoom)
+		if !begun {
+			e.carrying.Unlock()
+		}
+		require.ErrorIs(t, <-over, errNoRoom)
+		shut(t, e)
+	}
+}
+
+// TestRefusedBesideATransfer: requests for which there is no room beside a transfer's blocks do not wait for one that
+// lost its blocks and did not begin again.
+func TestRefusedBesideATransfer(t *testing.T) {
+	text := make([]int32, 3*backend.BlockSize)
+	for _, over := range []bool{false, true} { // else there is no room
+		x := &transfer{do: copyIn, tokens: text, done: make(chan struct{})}
+		m := &kvRequest{seq: &batch.Seq{ID: 1}, of: &asked{}, tokens: text,
+			want: batch.KVRequest{Op: batch.KVOpen, End: len(text)}}
+		owner := &kvOwner{restored: true, gen: 1, cache: kv.New(kv.Class{Blocks: 2})}
+		owner.transfers = transfers{due: x, refused: []*kvRequest{m}}
+		if over {
+			x.end(errMoved)
+		}
+		owner.begin()
+		require.True(t, x.over())
+		require.Equal(t, []*kvRequest{m}, owner.waiting, "over: %t", over)
+		require.True(t, m.full)
+		require.Empty(t, owner.transfers.refused)
+	}
 }
 
 // TestTransferOfAModelThatIsGone: a transfer that nobody takes ends.

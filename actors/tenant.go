@@ -122,7 +122,7 @@ func (t *tenant) finish(ctx context.Context) error {
 	}
 }
 
-// fail makes this model unhealthy, and no other, and fails its requests.
+// fail makes this model unhealthy, and no other, and fails its requests. A transfer may wait for an actor that is gone.
 func (t *tenant) fail(err error) {
 	if t.health.get() != nil {
 		return // it has been said
@@ -130,6 +130,7 @@ func (t *tenant) fail(err error) {
 	t.log.Error().Err(err).Str("model", t.spec.info.Name).Msg("the model cannot go on")
 	t.health.set(err)
 	t.wiring.hangUpAll.Send(&hangUpAll{err})
+	t.transfers.Load().end(err)
 	t.tellTarget()
 }
 
