@@ -171,8 +171,7 @@ func (t *tree) slot(class int, n int32) int32 {
 // read again, that read fails in its turn. One that could not be read is lost, unless it was computed anew meanwhile;
 // sequences that wait for it are closed, and returned: they have to be opened again.
 func (c *Cache) Failed(m Move) (again []Seq) {
-	c.moves.done++
-	failed, slot := c.moves.done, m.Block
+	failed, slot := c.moves.over(), m.Block
 	if m.To == Disk {
 		slot, c.unsaved = m.Into, false // else the same would be tried for ever
 	}

@@ -228,6 +228,24 @@ func TestFailedMoves(t *testing.T) {
 	require.Equal(t, 3*backend.BlockSize, compute(t, c, 3, "abc"), "it is in memory")
 }
 
+// What was dropped from the disk goes although the device is lost before: whether that was begun or not.
+func TestDroppedWhileTheDeviceIsLost(t *testing.T) {
+	for _, begun := range []bool{false, true} {
+		c := New(Class{Blocks: 1, Disk: 1})
+		compute(t, c, 1, "a")
+		require.NoError(t, c.Close(1))
+		require.Equal(t, []string{"0 2"}, ways(all(c)))
+		require.Equal(t, backend.BlockSize, c.Forget(0, text("a")))
+		if begun {
+			require.Equal(t, []string{"2 3"}, ways(c.NextMoves(9, nil)))
+		}
+		c.Lose()
+		require.Equal(t, []string{"2 3"}, ways(all(c)), "begun: %t", begun)
+		c.Lose()
+		require.Empty(t, all(c))
+	}
+}
+
 // What could not be written, and was wanted back meanwhile, is computed again: its place in memory had gone to others.
 func TestUnwrittenAndWantedBack(t *testing.T) {
 	c := New(Class{Blocks: 1, Disk: 9})

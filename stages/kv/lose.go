@@ -9,8 +9,8 @@ func (c *Cache) Lose() {
 	old := remains{tree: c.tree, moves: c.moves, classes: c.classes, there: map[int32]bool{}, now: map[int32]int32{}}
 	old.used = old.tree.users()
 	c.Reset()
-	for _, m := range old.moves.due {
-		if m.To == Gone { // its file is still there
+	for _, m := range slices.Concat(old.moves.begun, old.moves.due) {
+		if m.To == Gone { // its file may be there, since it may not be carried out any more
 			c.moves.dropped(m.Class, m.Text)
 		}
 	}

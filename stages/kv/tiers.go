@@ -32,7 +32,7 @@ type Move struct {
 // moves is the queue of copies that were decided on. Tree and tables show each as done at once. So the caller
 // carries them out in order, and uses a block of the device only after the last move that reads or writes it.
 type moves struct {
-	due        []Move // not begun, in order
+	due, begun []Move // not begun, and not done, in order
 	made, done uint64 // numbers of moves decided on and done, in all
 	// last is, by tier, class and block, the number of the last move that writes the block; on the device, that
 	// reads or writes it.
@@ -44,7 +44,7 @@ type moves struct {
 
 // reset forgets all moves. It may be called only when none of them is being carried out.
 func (m *moves) reset(classes []Class) {
-	m.due, m.made, m.done = nil, 0, 0
+	m.due, m.begun, m.made, m.done = nil, nil, 0, 0
 	numbers := func(t Tier) [][]uint64 {
 		all := make([][]uint64, len(classes))
 		for i, class := range classes {
@@ -114,11 +114,19 @@ func (c *Cache) NextMoves(most int, out []Move) []Move {
 		}
 		out, c.moves.due = append(out, m), c.moves.due[1:]
 	}
+	c.moves.begun = append(c.moves.begun, out[begun:]...)
 	return out
 }
 
 // Moved records that the oldest move that was begun is done.
-func (c *Cache) Moved() { c.moves.done++ }
+func (c *Cache) Moved() { c.moves.over() }
+
+// over counts the oldest move that was begun as done, and returns its number.
+func (m *moves) over() uint64 {
+	m.begun = m.begun[1:]
+	m.done++
+	return m.done
+}
 
 // Coming says whether moves that read or write blocks of the sequence's tables are still to be done. Until then no
 // step may use the tables.

@@ -338,9 +338,6 @@ func (x *contents) lose(t *rapid.T) {
 	if rapid.IntRange(0, 9).Draw(t, "device is lost") > 0 {
 		return
 	}
-	for _, m := range x.begun {
-		x.unremoved = x.unremoved || m.To == Gone
-	}
 	x.c.Lose()
 	x.begun, x.open = nil, map[Seq]*computed{}
 	for c := range x.classes {
