@@ -1,7 +1,6 @@
 package sample
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -16,7 +15,14 @@ import (
 type naive struct {
 	ids    []int32
 	logits map[int32]float64
+	ways   map[int32]way
 	close  bool
+}
+
+// way is all that a token's logit came to be of. Each operation may round.
+type way struct {
+	given, bias   float64
+	times, length int // of penalties, and of a repetition
 }
 
 func (n *naive) less(a, b float64) bool {
@@ -56,8 +62,18 @@ func (n *naive) entropy() (h float64) {
 }
 
 func (n *naive) adjust(p *Params, history []int32) {
+	n.ways = map[int32]way{}
+	for id, l := range n.logits {
+		n.ways[id] = way{given: l, length: -1}
+	}
+	note := func(id int32, change func(*way)) {
+		w := n.ways[id]
+		change(&w)
+		n.ways[id] = w
+	}
 	for _, b := range p.Bias {
 		n.logits[b.ID] += float64(b.Add)
+		note(b.ID, func(w *way) { w.bias = float64(b.Add) })
 	}
 	for _, id := range p.IgnoreEOG {
 		n.logits[id] = math.Inf(-1)
@@ -67,6 +83,7 @@ func (n *naive) adjust(p *Params, history []int32) {
 		count[history[i]]++
 	}
 	for id, times := range count {
+		note(id, func(w *way) { w.times = times })
 		if n.logits[id] > 0 {
 			n.logits[id] /= float64(p.RepeatPenalty)
 		} else {
@@ -75,6 +92,7 @@ func (n *naive) adjust(p *Params, history []int32) {
 		n.logits[id] -= float64(times)*float64(p.FrequencyPenalty) + float64(p.PresencePenalty)
 	}
 	for id, length := range naiveDRY(&p.DRY, history) {
+		note(id, func(w *way) { w.length = length })
 		n.logits[id] -= float64(p.DRY.Multiplier) * math.Pow(float64(p.DRY.Base), float64(length-p.DRY.AllowedLength))
 	}
 	for id := range n.logits {
@@ -194,7 +212,6 @@ func naiveChain(logits []float32, p *Params, history []int32, xtc bool) (map[int
 	for i, l := range logits {
 		n.logits[int32(i)] = float64(l)
 	}
-	given := maps.Clone(n.logits)
 	n.adjust(p, history)
 	for i := range logits {
 		if n.logits[int32(i)] > math.Inf(-1) {
@@ -206,7 +223,7 @@ func naiveChain(logits []float32, p *Params, history []int32, xtc bool) (map[int
 		a, b := n.ids[i], n.ids[i+1]
 		n.less(n.logits[b], n.logits[a])
 		// 2/1.5 - 0.5 and 1.25/1.5 are equal here, and may be neighbours where each operation rounds.
-		n.close = n.close || given[a] != given[b] && n.logits[a] == n.logits[b]
+		n.close = n.close || n.ways[a] != n.ways[b] && n.logits[a] == n.logits[b]
 	}
 	n.sigma(float64(p.TopNSigma))
 	if p.TopK > 0 {
