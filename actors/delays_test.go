@@ -64,6 +64,8 @@ func TestManyLacks(t *testing.T) {
 func TestIdle(t *testing.T) {
 	e := startFixture(t, fixture, nil)
 	tap := e.house.system.Spans().Tap()
+	noWork := func() bool { return trace.Cause(e.stats.lacking.Load()) == trace.NoWork } // it knows that it may begin
+	require.Eventually(t, noWork, patient, time.Millisecond)
 	collect(t, begin(t, e, plain([]int32{5, 6, 7}, 30)))
 	require.NoError(t, e.house.system.Stop(e.at("scheduler")))
 	var at time.Duration
