@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -49,6 +50,40 @@ func (m *countedModel) Close() error {
 	defer m.of.models.Add(-1)
 	defer m.of.bytes.Add(-m.bytes)
 	return m.Model.Close()
+}
+
+// TestHere: a model is there when its actors are, so that nobody who sends them something finds them missing. Its actor
+// starts them at a time of its own, whatever else has been done for the model.
+func TestHere(t *testing.T) {
+	s, here, busy := run.NewSystem(zerolog.Nop()), make(chan struct{}), make(chan struct{})
+	t.Cleanup(s.Shutdown)
+	graph, at := run.NewGraph(s), run.Place{Kind: "child", Address: s.Address("model/child")}
+	restarting := make(chan struct{})
+	m := &modelActor{system: s, graph: graph, records: newRecords("model/sessions"), here: func() { close(here) }}
+	m.children = func() []run.Child {
+		<-busy
+		select {
+		case <-here:
+			t.Error("nobody is there")
+		default:
+		}
+		return []run.Child{{At: at, Produce: func(n int) actor.Actor {
+			return actor.ReceiveFunc(func(c actor.Context) {
+				if _, ok := c.Message().(*actor.Restarting); ok {
+					close(restarting)
+				}
+				s.Lifecycle(c)
+			})
+		}}}
+	}
+	gaveUp := func(*actor.PID, any) { t.Error("given up") }
+	require.NoError(t, s.Start(run.Spec{Name: "model", Capacity: 9, Children: s.Supervisor(gaveUp),
+		Produce: func(int) actor.Actor { return m }}))
+	close(busy)
+	<-here
+	s.Crash(at.Address)
+	<-restarting
+	require.NoError(t, s.Stop(s.Address("model")))
 }
 
 // modelOf is a fixture as a house takes it in.

@@ -14,6 +14,7 @@ type modelActor struct {
 	graph    *run.Graph
 	children func() []run.Child
 	lost     func(error) // called when the model cannot serve any more
+	here     func()      // called when the children have started
 	out      modelEdges
 	records  *records
 }
@@ -32,6 +33,7 @@ func (m *modelActor) Receive(c actor.Context) {
 		if err := m.graph.Spawn(c, m.children()...); err != nil {
 			m.lost(err)
 		}
+		m.here()
 	case *actor.Restarting:
 		m.records.restarting.Store(true) // its children stop only to be started again
 	case *open:

@@ -49,8 +49,8 @@ func (r *root) Receive(c actor.Context) {
 		m.to.enter.Send(m)
 		if err := r.graph.Spawn(c, m.child); err != nil {
 			m.guest.tell.fail(err)
+			m.here()
 		}
-		m.here()
 	case *leave:
 		r.leave(c, m)
 	case *run.Failed:

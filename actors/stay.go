@@ -36,7 +36,7 @@ type lodger struct {
 	child  run.Child // its actor
 	to     stayEdges
 	hangUp func(error) // cancels all of the model's requests
-	here   func()      // called when its actor has started
+	here   func()      // called if its actor cannot be started
 }
 
 type stayEdges struct { // at the device

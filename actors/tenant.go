@@ -47,7 +47,8 @@ type tenant struct {
 // or out.
 type stay struct {
 	index int           // among the device's guests
-	here  chan struct{} // closed when its actors have started
+	here  chan struct{} // closed when its actors have started, or cannot be
+	start func()        // closes it; may be repeated
 	gone  chan struct{} // closed when the device has nothing of it
 	over  chan struct{} // closed when it has left, and err is set
 	takes []int64       // bytes of the house's budget, by device; guarded by the house's mutex
@@ -60,8 +61,9 @@ type stay struct {
 }
 
 func newStay() stay {
-	return stay{here: make(chan struct{}), gone: make(chan struct{}), over: make(chan struct{}),
-		empty: make(chan struct{})}
+	here := make(chan struct{})
+	return stay{here: here, start: sync.OnceFunc(func() { close(here) }), gone: make(chan struct{}),
+		over: make(chan struct{}), empty: make(chan struct{})}
 }
 
 // begin counts a request as open, unless the tenant is about to leave.

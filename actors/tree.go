@@ -78,7 +78,7 @@ func (h *House) newTenant(s *spec, track *track) *tenant {
 		t.stay.index++
 	}
 	t.lodger = &lodger{guest: h.newGuest(t), child: h.modelChild(t), to: t.wiring.root,
-		hangUp: func(err error) { t.wiring.hangUpAll.Send(&hangUpAll{err}) }, here: func() { close(t.stay.here) }}
+		hangUp: func(err error) { t.wiring.hangUpAll.Send(&hangUpAll{err}) }, here: t.stay.start}
 	h.wiring.graph.Join(t.wiring.graph)
 	h.watch.add(&t.stats)
 	h.tenants = append(h.tenants, t)
@@ -143,7 +143,8 @@ func (h *House) newDevice(incarnation int) *device {
 func (h *House) modelChild(t *tenant) run.Child {
 	w := t.wiring
 	m := &modelActor{
-		system: h.system, graph: w.graph, lost: t.fail, out: w.modelEdges, records: newRecords(w.sessions.Address.Id),
+		system: h.system, graph: w.graph, lost: t.fail, here: t.stay.start, out: w.modelEdges,
+		records: newRecords(w.sessions.Address.Id),
 	}
 	m.children = func() []run.Child {
 		return []run.Child{
