@@ -14,10 +14,12 @@
 // variant: attend_any_4 -DONCE=4
 // variant: attend_any_8 -DONCE=8
 #include "lib/act.cuh"
-#include "lib/cache.cuh"
+#include "lib/codes.cuh"
 
 constexpr float nothing = -1e30f;
 constexpr uint grouped = 32; // features of a key with one scale
+constexpr uint wide = 64;    // features of a key in bytes that are read at once
+constexpr uint ahead = 8;    // positions whose values are read before they are added: memory is far away
 
 struct Args {
 	uint64_t x;      // rows of query heads
@@ -41,6 +43,33 @@ struct Args {
 	uint pad;
 };
 
+// plain is the number of a byte with a sign whose highest bit is turned over: a conversion takes four times as long.
+DEVICE float plain(uint turned, uint i) { return __builtin_bit_cast(float, permute(turned, 0x4B000000u, 0x7540u + i)) - 8388736.0f; }
+
+// whole is a query times signed bytes of a key with their scales: some 64 at once, which lie at a multiple of 16.
+DEVICE float whole(const float *query, uint64_t bytes, const float *scales, uint features) {
+	float s = 0;
+	for (uint d = 0; d < features; d += wide) {
+		uint4 read[wide / 16];
+#pragma unroll
+		for (uint i = 0; i < wide / 16; i++) {
+			read[i] = at<const uint4>(bytes + d)[i];
+		}
+#pragma unroll
+		for (uint g = 0; g < wide / grouped; g++) {
+			float part = 0;
+#pragma unroll
+			for (uint i = 0; i < grouped; i++) {
+				uint4 four = read[(g * grouped + i) / 16];
+				const uint words[4] = {four.x, four.y, four.z, four.w};
+				part = fma(query[d + g * grouped + i], plain(words[i / 4 % 4] ^ 0x80808080u, i % 4), part);
+			}
+			s = fma(part, scales[d / grouped + g], s);
+		}
+	}
+	return s;
+}
+
 // dot is a query times the key of a position of a run.
 DEVICE float dot(const Args &a, const float *query, uint64_t run, uint position) {
 	uint from = position * a.keyFeatures;
@@ -56,6 +85,9 @@ DEVICE float dot(const Args &a, const float *query, uint64_t run, uint position)
 	} else {
 		uint n = scalesOf(a.keyFeatures, grouped);
 		const float *scales = at<const float>(run + 64ul * a.keyFeatures) + position * n;
+		if (a.keyFeatures % wide == 0) {
+			return whole(query, run + from, scales, a.keyFeatures);
+		}
 		for (uint g = 0; g < n; g++) {
 			float part = 0;
 			for (uint d = g * grouped; d < lesser((g + 1) * grouped, a.keyFeatures); d++) {
@@ -67,16 +99,22 @@ DEVICE float dot(const Args &a, const float *query, uint64_t run, uint position)
 	return s;
 }
 
-// valueAt is a feature of the value of a position of a run.
-DEVICE float valueAt(const Args &a, uint64_t run, uint position, uint d) {
-	uint from = position * a.valueFeatures + d;
-	if (a.valueType == kvF32) {
-		return at<const float>(run)[from];
+// read reads a feature of the values of positions of a run from first on, the last one again behind it.
+DEVICE void read(float (&v)[ahead], const Args &a, uint64_t run, uint first, uint last, uint d) {
+	if (a.valueType == kvQ8) {
+#pragma unroll
+		for (uint i = 0; i < ahead; i++) {
+			uint position = lesser(first + i, last);
+			v[i] = static_cast<float>(at<const int8_t>(run)[position * a.valueFeatures + d]) *
+				at<const float>(run + 64ul * a.valueFeatures)[position];
+		}
+		return;
 	}
-	if (a.valueType == kvF16) {
-		return fromHalf(at<const uint16_t>(run)[from]);
+#pragma unroll
+	for (uint i = 0; i < ahead; i++) {
+		uint from = lesser(first + i, last) * a.valueFeatures + d;
+		v[i] = a.valueType == kvF32 ? at<const float>(run)[from] : fromHalf(at<const uint16_t>(run)[from]);
 	}
-	return static_cast<float>(at<const int8_t>(run)[from]) * at<const float>(run + 64ul * a.valueFeatures)[position];
 }
 
 // Sums are what a thread has of all heads: of its feature, and the rest for all.
@@ -122,14 +160,18 @@ DEVICE void take(Sums &m, const Args &a, const float *query, float *weights, uin
 		m.total[h] = m.total[h] * kept[h];
 		m.value[h] = m.value[h] * kept[h];
 	}
-	bool mine = threadX() < a.valueFeatures;
-	for (uint i = low; i < high; i++) {
-		float v = mine ? valueAt(a, values, i, threadX()) : 0.0f;
+	uint mine = lesser(threadX(), a.valueFeatures - 1); // threads behind the last feature add to what nobody reads
+	for (uint first = low; first < high; first += ahead) {
+		float v[ahead];
+		read(v, a, values, first, high - 1, mine);
 #pragma unroll
-		for (uint h = 0; h < ONCE; h++) {
-			float weight = weights[h * 64 + i];
-			m.total[h] = m.total[h] + weight;
-			m.value[h] = fma(weight, v, m.value[h]);
+		for (uint i = 0; i < ahead; i++) {
+#pragma unroll
+			for (uint h = 0; h < ONCE && first + i < high; h++) {
+				float weight = weights[h * 64 + first + i];
+				m.total[h] = m.total[h] + weight;
+				m.value[h] = fma(weight, v[i], m.value[h]);
+			}
 		}
 	}
 	sync();
