@@ -6,19 +6,22 @@
 #
 # MODELs are files (none: the small embedded model). RUNS is how many turns there are, TASKS which, such as editing/1 (all:
 # copying, editing and telling at 1, 4 and 8 sequences). With WEIGHTS, in MiB, the models are
-# streamed, and guesses are right so often as the task says, whatever the model is: BenchmarkForced.
+# streamed, and guesses are right so often as the task says, whatever the model is: BenchmarkForced. With DRAFT, a file,
+# that model guesses too: BenchmarkDraft. SLUICE_TEST_DEVICE is where it is computed: cuda, vulkan, or the processor. Where
+# there is no Go, TEST is what `go test -c ./actors` made, and SLUICE_SHARED the reference data.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 runs=${RUNS:-9} tasks=${TASKS:-.} bench=Speculation
 [ -z "${WEIGHTS:-}" ] || bench=Forced
+[ -z "${DRAFT:-}" ] || bench=Draft
 
 echo "| model | task | sequences | times as fast | quartiles | right | tokens/s |"
 echo "|---|---|---|---|---|---|---|"
 [ $# -gt 0 ] || set -- ""
 for model; do
 	[ -z "$model" ] || model=$(cd "$(dirname "$model")" && pwd)/$(basename "$model")
-	(cd "$here" && SLUICE_MODEL=$model SLUICE_WEIGHTS=${WEIGHTS:-} \
-		go test ./actors -timeout 0 -run '^$' -bench "^Benchmark$bench\$/$tasks" -benchtime "${runs}x") |
+	(cd "$here/actors" && SLUICE_MODEL=$model SLUICE_WEIGHTS=${WEIGHTS:-} SLUICE_DRAFT=${DRAFT:-} ${TEST:-go test .} \
+		-test.timeout 0 -test.run '^$' -test.bench "^Benchmark$bench\$/$tasks" -test.benchtime "${runs}x") |
 		awk -v model="$(basename "${model:-embedded}" .gguf)" '/^Benchmark/ {
 			split($1, name, "/")
 			sub(/-[0-9]+$/, "", name[3])

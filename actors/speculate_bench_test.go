@@ -118,7 +118,7 @@ func bothWaysOf(b *testing.B, edit func(*Config)) map[bool]*Engine {
 		}
 		require.NoError(b, err)
 		m := Model{File: f, KV: backend.KVF16, Context: 2048, Sequences: 8, Speculate: guesses}
-		c := Config{Log: zerolog.Nop(), Device: devicetest.Processor(b, ""), Model: m}
+		c := Config{Log: zerolog.Nop(), Device: devicetest.New(b), Model: m}
 		edit(&c)
 		e, err := Start(b.Context(), c)
 		require.NoError(b, err)

@@ -8,7 +8,7 @@
 #
 # TYPES are those of K and V, K/V where they differ; OTHERS those of the other engine with the bits of a value, of which the
 # first is what it is held against. MODEL is a file (none: the small embedded model), CHUNK the tokens of a chunk, CHUNKS how
-# many there are, THREADS those that compute.
+# many there are, THREADS those that compute. Where there is no Go, MEASURE is cmd/sluice/internal/measure/others, built.
 set -eu
 sluice=$1 text=$2 other=${3:-} chunk=${CHUNK:-2048} chunks=${CHUNKS:-16}
 types=${TYPES:-q8 q5 q4 tq4 tq3 q8/tq2}
@@ -32,4 +32,4 @@ ids=$(mktemp)
 trap 'rm "$ids"' EXIT
 "$sluice" tokenize ${MODEL:+-m "$MODEL"} <"$text" >"$ids"
 here=$(cd "$(dirname "$0")/.." && pwd)
-(cd "$here" && go run ./cmd/sluice/internal/measure/others -ids "$ids" -chunk "$chunk" -chunks "$chunks" "$other" $others)
+(cd "$here" && ${MEASURE:-go run ./cmd/sluice/internal/measure/others} -ids "$ids" -chunk "$chunk" -chunks "$chunks" "$other" $others)
