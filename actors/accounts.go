@@ -70,11 +70,13 @@ func (a *accounts) explain(m *step, at time.Time) {
 
 // begin ends the device's wait for a step.
 func (a *accounts) begin(m *step) {
-	a.explain(m, m.times.started)
-	if _, open := a.idle.Open(); open && a.timed != nil {
-		a.timed.begin(m.times.started)
-	}
-	a.idle.End(m.times.started)
+	a.idle.Together(func() {
+		a.explain(m, m.times.started)
+		if _, open := a.idle.Open(); open && a.timed != nil {
+			a.timed.begin(m.times.started)
+		}
+		a.idle.End(m.times.started)
+	})
 }
 
 // end records a step's span. If the step was the last that the device had, a wait for another one begins.
@@ -90,7 +92,9 @@ func (a *accounts) end(g *guest, m *step, last bool) {
 	}
 	g.stats.spans.Record(kind, trace.OfStep(m.number), soonest(m.times.planned, from), from, to)
 	if last {
-		a.idle.Begin(to, trace.Unknown, trace.Nothing())
-		a.idle.Until(m.times.computed, trace.Host)
+		a.idle.Together(func() {
+			a.idle.Begin(to, trace.Unknown, trace.Nothing())
+			a.idle.Until(m.times.computed, trace.Host)
+		})
 	}
 }

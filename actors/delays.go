@@ -22,6 +22,15 @@ type lack struct {
 	since time.Time
 }
 
+// begin begins anew after a step that was sampled.
+func (d *delays) begin(sampled time.Time) { d.sampled, d.count = sampled, 0 }
+
+// move hands to a step what delayed it, without the lacks that there were not, and begins anew.
+func (d *delays) move(to *delays) {
+	to.sampled, to.count = d.sampled, copy(to.lacks[:], d.lacks[:d.count])
+	d.begin(time.Time{})
+}
+
 // last is the cause of the latest lack; Unknown: there was none.
 func (d *delays) last() trace.Cause {
 	if d.count == 0 {

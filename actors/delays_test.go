@@ -49,6 +49,27 @@ func TestDelays(t *testing.T) {
 	}
 }
 
+// TestDelaysMove: a step has what delayed it, and nothing of what delayed the one before it in the ring; the next one
+// has none of it.
+func TestDelaysMove(t *testing.T) {
+	at := func(n int) time.Time { return time.Unix(1000, int64(n)) }
+	var next, step delays
+	for n := range 3 {
+		step.add(trace.KV, at(n))
+	}
+	next.begin(at(4))
+	next.add(trace.Mask, at(5))
+	next.move(&step)
+	require.Equal(t, at(4), step.sampled)
+	require.Equal(t, []lack{{trace.Mask, at(5)}}, step.lacks[:step.count])
+	require.Equal(t, trace.Unknown, next.last())
+	require.Zero(t, next.sampled)
+	next.begin(at(6))
+	next.move(&step)
+	require.Equal(t, at(6), step.sampled)
+	require.Equal(t, trace.Unknown, step.last())
+}
+
 // TestManyLacks: when there are too many to tell apart, none is lost but their names.
 func TestManyLacks(t *testing.T) {
 	var d delays

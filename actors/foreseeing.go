@@ -10,19 +10,11 @@ import (
 // foreseeing is what a scheduler tells the outlook, and has learned for it. It belongs to the scheduler.
 type foreseeing struct {
 	to      *outlook
-	ended   time.Time // when the last step was sampled
-	answers float64   // that have ended; older ones count for less
-	tokens  float64   // of these
-}
-
-// shape is what the step's time depends on.
-func (m *step) shape() promise.Shape {
-	of := promise.Shape{Rows: len(m.compute.Tokens), Prompt: !m.decodes(), Answer: m.answers()}
-	for i := range m.compute.Spans {
-		of.Seen += m.compute.Spans[i].Seen()
-		of.Kept = of.Kept || m.parts[i].Seq.Promised && m.parts[i].Wanted > 0
-	}
-	return of
+	ended   time.Time     // when the last step was sampled
+	back    promise.Shape // of a step that has come back, which tell has yet to tell; no rows: there is none
+	took    time.Duration // by that step
+	answers float64       // that have ended; older ones count for less
+	tokens  float64       // of these
 }
 
 // begin lets others see what steps may have.
@@ -34,9 +26,7 @@ func (f *foreseeing) begin(limits batch.Limits) {
 
 // computed learns from a step that has come back. Of steps in flight together each has the time since the one before.
 func (f *foreseeing) computed(m *step) {
-	f.to.mu.Lock()
-	defer f.to.mu.Unlock()
-	f.to.load.Speed.Observe(m.shape(), m.times.sampled.Sub(latest(m.times.planned, f.ended)))
+	f.back, f.took = m.shape, m.times.sampled.Sub(latest(m.times.planned, f.ended))
 	f.ended = m.times.sampled
 }
 
@@ -54,12 +44,16 @@ func (f *foreseeing) tell(s *batch.State, budget batch.Budget, oldest *step) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	l := &o.load
+	if f.back.Rows > 0 {
+		l.Speed.Observe(f.back, f.took)
+		f.back = promise.Shape{}
+	}
 	l.Budget, l.Seqs = budget, s.Ahead(l.Seqs[:0])
 	l.Flying, l.Answer = promise.Shape{}, 0
 	if f.answers > 0 {
 		l.Answer = int(f.tokens/f.answers + 0.5)
 	}
 	if oldest != nil {
-		l.Flying, o.since = oldest.shape(), oldest.times.planned
+		l.Flying, o.since = oldest.shape, oldest.times.planned
 	}
 }

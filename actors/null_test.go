@@ -79,6 +79,27 @@ func startNull(tb testing.TB, edit func(*Config)) *Engine {
 	return e
 }
 
+// TestReading: who waits for an answer is told how far its prompt is read, and how much of it was found in the cache.
+// It stays so during the answer.
+func TestReading(t *testing.T) {
+	e := startNull(t, nil)
+	prompt := make([]int32, 200)
+	for i := range prompt {
+		prompt[i] = int32(i%5 + 5)
+	}
+	for _, cached := range []int{0, 192} {
+		s := begin(t, e, plain(prompt, 8))
+		var ev Event
+		for range 3 {
+			require.NoError(t, s.Next(t.Context(), &ev))
+			require.Equal(t, Reading{Done: 200, Cached: cached, Total: 200}, s.Reading())
+		}
+		for s.Next(t.Context(), &ev) == nil {
+			require.Equal(t, 200, s.Reading().Done)
+		}
+	}
+}
+
 // BenchmarkStep is the actors' cost of one token of one sequence: in cold caches, after steps of about 1 ms, and warm.
 func BenchmarkStep(b *testing.B) {
 	b.Run("cold", func(b *testing.B) { benchmarkStep(b, make([]uint64, 12<<20/8)) })

@@ -251,15 +251,16 @@ func (s *scheduler) dispatch(m *step) {
 	s.waits = true
 	s.draws(m)
 	m.gen, m.err = s.gen, nil
-	m.delays, s.delays = s.delays, delays{}
+	s.delays.move(&m.delays)
 	s.stats.lacking.Store(0)
 	m.results = m.results[:len(m.parts)]
 	m.meet.Store(0)
+	m.measure()
 	m.times.planned = trace.Instant()
 	s.stats.stepPlanned(m)
 	s.admitted(m)
 	s.out.step.Take()
-	s.turns.BeforeStep(!m.decodes() || s.urgent || s.out.mask.Held() > 0)
+	s.turns.BeforeStep(m.times.planned, !m.decodes() || s.urgent || s.out.mask.Held() > 0)
 	s.urgent = false
 	s.out.step.Send(m)
 }
@@ -393,7 +394,7 @@ func (s *scheduler) markStarved() {
 func (s *scheduler) finish(c actor.Context, m *step) {
 	s.out.step.Give()
 	s.contended = m.contended
-	s.delays = delays{sampled: m.times.sampled}
+	s.delays.begin(m.times.sampled)
 	switch {
 	case s.failing.err != nil || m.err != nil && !errors.Is(m.err, errAbandoned):
 		s.failed(c, m)
@@ -420,7 +421,7 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 		h.spending.done(m, &m.parts[i], &work, h.bound != nil)
 		s.state.Advance(p, max(len(r.tokens)-1, 0))
 		s.guesses.settled(p, r)
-		h.reached(p.Seq.Done())
+		h.reached(p.Rows)
 		switch {
 		case !s.state.Live(p.Seq) || p.Wanted == 0:
 		case p.Seq.Score:

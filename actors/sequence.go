@@ -106,9 +106,9 @@ func (*follow) Late()  {}
 func (*drafted) Late() {}
 func (*parted) Late()  {}
 
-// reached tells who reads the answer how many positions are computed.
-func (h *sequence) reached(done int) {
-	if h.prompt != nil {
+// reached tells who reads the answer how far the prompt is computed, after a step with so many rows of the sequence.
+func (h *sequence) reached(rows int) {
+	if done := h.Done(); h.prompt != nil && done-rows < h.Prompt {
 		h.prompt.cached.Store(int64(max(h.cached, 0)))
 		h.prompt.done.Store(int64(done))
 	}

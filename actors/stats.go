@@ -16,19 +16,16 @@ import (
 // read.
 // Wide: each is a counter.
 type stats struct {
-	running, waiting         atomic.Int64
-	requests, failedSteps    atomic.Uint64
-	promptTokens, generated  atomic.Uint64
-	proposed, accepted       atomic.Uint64 // tokens
-	drafted, draftedRight    atomic.Uint64 // those of them that a draft model guessed
-	steps, rows              atomic.Uint64
-	lacking                  atomic.Uint32 // a trace.Cause: why there is no step to plan; 0: there is one or more
-	wall, computing, sampled atomic.Int64  // nanoseconds, of steps that followed one another without idling
-	prefill, decode          account
-	spans                    *trace.Track // gets the spans of segments and of steps
-	firstToken, between      histogram    // from the request to the first token; from one token to the next
-	queue                    histogram    // from the request to its first rows in a step
-	streamed                 tiers.Traffic
+	running, waiting        atomic.Int64
+	requests, failedSteps   atomic.Uint64
+	promptTokens, generated atomic.Uint64
+	proposed, accepted      atomic.Uint64 // tokens
+	drafted, draftedRight   atomic.Uint64 // those of them that a draft model guessed
+	lacking                 atomic.Uint32 // a trace.Cause: why there is no step to plan; 0: there is one or more
+	spans                   *trace.Track  // gets the spans of segments and of steps
+	firstToken, between     histogram     // from the request to the first token; from one token to the next
+	queue                   histogram     // from the request to its first rows in a step
+	streamed                tiers.Traffic
 
 	last struct { // of the step planned last; only the scheduler uses it
 		number  uint64
@@ -39,6 +36,9 @@ type stats struct {
 	}
 	mu sync.Mutex
 	kv kv.Stats
+
+	counting sync.Mutex // held while steps is changed or read
+	steps    Steps
 }
 
 // Steps says where the time of steps went. Wall is the time from one step's plan to the next one's, where the next
@@ -110,63 +110,41 @@ func (w Work) sub(earlier *Work) Work {
 	return w
 }
 
-// account is the counters that a Work is read from.
-type account struct {
-	steps, rows, wanted, sequences, positions, seen atomic.Uint64
-	time                                            [ir.SegmentKinds]atomic.Int64
-	gaps                                            [trace.Causes]atomic.Int64
-}
-
 // of returns the account that counts a step: decode or prefill.
-func (s *stats) of(m *step) *account {
+func (s *Steps) of(m *step) *Work {
 	if m.decodes() {
-		return &s.decode
+		return &s.Decode
 	}
-	return &s.prefill
+	return &s.Prefill
 }
 
-func (a *account) add(m *step) {
-	var positions, seen int
+func (w *Work) add(m *step) {
+	w.Steps++
+	w.Rows += uint64(len(m.compute.Tokens))
+	w.Wanted += uint64(len(m.compute.Wanted))
+	w.Sequences += uint64(len(m.compute.Spans))
+	w.Seen += uint64(m.shape.Seen)
 	for i := range m.compute.Spans {
 		p := &m.compute.Spans[i]
-		positions += p.Pos + p.Rows
-		seen += p.Seen()
+		w.Positions += uint64(p.Pos + p.Rows)
 	}
-	a.steps.Add(1)
-	a.rows.Add(uint64(len(m.compute.Tokens)))
-	a.wanted.Add(uint64(len(m.compute.Wanted)))
-	a.sequences.Add(uint64(len(m.compute.Spans)))
-	a.positions.Add(uint64(positions))
-	a.seen.Add(uint64(seen))
 	for kind, took := range m.times.segments {
-		a.time[kind].Add(int64(took))
+		w.Time[kind] += took
 	}
 	for cause, took := range m.times.gaps {
-		if took > 0 {
-			a.gaps[cause].Add(int64(took))
-		}
+		w.Gaps[cause] += max(took, 0)
 	}
-}
-
-func (a *account) load() Work {
-	w := Work{Steps: a.steps.Load(), Rows: a.rows.Load(), Wanted: a.wanted.Load(), Sequences: a.sequences.Load(),
-		Positions: a.positions.Load(), Seen: a.seen.Load()}
-	for kind := range a.time {
-		w.Time[kind] = time.Duration(a.time[kind].Load())
-	}
-	for cause := range a.gaps {
-		w.Gaps[cause] = time.Duration(a.gaps[cause].Load())
-	}
-	return w
 }
 
 // stepPlanned notes that a step leaves the scheduler. If the step before it has just come back, the wall time of that
 // one is complete.
 func (s *stats) stepPlanned(m *step) {
 	if s.last.chained {
-		s.wall.Add(int64(m.times.planned.Sub(s.last.planned)))
-		s.computing.Add(int64(s.last.work))
-		s.sampled.Add(int64(s.last.sample))
+		s.counting.Lock()
+		s.steps.Wall += m.times.planned.Sub(s.last.planned)
+		s.steps.Compute += s.last.work
+		s.steps.Sample += s.last.sample
+		s.counting.Unlock()
 	}
 	s.last.number++
 	m.number = s.last.number
@@ -177,9 +155,11 @@ func (s *stats) stepDone(m *step) {
 	s.last.work = m.times.computed.Sub(m.times.started)
 	s.last.sample = m.times.sampled.Sub(m.times.sampling)
 	s.last.chained = true
-	s.steps.Add(1)
-	s.rows.Add(uint64(len(m.compute.Tokens)))
-	s.of(m).add(m)
+	s.counting.Lock()
+	defer s.counting.Unlock()
+	s.steps.Count++
+	s.steps.Rows += uint64(len(m.compute.Tokens))
+	s.steps.of(m).add(m)
 }
 
 // idle notes that there is no step to plan: the time until the next one is not the actors' overhead.
@@ -216,9 +196,9 @@ type Snapshot struct {
 }
 
 func (s *stats) snapshot() Steps {
-	return Steps{s.steps.Load(), s.rows.Load(),
-		time.Duration(s.wall.Load()), time.Duration(s.computing.Load()), time.Duration(s.sampled.Load()),
-		s.prefill.load(), s.decode.load()}
+	s.counting.Lock()
+	defer s.counting.Unlock()
+	return s.steps
 }
 
 // segmentKinds is the kind of a segment's span, by kind of segment.

@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/promise"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
 
@@ -22,8 +22,9 @@ type step struct {
 	number  uint64        // counts all steps that were planned for the model, from 1
 	compute *backend.Step // its logits are nil once the model is closed
 	parts   []batch.Part
-	budget  batch.Budget // by which it was planned
-	results []outcome    // by part
+	shape   promise.Shape // what its time depends on
+	budget  batch.Budget  // by which it was planned
+	results []outcome     // by part
 	drawn   []sample.Result
 	err     error
 	delays  delays // what delayed it until it was planned
@@ -101,20 +102,27 @@ func (m *step) left() bool { return m.meet.Swap(1) == 1 }
 func (*step) Late()      {}
 func (*step) Poisonous() {}
 
-// decodes says whether every sequence of the step has one row, besides rows of proposed tokens and rows that are
-// computed again.
-func (m *step) decodes() bool {
+// measure sets the step's shape.
+func (m *step) measure() {
+	of := promise.Shape{Rows: len(m.compute.Tokens)}
 	rows := 0
 	for i := range m.parts {
-		rows += m.parts[i].Rows - m.parts[i].Proposed - m.parts[i].Again
+		p := &m.parts[i]
+		rows += p.Rows - p.Proposed - p.Again
+		of.Seen += m.compute.Spans[i].Seen()
+		of.Answer = of.Answer || p.Answers()
+		of.Kept = of.Kept || p.Seq.Promised && p.Wanted > 0
 	}
-	return rows == len(m.parts)
+	of.Prompt = rows != len(m.parts)
+	m.shape = of
 }
 
+// decodes says whether every sequence of the step has one row, besides rows of proposed tokens and rows that are
+// computed again.
+func (m *step) decodes() bool { return !m.shape.Prompt }
+
 // answers says whether the step has a row that continues an answer.
-func (m *step) answers() bool {
-	return slices.ContainsFunc(m.parts, batch.Part.Answers)
-}
+func (m *step) answers() bool { return m.shape.Answer }
 
 // proposals are the proposed tokens of a part.
 func (m *step) proposals(part int) []int32 {

@@ -56,6 +56,16 @@ type load struct {
 	stack             atomic.Pointer[[]byte]
 }
 
+// holds notes how many messages wait. Most notes change nothing, and a look costs less than writing.
+func (l *load) holds(depth int64) {
+	if depth != l.depth.Load() {
+		l.depth.Store(depth)
+	}
+	if depth > l.peak.Load() {
+		l.peak.Store(depth)
+	}
+}
+
 // fell keeps the stack of a panic until the supervisor logs it, if the panic is a runtime error: a mistake in the
 // program. A panic on purpose says by its reason what is wrong.
 func (l *load) fell(reason any) {
@@ -113,9 +123,7 @@ func (m *mailbox) PostUserMessage(message any) {
 			ok = m.user.push(envelope{message, trace.Instant()}, int(m.room.Load()))
 		}
 	}
-	depth := int64(m.user.len() + m.urgent.len())
-	m.load.depth.Store(depth)
-	m.load.peak.Store(max(depth, m.load.peak.Load()))
+	m.load.holds(int64(m.user.len() + m.urgent.len()))
 	wake := ok && m.wake()
 	m.mu.Unlock()
 	if !ok {
@@ -224,7 +232,7 @@ func (m *mailbox) next() (e envelope, system, ok bool) {
 	if !ok {
 		m.scheduled = false
 	}
-	m.load.depth.Store(int64(m.user.len() + m.urgent.len()))
+	m.load.holds(int64(m.user.len() + m.urgent.len()))
 	return e, false, ok
 }
 

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/sluice-ai/sluice/internal/trace"
 )
 
 // Turns runs the mailboxes of the actors that make steps, and of those that deliver the results, one at a time, on one
@@ -151,12 +149,16 @@ func (t *Turns) release(more bool) {
 }
 
 func (t *Turns) comeBack() {
-	t.mu.Lock()
-	t.returning++
-	t.mu.Unlock()
-	t.turn.Lock()
-	t.mu.Lock()
-	t.returning--
+	if t.turn.TryLock() { // nobody has gone on meanwhile
+		t.mu.Lock()
+	} else {
+		t.mu.Lock()
+		t.returning++
+		t.mu.Unlock()
+		t.turn.Lock()
+		t.mu.Lock()
+		t.returning--
+	}
 	t.running = true
 	t.mu.Unlock()
 }
@@ -184,15 +186,14 @@ func (t *Turns) attend() {
 	t.timer.Reset(deliverEvery)
 }
 
-// BeforeStep is called before a step is handed to the actor that computes it. Outlets and their readers go first if
-// urgent: what they wait for is, or the step may be long. If steps take every core, outlets also go first after keep
-// steps, or after deliverEvery: else they would wait until the runtime preempts a core, 10 ms and more. Steps are
-// counted because waiting must not use up a reader's credits.
-func (t *Turns) BeforeStep(urgent bool) {
+// BeforeStep is called before a step, planned at a time, is handed to the actor that computes it. Outlets and
+// their readers go first if urgent: what they wait for is, or the step may be long. If steps take every core,
+// outlets also go first after keep steps, or after deliverEvery: else they would wait until the runtime preempts a
+// core, 10 ms and more. Steps are counted because waiting must not use up a reader's credits.
+func (t *Turns) BeforeStep(at time.Time, urgent bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.undelivered++
-	at := trace.Instant()
 	if urgent || t.crowded && (t.undelivered >= t.keep || at.Sub(t.delivered) >= deliverEvery) {
 		t.delivering, t.delivered, t.undelivered = true, at, 0
 	}

@@ -32,7 +32,7 @@ func TestTurnsAreTakenOneAtATime(t *testing.T) {
 			posting.Go(func() {
 				for i := range each {
 					turns.Steps.Schedule(func() {
-						turns.BeforeStep(i%5 == 0)
+						turns.BeforeStep(time.Now(), i%5 == 0)
 						turns.Outlets.Schedule(count)
 						switch i % 3 {
 						case 0:
@@ -108,7 +108,7 @@ func lateness(t *testing.T, crowded bool, length time.Duration, steps int) (late
 				close(finished)
 				return
 			}
-			turns.BeforeStep(false)
+			turns.BeforeStep(time.Now(), false)
 			turns.Steps.Schedule(step)
 		}
 		turns.Steps.Schedule(step)
@@ -147,7 +147,7 @@ func TestWaitingKeepsCredit(t *testing.T) {
 		for range 10 {
 			for waited := 0; !turns.delivering; waited++ {
 				require.Less(t, waited, window/2)
-				turns.BeforeStep(false)
+				turns.BeforeStep(time.Now(), false)
 			}
 			turns.delivering = false
 		}
@@ -166,11 +166,11 @@ func TestUrgentNewsDoNotWait(t *testing.T) {
 				turns.Compute(func() { time.Sleep(100 * time.Microsecond) })
 				if len(order) < 4 {
 					turns.Outlets.Schedule(func() { order = append(order, "news") })
-					turns.BeforeStep(len(order) > 1)
+					turns.BeforeStep(time.Now(), len(order) > 1)
 					turns.Steps.Schedule(step)
 				}
 			}
-			turns.BeforeStep(true)
+			turns.BeforeStep(time.Now(), true)
 			turns.Steps.Schedule(step)
 			time.Sleep(time.Second)
 			synctest.Wait()
@@ -191,7 +191,7 @@ func TestTurnsAllocateNothing(t *testing.T) {
 		work := func() {}
 		step := func() {
 			turns.Outlets.Schedule(session)
-			turns.BeforeStep(false)
+			turns.BeforeStep(time.Now(), false)
 			turns.Compute(work)
 			done <- struct{}{}
 		}

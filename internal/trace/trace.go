@@ -7,6 +7,7 @@ package trace
 
 import (
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -18,17 +19,20 @@ type Ring struct {
 	lost   atomic.Uint64
 	taps   atomic.Int32 // that are open
 	cells  []cell
+	reads  sync.Mutex // held by a reader, of which there is one at a time
 }
 
-// cell holds span n of the ring when its turn is 2n+2. The turn is odd while the cell is written.
+// cell holds span n of the ring when its turn is 2n+2. While the turn is odd, the cell belongs to the writer of span n
+// (2n+1), or to a reader of it (2n+3). So its other fields need not be atomic, each of which would wait for the one
+// before to reach the cache.
 type cell struct {
 	turn  atomic.Uint64
-	track atomic.Pointer[Track]
-	what  atomic.Uint64 // see pack
-	where atomic.Uint64
-	at    atomic.Int64
-	wait  atomic.Int64
-	work  atomic.Int64
+	track *Track
+	what  uint64 // see pack
+	where uint64
+	at    int64
+	wait  int64
+	work  int64
 }
 
 // New returns a ring of size spans, whose times count from origin.
@@ -37,7 +41,7 @@ func New(size int, origin time.Time) *Ring { return &Ring{origin: origin, cells:
 // Origin returns the time from which spans count.
 func (r *Ring) Origin() time.Time { return r.origin }
 
-// Lost returns the number of spans that were dropped because the ring went round while one was being written.
+// Lost returns the number of spans that were dropped because the ring went round while one was being written or read.
 func (r *Ring) Lost() uint64 { return r.lost.Load() }
 
 // Tapped reports whether a Tap is open, whose reader may want exact spans.
@@ -66,23 +70,20 @@ func (t *Track) Record(kind Kind, of Of, asked, began, ended time.Time) {
 func (t *Track) record(kind Kind, cause Cause, of Of, asked, began, ended time.Time) {
 	wait, work := int64(began.Sub(asked)), int64(ended.Sub(began))
 	t.count.Add(1)
-	t.wait.Add(wait)
+	if wait != 0 {
+		t.wait.Add(wait)
+	}
 	t.work[kind].Add(work)
 	r := t.ring
 	n := r.next.Add(1) - 1
 	s := &r.cells[n%uint64(len(r.cells))]
 	before := s.turn.Load()
-	if before&1 != 0 || before > 2*n || !s.turn.CompareAndSwap(before, 2*n+1) { // another writer has it, a round apart
+	if before&1 != 0 || before > 2*n || !s.turn.CompareAndSwap(before, 2*n+1) { // another has it, a round apart
 		r.lost.Add(1)
 		return
 	}
-	s.track.Store(t)
-	what, where := pack(kind, cause, of)
-	s.what.Store(what)
-	s.where.Store(where)
-	s.at.Store(int64(began.Sub(r.origin)))
-	s.wait.Store(wait)
-	s.work.Store(work)
+	s.track, s.at, s.wait, s.work = t, int64(began.Sub(r.origin)), wait, work
+	s.what, s.where = pack(kind, cause, of)
 	s.turn.Store(2*n + 2)
 }
 
@@ -113,21 +114,21 @@ func (r *Ring) Snapshot(spans []Span) []Span {
 
 // read appends the complete spans from number from up to end.
 func (r *Ring) read(spans []Span, from, end uint64) []Span {
+	r.reads.Lock()
+	defer r.reads.Unlock()
 	size := uint64(len(r.cells))
 	spans = slices.Grow(spans, int(end-from))
 	for n := from; n < end; n++ {
 		s := &r.cells[n%size]
-		if s.turn.Load() != 2*n+2 {
+		if !s.turn.CompareAndSwap(2*n+2, 2*n+3) {
 			continue
 		}
-		kind, cause, of := unpack(s.what.Load(), s.where.Load())
-		span := Span{
-			Track: s.track.Load().name, Kind: kind, Cause: cause, Of: of,
-			At: time.Duration(s.at.Load()), Wait: time.Duration(s.wait.Load()), Work: time.Duration(s.work.Load()),
-		}
-		if s.turn.Load() == 2*n+2 {
-			spans = append(spans, span)
-		}
+		kind, cause, of := unpack(s.what, s.where)
+		spans = append(spans, Span{
+			Track: s.track.name, Kind: kind, Cause: cause, Of: of,
+			At: time.Duration(s.at), Wait: time.Duration(s.wait), Work: time.Duration(s.work),
+		})
+		s.turn.Store(2*n + 2)
 	}
 	return spans
 }

@@ -96,6 +96,33 @@ func TestBusyCell(t *testing.T) {
 	r.cells[0].turn.Store(2 * 9) // by one who came later and was faster
 	track.Record(Step, OfStep(8), after(1), after(2), after(3))
 	require.EqualValues(t, 2, r.Lost())
+	r.cells[0].turn.Store(2*1 + 3) // by a reader of the span before
+	track.Record(Step, OfStep(9), after(1), after(2), after(3))
+	require.EqualValues(t, 3, r.Lost())
+}
+
+// TestReadersTakeTurns: no reader misses a span because another one looks at it, and reading changes nothing.
+func TestReadersTakeTurns(t *testing.T) {
+	r := New(64, after(0))
+	track := r.Track("a")
+	for n := range 64 {
+		track.Record(Step, OfStep(uint64(n)), after(n), after(n), after(n+1))
+	}
+	var reading sync.WaitGroup
+	for range 4 {
+		reading.Go(func() {
+			for range 500 {
+				if n := len(r.Snapshot(nil)); n != 64 {
+					t.Errorf("%d spans", n)
+					return
+				}
+			}
+		})
+	}
+	reading.Wait()
+	track.Record(Step, OfStep(64), after(64), after(64), after(65))
+	require.Len(t, r.Snapshot(nil), 64)
+	require.Zero(t, r.Lost())
 }
 
 func TestRecordAllocatesNothing(t *testing.T) {

@@ -19,9 +19,10 @@ type Wait struct {
 	aside bool // it writes nothing down but into kept
 	kept  []Stretch
 
-	turn  atomic.Uint64 // odd while what readers see of the open wait is written
-	begun atomic.Int64  // from the ring's origin; -1: none is open
-	why   atomic.Uint32
+	changing bool          // by change
+	turn     atomic.Uint64 // odd while what readers see of the open wait is written
+	begun    atomic.Int64  // from the ring's origin; -1: none is open
+	why      atomic.Uint32
 }
 
 // Waits returns an account of waits whose spans belong to a track.
@@ -111,8 +112,16 @@ func (w *Wait) write(s Stretch) {
 	w.totals[s.Cause].Add(int64(s.To.Sub(s.From)))
 }
 
-// change runs do so that readers see its changes all at once.
+// Together runs do, which calls methods of w. Readers see all that these change at once, and it costs no more than one.
+func (w *Wait) Together(do func()) { w.change(do) }
+
+// change runs do so that readers see its changes all at once, and those of a change within which it is called.
 func (w *Wait) change(do func()) {
+	if w.changing {
+		do()
+		return
+	}
+	w.changing = true
 	w.turn.Add(1)
 	do()
 	begun := int64(-1)
@@ -122,6 +131,7 @@ func (w *Wait) change(do func()) {
 	w.begun.Store(begun)
 	w.why.Store(uint32(w.cause))
 	w.turn.Add(1)
+	w.changing = false
 }
 
 // Total returns the time waited so far by cause, when the open wait began, from the ring's origin, and its cause.

@@ -69,11 +69,45 @@ func TestWaitIsWhole(t *testing.T) {
 	writing.Wait()
 }
 
+// TestTogether: readers see nothing of changes that belong together before the last one.
+func TestTogether(t *testing.T) {
+	w := New(64, after(0)).Track("device").Waits()
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for n := 0; n < 20000; n += 2 {
+			w.Together(func() {
+				w.Begin(after(n), Unknown, Nothing())
+				w.Until(after(n+1), Sampler)
+				w.Until(after(n+2), Scheduler)
+				w.End(after(n + 2))
+			})
+		}
+	})
+	for past := time.Duration(0); past < 10000; {
+		totals, since, _ := w.Total()
+		require.EqualValues(t, -1, since, "none is seen open")
+		require.Equal(t, totals[Sampler], totals[Scheduler])
+		past = totals[Sampler]
+	}
+	writing.Wait()
+	w.Together(func() {
+		w.Begin(after(0), Unknown, Nothing())
+		require.EqualValues(t, -1, w.begun.Load())
+		require.EqualValues(t, 1, w.turn.Load()%2, "readers wait")
+		w.End(after(0))
+	})
+	w.Begin(after(0), NoWork, Nothing())
+	_, since, cause := w.Total()
+	require.Zero(t, since)
+	require.Equal(t, NoWork, cause, "what is alone is seen, too")
+}
+
 func TestWaitAllocatesNothing(t *testing.T) {
 	w := New(8, after(0)).Track("a").Waits()
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		w.Begin(after(1), Unknown, Nothing())
 		w.Until(after(2), Sampler)
 		w.End(after(3))
+		w.Together(func() { w.Begin(after(4), Unknown, Nothing()) })
 	}))
 }

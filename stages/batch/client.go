@@ -105,6 +105,16 @@ func (s *State) rewind() {
 	}
 }
 
+// browse begins a walk by nextRow through the sequences of those clients that have prompts to read: see owing.
+func (s *State) browse() {
+	s.rewind()
+	for _, c := range s.clients {
+		if !c.due.reads {
+			c.left = 0
+		}
+	}
+}
+
 // resume begins a walk by nextRow in which each client starts with the sequence that the step before left out first.
 func (s *State) resume() {
 	s.rewind()

@@ -85,7 +85,7 @@ func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hope
 			p.add(q)
 		}
 	}
-	s.rewind()
+	s.browse()
 	for q := s.nextRow(); q != nil; q = s.nextRow() {
 		if !s.decoding(q) && !s.out(q) && !q.kept {
 			p.add(q)

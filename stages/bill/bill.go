@@ -36,13 +36,14 @@ const phased = Causes - Compute
 
 // Bill is a request's time so far. It is a value: a copy goes on by itself. The zero Bill counts nothing.
 type Bill struct {
-	began, at time.Time
-	decodes   bool
-	spent     [Causes + phased]time.Duration
+	began   time.Time
+	at      time.Duration // since then, up to which time was given to causes
+	decodes bool
+	spent   [Causes + phased]time.Duration
 }
 
 // Begin returns the account of a request that came at a time.
-func Begin(at time.Time) Bill { return Bill{began: at, at: at} }
+func Begin(at time.Time) Bill { return Bill{began: at} }
 
 // Begun says whether the account counts.
 func (b *Bill) Begun() bool { return !b.began.IsZero() }
@@ -58,11 +59,11 @@ func (b *Bill) Until(at time.Time, c Cause) { b.give(c, b.move(at)) }
 
 // move moves on, and returns the time to be given to causes, all of it.
 func (b *Bill) move(at time.Time) time.Duration {
-	if !b.Begun() || !at.After(b.at) {
+	if !b.Begun() {
 		return 0
 	}
-	d := at.Sub(b.at)
-	b.at = at
+	d := max(at.Sub(b.began)-b.at, 0)
+	b.at += d
 	return d
 }
 
