@@ -355,6 +355,7 @@ func TestAttendRowsAny(t *testing.T) {
 		apart  bool
 	}{
 		{h: kernel.Heads{Query: 8, KV: 2, Features: 64, Cache: backend.KVQ8.Format}, first: 500},
+		{h: kernel.Heads{Query: 2, KV: 1, Features: 128, Cache: backend.KVQ8.Format}, first: 60},
 		{h: kernel.Heads{Query: 2, KV: 1, Features: 96, Values: 128}, first: 60, window: 70},
 		{h: kernel.Heads{Query: 2, KV: 1, Features: 32, Values: 64}, first: 1030},
 		{h: kernel.Heads{Query: 2, KV: 2, Features: 32, Values: 64, Cache: backend.KVF32.Format}, first: 60, apart: true},
