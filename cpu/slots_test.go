@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -30,7 +31,7 @@ func stream(t *testing.T, m *backendtest.Model, rows int, tables [][]byte) *stre
 	t.Helper()
 	bound := *m.Bound
 	bound.Piece = 1
-	m = &backendtest.Model{Bound: &bound, Weights: m.Weights}
+	m = &backendtest.Model{Model: &judge.Model{Bound: &bound, Weights: m.Weights}}
 	groups := m.On(m.All())
 	c := backend.Config{Limits: backend.Limits{KV: backend.KVF16, Blocks: backendtest.Blocks(m.Program, 1),
 		MaxRows: rows, MaxWanted: rows}, Weights: backend.Uploaded{Tables: tables}}

@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/gpu/vulkan/shaders"
 	"github.com/sluice-ai/sluice/internal/backendtest"
+	"github.com/sluice-ai/sluice/internal/judge"
 )
 
 // TestChunkFreeBySquares: a model that takes a prompt whole has the bits of one that takes it in parts, and row by row,
@@ -27,7 +28,7 @@ func TestChunkFreeBySquares(t *testing.T) {
 	g.k.attendSquares = true
 	d := g.device()
 	p := bound(t, "llama-3.1-8b", "Q8_0", true)
-	m := &backendtest.Model{Bound: p}
+	m := &backendtest.Model{Model: &judge.Model{Bound: p}}
 	for r := range p.Weights {
 		data, _ := randomWeights(t, p.Types[r], p.Weights[r].Rows, p.Weights[r].Cols, uint64(r))
 		m.Weights = append(m.Weights, data)

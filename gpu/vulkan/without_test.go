@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 )
 
 // without are the capabilities that the device under test is not to use: SLUICE_VULKAN_WITHOUT runs tests so, as
@@ -56,7 +57,7 @@ func TestWithout(t *testing.T) {
 			if blocks {
 				far = 0.1 // where a value is rounded to another byte, as in TestMini
 			}
-			require.Less(t, backendtest.Relative(got.logits, want[blocks].logits), far)
+			require.Less(t, judge.Relative(got.logits, want[blocks].logits), far)
 			for i, id := range got.drawn {
 				row := got.logits[i*len(got.logits)/len(got.drawn):][:len(got.logits)/len(got.drawn)]
 				require.Equal(t, slices.Max(row), row[id])

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -24,7 +25,7 @@ func Adapters(t *testing.T, d, oracle backend.Device) {
 			p, err := f.record(s)
 			require.NoError(t, err)
 			require.NotEmpty(t, p.Sites)
-			m, err := randomModel(p, 19, all(quant.F32))
+			m, err := made(judge.Random(p, 19, judge.All(quant.F32)))
 			require.NoError(t, err)
 			a := newAdaptable(t, d, oracle, m)
 			t.Run("Oracle", a.nearOracle)

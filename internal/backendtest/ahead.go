@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -19,7 +20,7 @@ func Ahead(t *testing.T, d, oracle backend.Device) {
 			s := small{layers: 3, width: 32, ffn: 96, vocab: 51, heads: 4, kvHeads: 2, head: 16, window: 70}
 			p, err := gemmaLike(s)
 			require.NoError(t, err)
-			m, err := randomModel(kv.Sealing(p), 11, all(quant.F32))
+			m, err := made(judge.Random(kv.Sealing(p), 11, judge.All(quant.F32)))
 			require.NoError(t, err)
 			tokens := prompt(12, n, m.Vocab)
 			got, want := ahead(t, d, m, kv, tokens, from, to, n), ahead(t, oracle, m, kv, tokens, from, to, n)

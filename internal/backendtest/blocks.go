@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -20,7 +21,7 @@ func Blockwise(t *testing.T, d backend.Device, formats ...backend.KV) {
 			t.Run(f.name+" "+kv.String(), func(t *testing.T) {
 				p, err := f.record(small{layers: 2, width: 32, ffn: 96, vocab: 51, heads: 2, kvHeads: 1, head: 16, used: 3})
 				require.NoError(t, err)
-				m, err := randomModel(p, 9, all(quant.F32))
+				m, err := made(judge.Random(p, 9, judge.All(quant.F32)))
 				require.NoError(t, err)
 				n := 2*backend.BlockSize + 5
 				c := backend.Config{Limits: backend.Limits{KV: kv, Blocks: Blocks(p, lawBlocks), MaxRows: n, MaxWanted: n}}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -57,7 +58,7 @@ func Slice(t *testing.T, d, oracle backend.Device, typ quant.Type) {
 	t.Run("Slots", func(t *testing.T) {
 		p, err := mixtureLike(small{layers: 1, width: 32, ffn: 96, vocab: 300, heads: 2, kvHeads: 1, head: 16, used: 3})
 		require.NoError(t, err)
-		m, err := randomModel(p, 31, all(typ))
+		m, err := made(judge.Random(p, 31, judge.All(typ)))
 		require.NoError(t, err)
 		m.InSlots(t, d, 1)
 	})
@@ -87,7 +88,7 @@ func ops(t *testing.T, d, oracle backend.Device, but []ir.Op) {
 
 // Op compares an op in each of its cases, in float32, over more positions than a KV block holds.
 func Op(t *testing.T, d, oracle backend.Device, op ir.Op) {
-	const width, n = caseWidth, backend.BlockSize + 13
+	const width, n = judge.CaseWidth, backend.BlockSize + 13
 	require.NotEmpty(t, op.Cases(), "%s has no case", op)
 	for _, c := range op.Cases() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -96,23 +97,14 @@ func Op(t *testing.T, d, oracle backend.Device, op ir.Op) {
 			require.True(t, has(m.Program, op), "a case of %s without it", op)
 			got, want := both(t, d, oracle, m, backend.KVF32, prompt(4, n, width))
 			for i := range got {
-				near(t, got, want, i, width, 2e-5*(1+math.Abs(float64(want[i]))))
+				near(t, got, want, i, width, judge.OpBound(want[i]))
 			}
 		})
 	}
 }
 
-// caseWidth is the width of an op's input in its cases, and the vocabulary.
-const caseWidth = 128
-
 // CaseModel is a model around a case of an op, with random weights in float32.
-func CaseModel(c ir.Case) (*Model, error) {
-	p, err := around(caseWidth, func(b *ir.Builder, x ir.Value) ir.Value { return c.Build(b, x, caseWidth) })
-	if err != nil {
-		return nil, err
-	}
-	return randomModel(p, 3, all(quant.F32))
-}
+func CaseModel(c ir.Case) (*Model, error) { return made(judge.OfCase(c)) }
 
 // has says whether a program has a node of an op.
 func has(p *ir.Program, op ir.Op) bool {
@@ -144,14 +136,13 @@ func near(t testing.TB, got, want []float32, i, width int, tolerance float64) {
 }
 
 // Products compares products with a matrix of each type that a device knows; Conformance has only some types of each
-// kind. A device may quantise activations to int8 in the type's blocks, rounded to nearest: that explains a difference
-// of Σ_blocks amax/254 · Σ|w|, and float32 sums a little more.
+// kind.
 func Products(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
 	const out, rows = 256, 17 // 256 is a block of K-quants
 	for _, typ := range matrixTypes {
 		for _, cols := range []int{256, 512} {
 			t.Run(fmt.Sprintf("%s %d", typ, cols), func(t *testing.T) {
-				m, err := product(typ, out, cols)
+				m, err := made(judge.Product(typ, out, cols))
 				require.NoError(t, err)
 				got, want := both(t, d, oracle, m, backend.KVF32, prompt(5, rows, out))
 				compareProducts(t, m, typ, got, want, prompt(5, rows, out))
@@ -160,47 +151,13 @@ func Products(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) 
 	}
 }
 
-// product records logits = W·x, with x of cols features straight from the embedding.
-func product(typ quant.Type, vocab, cols int) (*Model, error) {
-	b := ir.NewBuilder("product", func(name string) bool { return name == "output.weight" })
-	b.Head(b.Rows(b.Embed("token_embd", vocab, cols)), "output", "")
-	p, err := b.Program(1 << 10)
-	if err != nil {
-		return nil, err
-	}
-	return randomModel(p, 6, matrices(typ))
-}
-
 func compareProducts(t *testing.T, m *Model, typ quant.Type, got, want []float32, tokens []int32) {
 	t.Helper()
-	table, err := m.decode(0)
+	bound, err := judge.ProductBounds(m.Model, typ, tokens)
 	require.NoError(t, err)
-	weights, err := m.decode(1)
-	require.NoError(t, err)
-	cols, vocab := m.Program.Weights[0].Cols, m.Vocab
 	for i := range got {
-		x := table[int(tokens[i/vocab])*cols:][:cols]
-		w := weights[i%vocab*cols:][:cols]
-		near(t, got, want, i, vocab, productBound(typ, w, x))
+		near(t, got, want, i, m.Vocab, bound(i))
 	}
-}
-
-func productBound(typ quant.Type, w, x []float32) float64 {
-	bound, sum := 0.0, 0.0
-	for i := range x {
-		sum += math.Abs(float64(w[i]) * float64(x[i]))
-	}
-	if n := typ.Block(); n > 1 {
-		for at := 0; at < len(x); at += n {
-			amax, weight := 0.0, 0.0
-			for i := at; i < at+n; i++ {
-				amax = math.Max(amax, math.Abs(float64(x[i])))
-				weight += math.Abs(float64(w[i]))
-			}
-			bound += amax / 254 * weight
-		}
-	}
-	return 1.01*bound + 1e-5*sum + 1e-6
 }
 
 // wholeModels compares models end to end. Errors of int8 activations add up over layers; with random weights they stay
@@ -218,7 +175,7 @@ func wholeModels(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Typ
 			}
 			for _, kv := range formats {
 				t.Run(fmt.Sprintf("%s %s %s", f.name, typ, kv), func(t *testing.T) {
-					m, err := randomModel(p, 7, all(typ))
+					m, err := made(judge.Random(p, 7, judge.All(typ)))
 					require.NoError(t, err)
 					got, want := both(t, d, oracle, m, kv, prompt(8, 22, s.vocab))
 					tolerance := 2e-4
@@ -228,23 +185,9 @@ func wholeModels(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Typ
 					if kv.Format != backend.KVF32.Format {
 						tolerance += 2e-3
 					}
-					require.LessOrEqual(t, Relative(got, want), tolerance)
+					require.LessOrEqual(t, judge.Relative(got, want), tolerance)
 				})
 			}
 		}
 	}
-}
-
-// Relative is the root mean square of the differences, divided by that of want.
-func Relative(got, want []float32) float64 {
-	diff, size := 0.0, 0.0
-	for i := range want {
-		d := float64(got[i]) - float64(want[i])
-		diff += d * d
-		size += float64(want[i]) * float64(want[i])
-	}
-	if size == 0 || math.IsNaN(diff) {
-		return math.Inf(1)
-	}
-	return math.Sqrt(diff / size)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/internal/testref"
 )
@@ -65,7 +66,7 @@ func bothWaysWithin(t *testing.T, d, oracle backend.Device, reach, buckets int, 
 	for _, kvHeads := range []int{1, 4} {
 		p, err := EncoderLayer(kvHeads, reach, buckets).Program(1024)
 		require.NoError(t, err)
-		m, err := randomModel(p, 3, all(quant.F32))
+		m, err := made(judge.Random(p, 3, judge.All(quant.F32)))
 		require.NoError(t, err)
 		rng := rand.New(rand.NewPCG(7, 8))
 		for _, n := range sizes {

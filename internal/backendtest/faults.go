@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -29,7 +30,7 @@ func tiny(t *testing.T) *Model {
 	t.Helper()
 	p, err := llamaLike(small{layers: 1, width: 32, ffn: 32, vocab: 20, heads: 2, kvHeads: 1, head: 16})
 	require.NoError(t, err)
-	m, err := randomModel(p, 16, all(quant.F32))
+	m, err := made(judge.Random(p, 16, judge.All(quant.F32)))
 	require.NoError(t, err)
 	return m
 }
@@ -103,7 +104,7 @@ func badUploads(t *testing.T, d backend.Device) {
 	m := tiny(t)
 	l := load(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 1),
 		MaxRows: 8, MaxWanted: 8}})
-	size := m.rowBytes(0)
+	size := m.RowBytes(0)
 	require.Error(t, l.Upload(ir.NoRef, 0, make([]byte, size)), "no weight")
 	require.Error(t, l.Upload(ir.Ref(len(m.Weights)), 0, make([]byte, size)), "no such weight")
 	require.Error(t, l.Upload(0, -l.RowGrain(), make([]byte, size)), "before the first row")
@@ -114,10 +115,10 @@ func badUploads(t *testing.T, d backend.Device) {
 // notANumber checks that a NaN that reaches an op is an error, whichever row of the step has it, and that the next step
 // is right.
 func notANumber(t *testing.T, d backend.Device, typ quant.Type) {
-	m, err := product(typ, 256, 256)
+	m, err := made(judge.Product(typ, 256, 256))
 	require.NoError(t, err)
 	const poisoned = 7
-	binary.LittleEndian.PutUint32(m.Weights[0][poisoned*m.rowBytes(0)+40:], math.Float32bits(float32(math.NaN())))
+	binary.LittleEndian.PutUint32(m.Weights[0][poisoned*m.RowBytes(0)+40:], math.Float32bits(float32(math.NaN())))
 	l := load(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 1),
 		MaxRows: 3, MaxWanted: 3}})
 	good := rows{[]int32{1, 2}, 0, []int32{0}}

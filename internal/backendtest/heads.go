@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -51,7 +52,7 @@ func manyHeaded(t *testing.T) *Model {
 	b.Head(x, "output", "token_embd")
 	p, err := b.Program(1 << 10)
 	require.NoError(t, err)
-	m, err := randomModel(p, 5, all(quant.F32))
+	m, err := made(judge.Random(p, 5, judge.All(quant.F32)))
 	require.NoError(t, err)
 	return m
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -19,7 +20,7 @@ func inputs(t *testing.T, d, oracle backend.Device) {
 		t.Run(f.name, func(t *testing.T) {
 			p, err := f.record(s)
 			require.NoError(t, err)
-			m, err := randomModel(p, 11, all(quant.F32))
+			m, err := made(judge.Random(p, 11, judge.All(quant.F32)))
 			require.NoError(t, err)
 			tokens := prompt(12, 37, s.vocab)
 			got, want := observe(t, d, m, tokens, len(tokens)), observe(t, oracle, m, tokens, len(tokens))
@@ -68,7 +69,7 @@ func stored(t *testing.T, d, oracle backend.Device) {
 		t.Run(kv.String(), func(t *testing.T) {
 			p, err := gemmaLike(s)
 			require.NoError(t, err)
-			m, err := randomModel(kv.Sealing(p), 11, all(quant.F32))
+			m, err := made(judge.Random(kv.Sealing(p), 11, judge.All(quant.F32)))
 			require.NoError(t, err)
 			tokens := prompt(12, backend.BlockSize+9, s.vocab)
 			want := storing(t, oracle, m, kv, tokens, len(tokens))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -23,7 +24,7 @@ func laws(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 		t.Run(f.name, func(t *testing.T) {
 			p, err := f.record(s)
 			require.NoError(t, err)
-			m, err := randomModel(p, 9, inTurn(narrow))
+			m, err := made(judge.Random(p, 9, inTurn(narrow)))
 			require.NoError(t, err)
 			w := newLawful(t, d, m)
 			w.fewTimes(t)
@@ -39,14 +40,14 @@ func laws(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 	t.Run("wide", func(t *testing.T) {
 		p, err := llamaLike(small{layers: 2, width: 256, ffn: 512, vocab: 99, heads: 8, kvHeads: 2, head: 32})
 		require.NoError(t, err)
-		m, err := randomModel(p, 9, inTurn(matrixTypes))
+		m, err := made(judge.Random(p, 9, inTurn(matrixTypes)))
 		require.NoError(t, err)
 		newLawful(t, d, m).fewTimes(t)
 	})
 }
 
 // inTurn assigns the types to matrices one after another.
-func inTurn(list []quant.Type) types {
+func inTurn(list []quant.Type) judge.Types {
 	i := 0
 	return func(*ir.Weight) quant.Type {
 		i++
@@ -171,7 +172,7 @@ func uploads(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 		t.Run(typ.String(), func(t *testing.T) {
 			p, err := llamaLike(small{layers: 1, width: 256, ffn: 256, vocab: 101, heads: 8, kvHeads: 1, head: 32})
 			require.NoError(t, err)
-			m, err := randomModel(p, 13, all(typ))
+			m, err := made(judge.Random(p, 13, judge.All(typ)))
 			require.NoError(t, err)
 			tokens := prompt(14, 9, m.Vocab)
 			c := backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 1), MaxRows: 9,
@@ -223,7 +224,7 @@ func inPieces(t *testing.T, model backend.Model, m *Model) {
 		wg.Go(func() {
 			for i := worker; i < len(pieces); i += 4 {
 				p := pieces[i]
-				size := m.rowBytes(p.ref)
+				size := m.RowBytes(p.ref)
 				data := append([]byte(nil), m.Weights[p.ref][p.row*size:(p.row+p.rows)*size]...)
 				errs[i] = model.Upload(p.ref, p.row, data)
 				clear(data) // it is not kept

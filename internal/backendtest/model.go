@@ -10,35 +10,19 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 )
 
-// Model is a bound program with its weights as a file stores them.
-type Model struct {
-	*ir.Bound
-	Weights [][]byte // by Ref
-}
+// Model is a bound program with its weights, as tests run it.
+type Model struct{ *judge.Model }
 
 // NewModel binds p to a file's tensors and copies the weights. view shows the bytes of tensor i.
 func NewModel(p *ir.Program, tensors []ir.Tensor, view func(i int, use func([]byte) error) error) (*Model, error) {
-	bound, err := ir.Bind(p, tensors)
-	if err != nil {
-		return nil, err
-	}
-	m := &Model{Bound: bound, Weights: make([][]byte, len(p.Weights))}
-	for r, i := range bound.Tensors {
-		err := view(i, func(data []byte) error {
-			m.Weights[r] = append([]byte(nil), data...)
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return made(judge.NewModel(p, tensors, view))
 }
 
-// rowBytes is the size of one row of a weight.
-func (m *Model) rowBytes(r ir.Ref) int { return len(m.Weights[r]) / m.Program.Weights[r].Rows }
+// made has a new model run as tests run it.
+func made(m *judge.Model, err error) (*Model, error) { return &Model{m}, err }
 
 // loaded is a model on a device, all weights uploaded.
 type loaded struct {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -129,7 +130,7 @@ func allOrders(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type)
 				continue
 			}
 			t.Run(o.name+" "+typ.String(), func(t *testing.T) {
-				m, err := randomModel(p, 7, all(typ))
+				m, err := made(judge.Random(p, 7, judge.All(typ)))
 				require.NoError(t, err)
 				got, want := both(t, d, oracle, m, backend.KVF32, prompt(8, 22, s.vocab))
 				require.Len(t, want, 22*m.OutputWidth())
@@ -137,7 +138,7 @@ func allOrders(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type)
 				if typ.Block() > 1 {
 					tolerance = 0.08
 				}
-				require.LessOrEqual(t, Relative(got, want), tolerance)
+				require.LessOrEqual(t, judge.Relative(got, want), tolerance)
 				w := newLawful(t, d, m)
 				w.fewTimes(t)
 				w.wanted(t)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -18,14 +19,14 @@ func parts(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 	for _, f := range models {
 		p, err := f.record(s)
 		require.NoError(t, err)
-		m, err := randomModel(p, 21, inTurn(narrowest(matrixTypes)))
+		m, err := made(judge.Random(p, 21, inTurn(narrowest(matrixTypes))))
 		require.NoError(t, err)
 		t.Run(f.name, func(t *testing.T) { m.inParts(t, d) })
 	}
 	for _, o := range orders {
 		p, err := ordered(s, o.record)
 		require.NoError(t, err)
-		m, err := randomModel(p, 21, inTurn(narrowest(matrixTypes)))
+		m, err := made(judge.Random(p, 21, inTurn(narrowest(matrixTypes))))
 		require.NoError(t, err)
 		t.Run(o.name, func(t *testing.T) { m.inParts(t, d) })
 	}

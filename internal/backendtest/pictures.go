@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -87,7 +88,7 @@ func Pictures(t *testing.T, d, oracle backend.Device) {
 			p, err := b.Program(0)
 			require.NoError(t, err)
 			require.Equal(t, ir.Blocks, p.Form())
-			m, err := randomModel(p, 5, all(quant.F32))
+			m, err := made(judge.Random(p, 5, judge.All(quant.F32)))
 			require.NoError(t, err)
 			one, two := pictureOf(1, 5, 7, c.in), pictureOf(2, 3, 4, c.in)
 			got, want := m.painted(t, d, one, two), m.painted(t, oracle, one, two)

@@ -6,23 +6,6 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// around records a program that computes op, which may open segments of layer 0, between an embedding and logits.
-// Values pass unchanged but for a factor of a half and one of two. Vocabulary and width are both n, and so must be the
-// width of op's result.
-func around(n int, op func(b *ir.Builder, x ir.Value) ir.Value) (*ir.Program, error) {
-	b := ir.NewBuilder("op", hasAll)
-	x := b.Embed("token_embd", n, n)
-	b.Layer(0)
-	x = op(b, x)
-	b.Layer(1)
-	b.FFN()
-	x = b.Scale(x, 0.5)
-	b.Logits(b.Scale(b.Rows(x), 2))
-	return b.Program(1 << 10)
-}
-
-func hasAll(string) bool { return true }
-
 func hasNone(string) bool { return false }
 
 // small is the size of a tiny model; widths are multiples of 256 where K-quants are to fit.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/internal/testref"
 )
@@ -39,14 +40,14 @@ func PromptLaws(t *testing.T, d backend.Device, matrixTypes []quant.Type, tolera
 		t.Run(f.name, func(t *testing.T) {
 			p, err := f.record(s)
 			require.NoError(t, err)
-			m, err := randomModel(p, 9, inTurn(matrixTypes))
+			m, err := made(judge.Random(p, 9, inTurn(matrixTypes)))
 			require.NoError(t, err)
 			require.True(t, d.Traits().Apart(m.Bound))
 			answers, prompts := newLawful(t, d, m), newLawful(t, Prompts(d), m)
 			chunks := prompts.sequence(t, prompts.tokens, []int32{7, 2, 9}, 5, 60, 1, 3, len(prompts.tokens))
 			sameBits(t, "in chunks", m.OutputWidth(), chunks, prompts.want)
 			prompts.beside(t)
-			apart := Relative(prompts.want, answers.want)
+			apart := judge.Relative(prompts.want, answers.want)
 			t.Logf("%.2g apart", apart)
 			require.Positive(t, apart)
 			require.LessOrEqual(t, apart, tolerance)
@@ -70,7 +71,7 @@ func PromptFixtures(t *testing.T, d backend.Device, open Loader, tolerance float
 			if len(m.Program.States) > 0 {
 				tolerance *= 2
 			}
-			apart := Relative(Logits(t, Prompts(d), m, f.Tokens), Logits(t, d, m, f.Tokens))
+			apart := judge.Relative(Logits(t, Prompts(d), m, f.Tokens), Logits(t, d, m, f.Tokens))
 			t.Logf("%.2g apart, of %.2g", apart, tolerance)
 			require.Positive(t, apart)
 			require.LessOrEqual(t, apart, tolerance)

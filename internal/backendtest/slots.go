@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -23,7 +24,7 @@ func Slots(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 	run := func(name string, p *ir.Program, err error) {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, err)
-			m, err := randomModel(p, 31, inTurn(narrowest(matrixTypes)))
+			m, err := made(judge.Random(p, 31, inTurn(narrowest(matrixTypes))))
 			require.NoError(t, err)
 			seeds := uint64(1)
 			if d.Traits().Shares {
@@ -50,7 +51,7 @@ func Slots(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 	t.Run("steep", func(t *testing.T) {
 		p, err := mixtureLike(s)
 		require.NoError(t, err)
-		m, err := randomModel(p, 31, all(quant.F32))
+		m, err := made(judge.Random(p, 31, judge.All(quant.F32)))
 		require.NoError(t, err)
 		m.steepen(t)
 		m.InSlots(t, d, 38)
@@ -58,7 +59,7 @@ func Slots(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 	t.Run("wide", func(t *testing.T) {
 		p, err := mixtureLike(small{layers: 1, width: 256, ffn: 256, vocab: 300, heads: 8, kvHeads: 2, head: 32, used: 2})
 		require.NoError(t, err)
-		m, err := randomModel(p, 32, inTurn(matrixTypes))
+		m, err := made(judge.Random(p, 32, inTurn(matrixTypes)))
 		require.NoError(t, err)
 		m.InSlots(t, d, 33)
 	})
@@ -75,7 +76,7 @@ func Slots(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 func lawsInSlots(t *testing.T, d backend.Device, types []quant.Type) {
 	p, err := mixtureLike(small{layers: 2, width: 32, ffn: 96, vocab: 150, heads: 2, kvHeads: 1, head: 16, used: 3})
 	require.NoError(t, err)
-	m, err := randomModel(p, 39, inTurn(types))
+	m, err := made(judge.Random(p, 39, inTurn(types)))
 	require.NoError(t, err)
 	m.Piece = 1
 	w := newLawful(t, d, m)
@@ -100,7 +101,7 @@ func (m *Model) steepen(t *testing.T) {
 			if n := &s.Nodes[i]; n.Op == ir.Route {
 				w := s.Nodes[i-1].W
 				require.Equal(t, quant.F32, m.Types[w])
-				x, err := m.decode(w)
+				x, err := m.Decode(w)
 				require.NoError(t, err)
 				for k := range x {
 					x[k] *= 300
@@ -122,7 +123,7 @@ func (m *Model) InSlots(t *testing.T, d backend.Device, seed uint64) {
 	want := load(t, d, m, c).sequence(t, tokens, table(n, 0), n)
 	cut := *m.Bound
 	cut.Piece = 1 // rounded up to some rows
-	pieces := &Model{Bound: &cut, Weights: m.Weights}
+	pieces := &Model{&judge.Model{Bound: &cut, Weights: m.Weights}}
 	sameBits(t, "in pieces", m.OutputWidth(), load(t, d, pieces, c).sequence(t, tokens, table(n, 0), n), want)
 	j := juggle(t, d, pieces, c, seed)
 	sameBits(t, "in slots", m.OutputWidth(), j.sequence(t, tokens, table(n, 0), n), want)
@@ -265,7 +266,7 @@ func (j *juggler) withinBudget() {
 		if len(fit) == 1 && j.traits.Bytes == nil {
 			slot = 2*j.groups[fit[0]].Bytes + 64
 			for _, r := range j.groups[fit[0]].Weights {
-				slot += int64(j.RowGrain()*j.m.rowBytes(r)) + 64
+				slot += int64(j.RowGrain()*j.m.RowBytes(r)) + 64
 			}
 		} else if memory := j.Slot(s); memory != nil {
 			require.GreaterOrEqual(j.t, int64(len(memory)), slot)
@@ -427,7 +428,7 @@ func (j *juggler) lay(g int, memory []byte) (data [][]byte) {
 // rowsOf returns the rows that a group has of a weight, as in the file.
 func (j *juggler) rowsOf(g int, r ir.Ref) []byte {
 	from, to := j.groups[g].Rows(&j.m.Program.Weights[r])
-	size := j.m.rowBytes(r)
+	size := j.m.RowBytes(r)
 	return j.m.Weights[r][from*size : to*size]
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -42,5 +43,5 @@ func Sized(family string, typ quant.Type, width int) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return randomModel(p, 41, all(typ))
+	return made(judge.Random(p, 41, judge.All(typ)))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -106,10 +107,10 @@ func Divided(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
 		t.Run(f.name, func(t *testing.T) {
 			p, err := f.record(s)
 			require.NoError(t, err)
-			m, err := randomModel(p, 9, inTurn(narrowest(matrixTypes)))
+			m, err := made(judge.Random(p, 9, inTurn(narrowest(matrixTypes))))
 			require.NoError(t, err)
 			got, want := both(t, d, oracle, m, backend.KVF32, prompt(8, 22, s.vocab))
-			require.LessOrEqual(t, Relative(got, want), 0.08)
+			require.LessOrEqual(t, judge.Relative(got, want), 0.08)
 			w := newLawful(t, d, m)
 			w.fewTimes(t)
 			t.Run("ChunkFree", func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -17,7 +18,7 @@ func Teamed(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type) {
 	model := func(t *testing.T, record func(small) (*ir.Program, error)) *Model {
 		p, err := record(s)
 		require.NoError(t, err)
-		m, err := randomModel(p, 9, inTurn(narrowest(matrixTypes)))
+		m, err := made(judge.Random(p, 9, inTurn(narrowest(matrixTypes))))
 		require.NoError(t, err)
 		return m
 	}
@@ -46,7 +47,7 @@ func Divisible(typ quant.Type) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return randomModel(p, 41, all(typ))
+	return made(judge.Random(p, 41, judge.All(typ)))
 }
 
 // biasedLike has a bias for each product but the head, a feed-forward part without gate, and both parts of a layer read
@@ -70,7 +71,7 @@ func biasedLike(s small) (*ir.Program, error) {
 
 func teamed(t *testing.T, d, oracle backend.Device, m *Model, vocab int) {
 	got, want := both(t, d, oracle, m, backend.KVF32, prompt(8, 22, vocab))
-	require.LessOrEqual(t, Relative(got, want), 0.08)
+	require.LessOrEqual(t, judge.Relative(got, want), 0.08)
 	w := newLawful(t, d, m)
 	w.fewTimes(t)
 	t.Run("ChunkFree", func(t *testing.T) {

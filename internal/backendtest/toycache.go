@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -80,21 +81,21 @@ func Seals(t *testing.T, d, oracle backend.Device) {
 	classes, kv := len(p.Classes), Toy()
 	p = kv.Sealing(p)
 	require.Len(t, p.Classes, classes+1, "a class with a window keeps its format")
-	m, err := randomModel(p, 9, all(quant.F32))
+	m, err := made(judge.Random(p, 9, judge.All(quant.F32)))
 	require.NoError(t, err)
 	tokens := prompt(10, 3*backend.BlockSize+5, m.Vocab)
 	got, want := both(t, d, oracle, m, kv, tokens)
-	require.LessOrEqual(t, Relative(got, want), 0.005) // where a value is rounded to another nibble
+	require.LessOrEqual(t, judge.Relative(got, want), 0.005) // where a value is rounded to another nibble
 	open := kv
 	open.Format.K.Sealed, open.Format.V.Sealed = nil, nil
 	plain, err := gemmaLike(s)
 	require.NoError(t, err)
-	halves, err := randomModel(plain, 9, all(quant.F32))
+	halves, err := made(judge.Random(plain, 9, judge.All(quant.F32)))
 	require.NoError(t, err)
 	unsealed, _ := both(t, d, oracle, halves, open, tokens)
 	block := backend.BlockSize * m.Vocab
 	sameBits(t, "rows that see no sealed block", m.Vocab, got[:block], unsealed[:block])
-	require.Greater(t, Relative(got[block:], unsealed[block:]), 0.015, "what is sealed has fewer bits")
+	require.Greater(t, judge.Relative(got[block:], unsealed[block:]), 0.015, "what is sealed has fewer bits")
 
 	n := len(tokens)
 	c := backend.Config{Limits: backend.Limits{KV: kv, Blocks: Blocks(p, lawBlocks), MaxRows: 2 * n, MaxWanted: 2 * n}}
@@ -140,11 +141,11 @@ func Sealed(t *testing.T, d, oracle backend.Device) {
 			p, err := gemmaLike(s)
 			require.NoError(t, err)
 			p = kv.Sealing(p)
-			m, err := randomModel(p, 9, all(quant.F32))
+			m, err := made(judge.Random(p, 9, judge.All(quant.F32)))
 			require.NoError(t, err)
 			tokens := prompt(10, 2*backend.BlockSize+5, m.Vocab)
 			got, want := both(t, d, oracle, m, kv, tokens)
-			require.LessOrEqual(t, Relative(got, want), 0.02) // where a value is rounded to another code
+			require.LessOrEqual(t, judge.Relative(got, want), 0.02) // where a value is rounded to another code
 			n := len(tokens)
 			c := backend.Config{Limits: backend.Limits{KV: kv, Blocks: Blocks(p, lawBlocks), MaxRows: 2 * n, MaxWanted: 2 * n}}
 			w := &lawful{loaded: load(t, d, m, c), tokens: tokens}
@@ -161,7 +162,7 @@ func Mixes(t *testing.T, d, oracle backend.Device) {
 	s := small{layers: 2, width: 32, ffn: 96, vocab: 51, heads: 4, kvHeads: 2, head: 16, window: 70}
 	p, err := gemmaLike(s)
 	require.NoError(t, err)
-	m, err := randomModel(p, 9, all(quant.F32))
+	m, err := made(judge.Random(p, 9, judge.All(quant.F32)))
 	require.NoError(t, err)
 	tokens := prompt(10, backend.BlockSize+5, m.Vocab)
 	exact, _ := both(t, d, oracle, m, backend.KVF32, tokens)
@@ -170,8 +171,8 @@ func Mixes(t *testing.T, d, oracle backend.Device) {
 			kv, err := backend.MixKV(names[0], names[1])
 			require.NoError(t, err)
 			got, want := both(t, d, oracle, m, kv, tokens)
-			require.LessOrEqual(t, Relative(got, want), 1e-4)
-			require.Greater(t, Relative(got, exact), 1e-4, "one of both is rounded")
+			require.LessOrEqual(t, judge.Relative(got, want), 1e-4)
+			require.Greater(t, judge.Relative(got, exact), 1e-4, "one of both is rounded")
 		})
 	}
 }

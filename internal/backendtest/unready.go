@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -18,7 +19,7 @@ func few(t *testing.T, d backend.Device) *juggler {
 	t.Helper()
 	p, err := mixtureLike(small{layers: 1, width: 32, ffn: 32, vocab: 200, heads: 2, kvHeads: 1, head: 16, used: 2})
 	require.NoError(t, err)
-	m, err := randomModel(p, 36, all(quant.F32))
+	m, err := made(judge.Random(p, 36, judge.All(quant.F32)))
 	require.NoError(t, err)
 	m.Piece = 1
 	j := juggle(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(p, 1), MaxRows: 4,

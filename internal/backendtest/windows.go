@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -25,7 +26,7 @@ func windows(t *testing.T, d backend.Device) {
 				p, err := gemmaLike(small{layers: 2, width: 32, ffn: 96, vocab: 51, heads: 2, kvHeads: 1, head: 16,
 					window: window, chunked: class.Chunked})
 				require.NoError(t, err)
-				m, err := randomModel(p, 9, all(quant.F32))
+				m, err := made(judge.Random(p, 9, judge.All(quant.F32)))
 				require.NoError(t, err)
 				require.Len(t, p.Classes, 2)
 				require.Equal(t, class, p.Classes[0], "the first layer's")

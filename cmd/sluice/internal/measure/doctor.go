@@ -30,13 +30,15 @@ import (
 
 type Doctor struct {
 	models.Flag
-	Actors bool `xor:"what" help:"Show the engine's actors: who may send what to whom, and how much of it."`
-	Probe  bool `xor:"what" help:"Measure how fast disk and memory are read, and keep it for plans: on the file system of -m, else of this folder."`
-	JSON   bool `name:"json" help:"Print JSON."`
+	Actors   bool   `xor:"what" help:"Show the engine's actors: who may send what to whom, and how much of it."`
+	Probe    bool   `xor:"what" help:"Measure how fast disk and memory are read, and keep it for plans: on the file system of -m, else of this folder."`
+	Selftest bool   `name:"selftest" xor:"what" help:"Test this machine, for some seconds: every kernel that it would use against plain loops, an answer of the embedded model, a file on the drive of this folder. If something fails, the exit code is 1."`
+	Device   string `placeholder:"NAME" help:"Only the device that --selftest tests: cpu, cuda, cuda:N, vulkan, vulkan:N. Default: the processor, and every card that is taken unasked."`
+	JSON     bool   `name:"json" help:"Print JSON."`
 }
 
 func (Doctor) Examples() [2]string {
-	return [2]string{`sluice doctor`, `sluice doctor --probe -m model.gguf`}
+	return [2]string{`sluice doctor --selftest`, `sluice doctor --probe -m model.gguf`}
 }
 
 func (c *Doctor) Run(e *env.Env) error {
@@ -46,11 +48,15 @@ func (c *Doctor) Run(e *env.Env) error {
 		}
 		return printEdges(e.Stdout, actors.Edges())
 	}
-	if c.Probe {
-		return c.probe(e)
-	}
-	if c.Model != "" {
+	switch {
+	case c.Device != "" && !c.Selftest:
+		return env.Usagef("--device says what --selftest tests: add --selftest, or leave out --device")
+	case c.Model != "" && !c.Probe:
 		return env.Usagef("-m says where --probe measures: add --probe, or leave out -m")
+	case c.Probe:
+		return c.probe(e)
+	case c.Selftest:
+		return c.selftest(e)
 	}
 	findings := examine(e)
 	if c.JSON {

@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/judge"
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/internal/testref"
@@ -66,7 +67,7 @@ func Mini(t *testing.T, d, other backend.Device, tokens int) {
 	}
 	x := backendtest.Run(t, d, m, tokens)
 	got, want := x.Logits(text, tokens), backendtest.Run(t, other, m, tokens).Logits(text, tokens)
-	require.Less(t, backendtest.Relative(got, want), 0.1)
+	require.Less(t, judge.Relative(got, want), 0.1)
 	require.Equal(t, got, x.Logits(text, 5, 1, 7))
 	require.Equal(t, got, x.Logits(text, 1))
 }

@@ -1,4 +1,4 @@
-package backendtest
+package judge
 
 import (
 	"fmt"
@@ -21,14 +21,14 @@ func encode(rng *rand.Rand, t quant.Type, rows, cols int, size float32) ([]byte,
 	return data, quant.Random(t, data, float64(size), rng)
 }
 
-// types chooses the type of a matrix or table by its shape.
-type types func(w *ir.Weight) quant.Type
+// Types chooses the type of a matrix or table by its shape.
+type Types func(w *ir.Weight) quant.Type
 
-// all gives matrices and tables one type.
-func all(t quant.Type) types { return func(*ir.Weight) quant.Type { return t } }
+// All gives matrices and tables one type.
+func All(t quant.Type) Types { return func(*ir.Weight) quant.Type { return t } }
 
-// matrices gives matrices t, and leaves tables that are nothing else as float32.
-func matrices(t quant.Type) types {
+// Matrices gives matrices t, and leaves tables that are nothing else as float32.
+func Matrices(t quant.Type) Types {
 	return func(w *ir.Weight) quant.Type {
 		if w.Use&ir.Matrix == 0 {
 			return quant.F32
@@ -37,9 +37,9 @@ func matrices(t quant.Type) types {
 	}
 }
 
-// randomModel binds a program to random weights: norm weights near 1, biases small, RoPE divisors from 1 to 2,
+// Random binds a program to random weights: norm weights near 1, biases small, RoPE divisors from 1 to 2,
 // matrices scaled to keep the size of what they multiply.
-func randomModel(p *ir.Program, seed uint64, typeOf types) (*Model, error) {
+func Random(p *ir.Program, seed uint64, typeOf Types) (*Model, error) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	tensors := make([]ir.Tensor, len(p.Weights))
 	data := make([][]byte, len(p.Weights))
@@ -85,8 +85,8 @@ func isBias(name string) bool { return len(name) > 5 && name[len(name)-5:] == ".
 // isDecay says whether a weight is A of a scan, whose states would otherwise grow without bound.
 func isDecay(name string) bool { return name == "a" || strings.HasSuffix(name, ".a") }
 
-// decode is a weight as numbers, row after row.
-func (m *Model) decode(r ir.Ref) ([]float32, error) {
+// Decode is a weight as numbers, row after row.
+func (m *Model) Decode(r ir.Ref) ([]float32, error) {
 	w := &m.Program.Weights[r]
 	x := make([]float32, w.Rows*w.Cols)
 	return x, quant.Dequantize(m.Types[r], x, m.Weights[r])
