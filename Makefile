@@ -54,7 +54,7 @@ BENCHED = $(GO) test -timeout 0 -run '^$$' -bench '$(BENCH)' -count $(BENCHCOUNT
 DIST = dist
 DISTS = sluice-linux-amd64 sluice-linux-amd64-static sluice-linux-arm64-static
 
-.PHONY: dist build check ci nightly fmt vet lint systems all-systems wine portable test rest long race bench bench-baseline bench-compare gpu-bench gpu-check gpu-suite fuzz gen golden
+.PHONY: dist release build check ci nightly fmt vet lint systems all-systems wine portable test rest long race bench bench-baseline bench-compare gpu-bench gpu-check gpu-suite fuzz gen golden
 
 build: ## ./sluice
 	$(GO) build -trimpath -o sluice ./cmd/sluice
@@ -68,6 +68,21 @@ $(DISTS:%=$(DIST)/%):
 	@mkdir -p $(DIST)
 	$(if $(findstring static,$@),CGO_ENABLED=0) GOOS=linux GOARCH=$(word 3,$(subst -, ,$(notdir $@))) \
 		$(GO) build -trimpath -ldflags '-s -w' -o $@ ./cmd/sluice
+
+# All systems' programs for the CPU alone, with what is printed by the one for this machine, packed by internal/release.
+# Files are of the time of the commit: equal commits and versions of Go give equal bytes.
+RELEASE = $(DIST)/release
+RELEASED = linux-amd64 linux-arm64 darwin-arm64 darwin-amd64 windows-amd64 windows-arm64
+RELEASE_BUILD = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w'
+release: ## archives, Debian packages and checksums of VERSION=1.2.3, for all systems
+	@test -n "$(VERSION)" || { echo "want a version: make release VERSION=1.2.3"; exit 1; }
+	rm -rf $(RELEASE) && mkdir -p $(RELEASE)/all
+	set -e; for system in $(RELEASED); do \
+		GOOS=$${system%-*} GOARCH=$${system#*-} $(RELEASE_BUILD) -o $(RELEASE)/$$system/ ./cmd/sluice; done
+	$(RELEASE_BUILD) -o $(RELEASE)/here ./cmd/sluice && $(RELEASE)/here man > $(RELEASE)/all/sluice.1
+	set -e; for shell in bash zsh fish; do $(RELEASE)/here completion $$shell > $(RELEASE)/all/sluice.$$shell; done
+	cp LICENSE README.md CHANGELOG.md $(RELEASE)/all/
+	$(GO) run ./internal/release/pack -dir $(RELEASE) -version $(VERSION) -time $$(git log -1 --format=%ct)
 
 # Left out are the tests that -short skips, the parts that it leaves out of others, and rest: ci has them.
 check: fmt vet portable test ## what to run before a commit: at most four minutes

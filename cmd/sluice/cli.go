@@ -64,6 +64,7 @@ type cli struct {
 	Health     watch.Health       `cmd:"" help:"Ask whether a running server can answer."`
 	Config     config             `cmd:"" help:"Show which settings are in force, and where they come from."`
 	Completion completion         `cmd:"" help:"Print a script that completes commands and flags in a shell."`
+	Man        man                `cmd:"" help:"Print the manual page."`
 	Doctor     measure.Doctor     `cmd:"" help:"Show what this machine offers, what is missing, and what to do."`
 
 	Version kong.VersionFlag `help:"Print the version."`

@@ -21,6 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/release"
 	"github.com/sluice-ai/sluice/internal/testref"
 )
 
@@ -72,8 +73,38 @@ func tool(t *testing.T, name, from string) string {
 func TestBuildsWithoutCgo(t *testing.T) {
 	program := filepath.Join(static(t, "amd64"), "sluice")
 	t.Run("alone", func(t *testing.T) { aloneIn(t, filepath.Dir(program)) })
+	t.Run("packaged", func(t *testing.T) { packaged(t, program) })
 	t.Run("units", func(t *testing.T) { units(t, program) })
 	t.Run("container", func(t *testing.T) { container(t, program) })
+}
+
+// packaged: the program that is unpacked from an archive, or a package of Debian's, answers where there is nothing
+// else.
+func packaged(t *testing.T, program string) {
+	data, err := os.ReadFile(program)
+	require.NoError(t, err)
+	var archive, pkg bytes.Buffer
+	day := time.Unix(1e9, 0)
+	file := release.File{Path: "sluice", Data: data, Mode: 0o755}
+	require.NoError(t, release.Tar(&archive, "sluice-1.2.3-linux-amd64/", []release.File{file}, day))
+	file.Path = "usr/bin/sluice"
+	about := release.Package{Name: "sluice", Version: "1.2.3", Arch: "amd64"}
+	require.NoError(t, release.Deb(&pkg, &about, []release.File{file}, day))
+	for _, c := range []struct {
+		unpack []string
+		from   []byte
+		at     string
+	}{
+		{[]string{tool(t, "tar", "tar"), "-xzf", "-"}, archive.Bytes(), "/sluice-1.2.3-linux-amd64/sluice"},
+		{[]string{tool(t, "dpkg-deb", "dpkg"), "--extract", "/dev/stdin", "."}, pkg.Bytes(), "/usr/bin/sluice"},
+	} {
+		folder := t.TempDir()
+		unpack := exec.Command(c.unpack[0], c.unpack[1:]...)
+		unpack.Dir, unpack.Stdin = folder, bytes.NewReader(c.from)
+		out, err := unpack.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Equal(t, paris, alone(t, folder, c.at, "run", "--temp", "0", "What is the capital of France?"))
+	}
 }
 
 func aloneIn(t *testing.T, folder string) {
