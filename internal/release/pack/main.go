@@ -53,7 +53,7 @@ func run(dir, version string, at time.Time) error {
 	return write(dir, made)
 }
 
-// read reads the files of a folder. Those without a suffix, or with exe, are programs.
+// read reads the files of a folder. The program may be executed.
 func read(dir string) (files []release.File, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

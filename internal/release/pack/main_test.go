@@ -1,6 +1,11 @@
 package main
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,6 +51,27 @@ func TestPack(t *testing.T) {
 		out, err := c.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
+	modes := modesIn(t, filepath.Join(one, "sluice-1.2.3-linux-amd64.tar.gz"))
+	require.EqualValues(t, 0o755, modes["sluice-1.2.3-linux-amd64/sluice"])
+	require.EqualValues(t, 0o644, modes["sluice-1.2.3-linux-amd64/LICENSE"])
 	require.ErrorContains(t, run(tree(t, "all/news.txt"), "1.2.3", time.Unix(1e9, 0)), "news.txt has no place in a package")
 	require.ErrorContains(t, run(tree(t), "v1", time.Unix(1e9, 0)), "is no version of a package")
+}
+
+// modesIn are the modes of a tar.gz's files, by name.
+func modesIn(t *testing.T, path string) map[string]int64 {
+	t.Helper()
+	packed, err := os.ReadFile(path)
+	require.NoError(t, err)
+	plain, err := gzip.NewReader(bytes.NewReader(packed))
+	require.NoError(t, err)
+	modes := map[string]int64{}
+	for r := tar.NewReader(plain); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return modes
+		}
+		require.NoError(t, err)
+		modes[h.Name] = h.Mode
+	}
 }
