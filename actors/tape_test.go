@@ -104,6 +104,11 @@ func TestSlowTape(t *testing.T) {
 	a, b := &tokentrace.Model{Name: "a"}, &tokentrace.Model{Name: "b"}
 	tape.begin(a)
 	tape.begin(b)
+	require.Eventually(t, func() bool {
+		tape.Tape.mu.Lock()
+		defer tape.Tape.mu.Unlock()
+		return tape.spare == nil
+	}, patient, time.Millisecond, "the first records are being written")
 	const most = 1 << 20
 	tape.Tape.mu.Lock()
 	tape.most = most
@@ -121,7 +126,8 @@ func TestSlowTape(t *testing.T) {
 	require.Eventually(t, func() bool { return tape.size() > 0 }, patient, time.Millisecond)
 	tape.write(a, &tokentrace.Drawn{Token: 9}, false)
 	all := recorded(t, tape.end())
-	require.Len(t, tape.traces, 2)
+	traces := len(tape.traces)
+	require.Equal(t, 2, traces)
 	require.Equal(t, &tokentrace.Drawn{Token: 9}, all[len(all)-1])
 }
 
