@@ -36,7 +36,7 @@ func (s Source) Form(field string) *Form {
 	key := KeyOf(append([]string{string(s.Kind)}, own.Texts...)...)
 	return &Form{Field: field, Key: key, From: &own, Make: func() (*grammar.Form, error) {
 		limits := grammar.DefaultLimits()
-		g, err := own.read(limits)
+		g, err := own.Read(schema.Options{Formats: true}, limits)
 		if err != nil {
 			return nil, err
 		}
@@ -44,7 +44,8 @@ func (s Source) Form(field string) *Form {
 	}}
 }
 
-func (s *Source) read(l grammar.Limits) (*grammar.Grammar, error) {
+// Read compiles the grammar of the form; the options are those of a schema.
+func (s *Source) Read(o schema.Options, l grammar.Limits) (*grammar.Grammar, error) {
 	switch {
 	case s.Kind == Object && len(s.Texts) == 0:
 		return schema.Any(l)
@@ -56,7 +57,7 @@ func (s *Source) read(l grammar.Limits) (*grammar.Grammar, error) {
 		return &grammar.Grammar{Rules: []grammar.Rule{{Name: "choice", Body: grammar.Alt(ways...)}}}, nil
 	case len(s.Texts) != 1:
 	case s.Kind == Schema:
-		return schema.Compile(s.Texts[0], schema.Options{Formats: true}, l)
+		return schema.Compile(s.Texts[0], o, l)
 	case s.Kind == Regex:
 		return grammar.Regex(s.Texts[0], l)
 	case s.Kind == GBNF:

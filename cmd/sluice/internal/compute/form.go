@@ -27,20 +27,16 @@ func (f GrammarFlags) Read(e *env.Env, o schema.Options) (*grammar.Grammar, erro
 	if err != nil {
 		return nil, err
 	}
-	limits, text := grammar.DefaultLimits(), from.Texts[0]
-	var g *grammar.Grammar
-	switch from.Kind {
-	case constrain.Regex:
-		return grammar.Regex(text, limits)
-	case constrain.Schema:
-		g, err = schema.Compile(text, o, limits)
-	default:
-		g, err = grammar.GBNF(text)
+	g, err := from.Read(o, grammar.DefaultLimits())
+	return g, f.named(err)
+}
+
+// named adds the file to an error of what it holds.
+func (f GrammarFlags) named(err error) error {
+	if path := f.Schema + f.Grammar; err != nil && path != "" {
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Schema+f.Grammar, err)
-	}
-	return g, nil
+	return err
 }
 
 // Form is the form that is given, compiled, with the text that it is made from.
@@ -51,11 +47,8 @@ func (f GrammarFlags) Form(e *env.Env) (*constrain.Form, error) {
 	}
 	form := from.Form(string(from.Kind))
 	made, err := form.Make()
-	if err != nil && from.Kind != constrain.Regex {
-		err = fmt.Errorf("%s: %w", f.Schema+f.Grammar, err)
-	}
 	form.Make = func() (*grammar.Form, error) { return made, err }
-	return form, err
+	return form, f.named(err)
 }
 
 // source reads what is given.
