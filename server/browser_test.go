@@ -53,15 +53,9 @@ type tab struct {
 // startBrowser starts Chromium. Where there is none, the test is missing it.
 func startBrowser(t *testing.T) *browser {
 	t.Helper()
-	name := ""
-	for _, try := range []string{os.Getenv("SLUICE_CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(try); try != "" && err == nil {
-			name = found
-			break
-		}
-	}
+	name := os.Getenv("SLUICE_CHROMIUM")
 	if name == "" {
-		testref.Missing(t, "chromium", "there is no Chromium here: install it, or name it in SLUICE_CHROMIUM")
+		name = testref.Tool(t, "Chromium, or name it in SLUICE_CHROMIUM", "chromium", "chromium-browser", "google-chrome")
 	}
 	args := []string{"--headless=new", "--remote-debugging-pipe", "--user-data-dir=" + t.TempDir(), "--disable-gpu",
 		"--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",

@@ -46,10 +46,7 @@ func TestCompletionNamesAll(t *testing.T) {
 
 // TestCompletionInBash asks a bash what it would offer.
 func TestCompletionInBash(t *testing.T) {
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		testref.Missing(t, "bash", "there is no bash: %v", err)
-	}
+	bash := testref.Tool(t, "bash", "bash")
 	script := filepath.Join(t.TempDir(), "sluice.bash")
 	require.NoError(t, os.WriteFile(script, []byte(sluice("", "completion", "bash").stdout), 0o600))
 	for _, c := range []struct{ typed, want string }{

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
+	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 // TestManNamesAll: the page has each command once, with all of its flags, and no line that roff takes for a request by
@@ -38,12 +39,14 @@ func TestManNamesAll(t *testing.T) {
 		require.NotEqual(t, byte('\''), line[0])
 	}
 	require.Equal(t, `\&.x \e \-`, roff(`.x \ -`))
-	if groff, err := exec.LookPath("groff"); err == nil {
-		c := exec.Command(groff, "-man", "-Tutf8", "-ww")
-		c.Stdin = strings.NewReader(o.stdout)
-		var said strings.Builder
-		c.Stderr = &said
-		require.NoError(t, c.Run())
-		require.Empty(t, said.String())
-	}
+}
+
+// TestManIsRoff: groff has nothing to say of the page.
+func TestManIsRoff(t *testing.T) {
+	c := exec.Command(testref.Tool(t, "groff", "groff"), "-man", "-Tutf8", "-ww")
+	c.Stdin = strings.NewReader(sluice("", "man").stdout)
+	var said strings.Builder
+	c.Stderr = &said
+	require.NoError(t, c.Run())
+	require.Empty(t, said.String())
 }

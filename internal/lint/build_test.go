@@ -58,16 +58,6 @@ func alone(t *testing.T, folder string, words ...string) (stdout string) {
 	return out.String()
 }
 
-// tool is where a program is.
-func tool(t *testing.T, name, from string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		testref.Missing(t, name, "%s is missing: install %s", name, from)
-	}
-	return path
-}
-
 // TestBuildsWithoutCgo builds the program as on a machine without a C compiler, and runs it where there is nothing
 // else: no libc, no /proc, no /dev, no /tmp.
 func TestBuildsWithoutCgo(t *testing.T) {
@@ -95,8 +85,8 @@ func packaged(t *testing.T, program string) {
 		from   []byte
 		at     string
 	}{
-		{[]string{tool(t, "tar", "tar"), "-xzf", "-"}, archive.Bytes(), "/sluice-1.2.3-linux-amd64/sluice"},
-		{[]string{tool(t, "dpkg-deb", "dpkg"), "--extract", "/dev/stdin", "."}, pkg.Bytes(), "/usr/bin/sluice"},
+		{[]string{testref.Tool(t, "tar", "tar"), "-xzf", "-"}, archive.Bytes(), "/sluice-1.2.3-linux-amd64/sluice"},
+		{[]string{testref.Tool(t, "dpkg", "dpkg-deb"), "--extract", "/dev/stdin", "."}, pkg.Bytes(), "/usr/bin/sluice"},
 	} {
 		folder := t.TempDir()
 		unpack := exec.Command(c.unpack[0], c.unpack[1:]...)
@@ -120,7 +110,7 @@ func TestArm64(t *testing.T) {
 	if testing.Short() {
 		t.Skip("an emulated processor takes its time")
 	}
-	qemu, err := os.ReadFile(tool(t, "qemu-aarch64-static", "qemu-user-static"))
+	qemu, err := os.ReadFile(testref.Tool(t, "qemu-user-static", "qemu-aarch64-static"))
 	require.NoError(t, err)
 	folder := static(t, "arm64")
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "qemu"), qemu, 0o700))
@@ -130,8 +120,8 @@ func TestArm64(t *testing.T) {
 // units: systemd has nothing to say about the units, and starts the service with the first connection, which is
 // answered; the service says when it is ready.
 func units(t *testing.T, program string) {
-	verify := tool(t, "systemd-analyze", "systemd")
-	activate := tool(t, "systemd-socket-activate", "systemd")
+	verify := testref.Tool(t, "systemd", "systemd-analyze")
+	activate := testref.Tool(t, "systemd", "systemd-socket-activate")
 	folder, units := t.TempDir(), []string{}
 	for _, name := range []string{"sluice.service", "sluice.socket"} {
 		text, err := os.ReadFile(filepath.Join(root, "docs/systemd", name))

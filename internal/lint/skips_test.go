@@ -13,7 +13,6 @@ import (
 // it. What can be installed is missing by internal/testref, which fails in CI.
 var unable = []string{
 	"actors/devicetest/devicetest.go",         // what only processors do, where the suite runs on a GPU
-	"actors/fulldisk_linux_test.go",           // root, who may mount
 	"actors/hybrid_test.go",                   // a clock of the device
 	"actors/spancost_test.go",                 // without the race detector
 	"cmd/sluice/files_test.go",                // files without a name
@@ -39,7 +38,7 @@ func TestSkipsAreSeen(t *testing.T) {
 }
 
 // skips finds tests that are left out for another reason than -short, past internal/testref, and those that ask by
-// themselves whether they run in CI.
+// themselves whether they run in CI, or whether a tool is there: without it they would check less, and nobody sees it.
 func skips(s *source) (faults []string) {
 	if s.dir() == "internal/testref" {
 		return nil
@@ -62,6 +61,8 @@ func skips(s *source) (faults []string) {
 			switch {
 			case x != nil && x.Name == "t" && strings.HasPrefix(sel.Sel.Name, "Skip") && !slices.Contains(unable, s.path):
 				faults = append(faults, s.at(n.Pos())+": skips: say by internal/testref what is missing, so that CI fails without it")
+			case x != nil && x.Name == "exec" && sel.Sel.Name == "LookPath" && strings.HasSuffix(s.path, "_test.go"):
+				faults = append(faults, s.at(n.Pos())+": asks whether a tool is there: testref.Tool does, so that CI fails without it")
 			case sel.Sel.Name == "Getenv" && len(n.Args) == 1 && s.text[s.offset(n.Args[0].Pos()):s.offset(n.Args[0].End())] == `"CI"`:
 				faults = append(faults, s.at(n.Pos())+": asks whether it runs in CI: internal/testref does")
 			}
@@ -74,12 +75,13 @@ func skips(s *source) (faults []string) {
 func TestSkipsAreSeenByTheRule(t *testing.T) {
 	const short = "testing." + "Short()" // make looks for it whole
 	for text, want := range map[string]int{
-		`func f(t T) { t.Skip("no tool") }`:                                  1,
-		`func f(t T) { if err != nil { t.Skipf("no %s", tool) } }`:           1,
-		"func f(t T) { if " + short + " { t.Skip(`long`) } }":                0,
-		"func f(t T) { if slow && " + short + " { t.SkipNow() }; t.Skip() }": 1,
-		`func f(t T) { if os.Getenv("CI") == "true" { t.Fatal() } }`:         1,
-		`func f(r R) { r.Skip(4) }`:                                          0,
+		`func f(t T) { t.Skip("no tool") }`:                                    1,
+		`func f(t T) { if err != nil { t.Skipf("no %s", tool) } }`:             1,
+		"func f(t T) { if " + short + " { t.Skip(`long`) } }":                  0,
+		"func f(t T) { if slow && " + short + " { t.SkipNow() }; t.Skip() }":   1,
+		`func f(t T) { if os.Getenv("CI") == "true" { t.Fatal() } }`:           1,
+		`func f(t T) { if p, err := exec.LookPath("x"); err == nil { g(p) } }`: 1,
+		`func f(r R) { r.Skip(4) }`:                                            0,
 	} {
 		require.Len(t, skips(parse(t, "server/a_test.go", "package p\n"+text)), want, text)
 	}

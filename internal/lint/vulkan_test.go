@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 // gpuBytes is what the program may grow by with Vulkan and CUDA, shaders and kernels and all.
@@ -22,7 +24,7 @@ func TestWithoutGPU(t *testing.T) {
 	if testing.Short() {
 		t.Skip("links the program twice")
 	}
-	tool(t, "cc", "a C compiler")
+	testref.Tool(t, "a C compiler", "cc")
 	folder := t.TempDir()
 	build := func(cgo string) (program string, size int64) {
 		program = filepath.Join(folder, "sluice-"+cgo)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 var (
@@ -83,18 +85,18 @@ func TestArchivesHoldFiles(t *testing.T) {
 	require.True(t, z.File[0].Modified.Equal(day))
 }
 
-// TestDebIsDebians: dpkg reads a package, and finds its files in place; a version that it would not take is refused.
-func TestDebIsDebians(t *testing.T) {
+// TestDebRefuses: a version that dpkg would not take is refused.
+func TestDebRefuses(t *testing.T) {
 	for _, version := range []string{"", "v1", "1.2-3", "1 2", "1/2"} {
 		p := about
 		p.Version = version
 		require.ErrorContains(t, Deb(io.Discard, &p, files, day), "is no version of a package", version)
 	}
-	dpkg, err := exec.LookPath("dpkg-deb")
-	if err != nil {
-		t.Logf("dpkg-deb is not here, and says nothing of the package")
-		return
-	}
+}
+
+// TestDebIsDebians: dpkg reads a package, and finds its files in place.
+func TestDebIsDebians(t *testing.T) {
+	dpkg := testref.Tool(t, "dpkg", "dpkg-deb")
 	path, root := filepath.Join(t.TempDir(), "a.deb"), t.TempDir()
 	var made bytes.Buffer
 	require.NoError(t, Deb(&made, &about, files, day))

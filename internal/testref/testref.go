@@ -7,6 +7,7 @@ package testref
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,6 +41,19 @@ func Missing(t testing.TB, what, format string, args ...any) {
 		t.Fatalf(format, args...)
 	}
 	t.Skipf(format, args...)
+}
+
+// Tool returns where a program is, by the first of its names that is found. Without any it calls Missing: from is what
+// has to be installed, and the first name is what SLUICE_WITHOUT lists.
+func Tool(t testing.TB, from string, names ...string) string {
+	t.Helper()
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	Missing(t, names[0], "%s is missing: install %s", names[0], from)
+	return ""
 }
 
 // missed appends a test, by the name that -run finds it by. Packages write to the file at the same time: a line is one

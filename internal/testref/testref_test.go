@@ -51,3 +51,18 @@ func TestMissed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, strings.Repeat("./internal/testref TestTold\n", 2), string(text))
 }
+
+// TestTool: the first name that is found counts; without any the test is missing the first.
+func TestTool(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	t.Setenv("CI", "true")
+	t.Setenv("SLUICE_MISSED", "")
+	t.Setenv("SLUICE_WITHOUT", "second")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "second"), nil, 0o700))
+	got := &told{TB: t}
+	require.Equal(t, filepath.Join(dir, "second"), Tool(got, "x", "first", "second"))
+	require.False(t, got.failed || got.skipped)
+	require.Empty(t, Tool(got, "x", "first", "third"))
+	require.True(t, got.failed)
+}

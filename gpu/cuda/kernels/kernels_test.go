@@ -56,9 +56,7 @@ func TestAssembles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	if _, err := exec.LookPath("ptxas"); err != nil {
-		testref.Missing(t, "ptxas", "no ptxas: it is in Debian's nvidia-cuda-toolkit: %v", err)
-	}
+	testref.Tool(t, "nvidia-cuda-toolkit", "ptxas")
 	units, err := source.Find(".")
 	require.NoError(t, err)
 	for _, u := range units {
