@@ -41,7 +41,14 @@ async function run(program, args, env, files = {}, before) {
     if (typeof before === 'string') await start('sh', ['-c', before]);
     else if (before) await start(own, before);
     return await start(own, args(home));
-  } finally { leftBehind(home).forEach((pid) => process.kill(pid)); rmSync(home, { recursive: true, force: true, maxRetries: 3 }); }
+  } finally {
+    for (let left; (left = leftBehind(home)).length; await new Promise((ok) => setTimeout(ok, 20))) left.forEach(kill);
+    rmSync(home, { recursive: true, force: true, maxRetries: 10 });
+  }
+}
+// kill ends a process at once, if it has not ended by itself: while it ends by and by, it writes where it is removed.
+function kill(pid) {
+  try { process.kill(pid, 'SIGKILL'); } catch (e) { if (e.code !== 'ESRCH') throw e; }
 }
 // leftBehind are processes that a program left, which name its folder.
 function leftBehind(home) {
