@@ -40,6 +40,18 @@ func (k Key) next(text *tokenBlock) Key {
 	return sha256.Sum256(b[:])
 }
 
+// Keys are the keys of the whole blocks of a text, from the first one on.
+func Keys(salt uint64, tokens []int32) []Key {
+	all := make([]Key, 0, len(tokens)/backend.BlockSize)
+	at := rootKey(salt)
+	for len(tokens) >= backend.BlockSize {
+		at = at.next((*tokenBlock)(tokens))
+		all = append(all, at)
+		tokens = tokens[backend.BlockSize:]
+	}
+	return all
+}
+
 // keyOf is the key of a node, or of what stands before a first one.
 func (t *tree) keyOf(salt uint64, n int32) Key {
 	if n == noNode {

@@ -334,3 +334,22 @@ func TestFailuresEnd(t *testing.T) {
 	}
 	require.Len(t, all(c), 7, "it works again")
 }
+
+// Keys of a text are those that its blocks have: they tell salts, and what stands before, apart.
+func TestKeys(t *testing.T) {
+	c := New(Class{Blocks: 3, Disk: 9})
+	_, err := c.Open(1, 7, append(text("aba"), 0))
+	require.NoError(t, err)
+	require.NoError(t, c.Grow(1, 3*backend.BlockSize, 3*backend.BlockSize))
+	require.NoError(t, c.Publish(1, text("aba")))
+	require.NoError(t, c.Close(1))
+	var want []Key
+	for _, m := range all(c) {
+		want = append(want, m.Text.Key)
+	}
+	require.Len(t, want, 3)
+	require.Equal(t, want, Keys(7, append(text("aba"), 'a')), "the last block is not whole")
+	require.NotEqual(t, want[0], want[2])
+	require.NotEqual(t, want[0], Keys(8, text("a"))[0])
+	require.Empty(t, Keys(7, nil))
+}
