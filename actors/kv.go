@@ -55,16 +55,22 @@ type kvOwner struct {
 	classes     []kv.Class
 	stats       *stats
 	incarnation int
-	gen         uint64
-	cache       *kv.Cache
-	waiting     []*kvRequest // requests whose answers wait for moves, in order
-	spare       []*move
-	restored    bool       // what there are files of is known, or there are none
-	owed        *run.Flush // waits for that
-	settling    *settle
-	slots       *slots // what answers had as their text
-	outlook     *outlook
-	transfers   transfers
+	era
+	closed    *atomic.Uint64 // how often the model was closed
+	cache     *kv.Cache
+	waiting   []*kvRequest // requests whose answers wait for moves, in order
+	spare     []*move
+	filed     filed
+	slots     *slots // what answers had as their text
+	outlook   *outlook
+	transfers transfers
+}
+
+// filed is what the KV owner knows of files.
+type filed struct {
+	restored bool       // what there are files of is known, or there are none
+	owed     *run.Flush // waits for that
+	settling *settle
 }
 
 // transfers are what the KV owner knows of transfers.
@@ -82,7 +88,7 @@ func (k *kvOwner) Receive(c actor.Context) {
 	case *actor.Started:
 		k.cache = kv.New(k.classes...)
 		k.outlook.cache = k.cache
-		k.restored = !slices.ContainsFunc(k.classes, func(c kv.Class) bool { return c.Disk > 0 })
+		k.filed.restored = !slices.ContainsFunc(k.classes, func(c kv.Class) bool { return c.Disk > 0 })
 		if k.incarnation > 0 {
 			k.transfers.open.Load().end(errMoved)
 			k.out.restarted.Send(&restarted{})
@@ -91,7 +97,7 @@ func (k *kvOwner) Receive(c actor.Context) {
 		k.transfers.open.Load().end(ErrClosed)
 		k.system.Lifecycle(c)
 	case *run.Flush:
-		k.gen = m.Gen
+		k.era = era{m.Gen, k.closed.Load()}
 		k.interrupt()
 		k.cache.Lose()                // blocks in host memory and in files stay cached in the next generation
 		k.waiting, k.spare = nil, nil // older moves may still be in a mailbox
@@ -112,7 +118,7 @@ func (k *kvOwner) Receive(c actor.Context) {
 			k.proceed()
 		}
 	case *settle:
-		k.settling = m
+		k.filed.settling = m
 		k.proceed()
 	default:
 		k.system.Lifecycle(c)
@@ -141,8 +147,8 @@ func (k *kvOwner) moved(m *move) {
 	}
 	if len(m.all) == 0 {
 		k.cache.Restore(m.known)
-		k.restored = true
-		k.owed.Done()
+		k.filed.restored = true
+		k.filed.owed.Done()
 		return
 	}
 	for i, x := range m.all {
@@ -157,14 +163,14 @@ func (k *kvOwner) moved(m *move) {
 
 // flushed answers a flush when it is known which blocks there are files of.
 func (k *kvOwner) flushed(m *run.Flush) {
-	if k.restored {
+	if k.filed.restored {
 		m.Done()
 		k.proceed() // there may be files to drop
 		return
 	}
-	k.owed = m
+	k.filed.owed = m
 	k.out.move.Take()
-	k.out.move.Send(&move{gen: k.gen})
+	k.out.move.Send(&move{era: k.era})
 }
 
 // failed notes that a file could not be read or written. Sequences that waited for its block look again for what is
@@ -195,7 +201,7 @@ func (k *kvOwner) proceed() {
 		if n := len(k.spare); n > 0 {
 			m, k.spare = k.spare[n-1], k.spare[:n-1]
 		}
-		*m = move{gen: k.gen, all: k.cache.NextMoves(movesTogether, m.all[:0])}
+		*m = move{era: k.era, all: k.cache.NextMoves(movesTogether, m.all[:0])}
 		if len(m.all) == 0 {
 			k.spare = append(k.spare, m)
 			break
@@ -213,9 +219,9 @@ func (k *kvOwner) proceed() {
 		}
 		return done
 	})
-	if k.settling != nil && k.cache.Saved() {
-		close(k.settling.done)
-		k.settling = nil
+	if k.filed.settling != nil && k.cache.Saved() {
+		close(k.filed.settling.done)
+		k.filed.settling = nil
 	}
 }
 
@@ -284,7 +290,7 @@ func (k *kvOwner) interrupt() {
 // of.
 func (k *kvOwner) begin() {
 	t := k.transfers.due
-	if t == nil || !k.restored || k.gen == 0 {
+	if t == nil || !k.filed.restored || k.gen == 0 {
 		return
 	}
 	k.transfers.due = nil
@@ -325,7 +331,7 @@ func (k *kvOwner) carry() {
 	default:
 		t.sent = true
 		k.out.move.Take()
-		k.out.move.Send(&move{gen: k.gen, of: t})
+		k.out.move.Send(&move{era: k.era, of: t})
 	}
 }
 

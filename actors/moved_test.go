@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/kv"
+	"github.com/sluice-ai/sluice/storage/kvfiles"
 )
 
 // pressed has room on the device for hardly more than one of longPrompts, and in the host's memory for what does not
@@ -266,10 +268,81 @@ func TestHostTierOutlivesTheDevice(t *testing.T) {
 // A move that a model's end cut short is no failure of the KV owner, whose restart would lose the host tier.
 func TestClosedModelIsNoFailureOfMoves(t *testing.T) {
 	owner := &kvOwner{}
-	short := &move{err: new(cacheMemory).copyAll([]kv.Move{{}})}
+	short := &move{err: new(cacheMemory).copyAll(&move{all: []kv.Move{{}}})}
 	require.Error(t, short.err)
 	require.NotPanics(t, func() { owner.moved(short) })
 	require.Panics(t, func() { owner.moved(&move{err: io.ErrUnexpectedEOF}) })
+}
+
+// blank is a device whose blocks are copied as they are: with nothing of what the books say.
+type blank struct {
+	backend.Blocks
+	carried *int
+}
+
+func (blank) BlockBytes(int) int { return 64 }
+
+func (b blank) Carry(all []backend.Carriage) error {
+	*b.carried += len(all)
+	return nil
+}
+
+// A model that was closed and is compiled again has lost what the moves of before are to copy, as long as the KV owner
+// has not heard of it: none is carried out, in mid-move neither, and no file is written by the name of what was lost.
+func TestMovesOfAClosedModel(t *testing.T) {
+	path, text := t.TempDir(), &kv.Text{}
+	folder, err := kvfiles.Open(path, 1<<20, time.Now())
+	require.NoError(t, err)
+	carried := 0
+	x := &cacheMemory{rooms: []kv.Class{{Blocks: 2, Host: 2, Disk: 2}},
+		kept: kept{shelf: folder.Shelf("blank"), log: zerolog.Nop()}}
+	t.Cleanup(func() { require.NoError(t, x.free()) })
+	x.open(blank{carried: &carried})
+	again := func() { x.close(); x.open(blank{carried: &carried}) }
+	moves := []kv.Move{
+		{From: kv.Device, To: kv.Disk, Text: text},
+		{From: kv.Host, To: kv.Disk, Text: text},
+		{From: kv.Device, To: kv.Host},
+		{From: kv.Host, To: kv.Device},
+		{From: kv.Disk, To: kv.Device, Text: text},
+	}
+	filed := func(want int) {
+		n := 0
+		eachFile(t, path, func(string) { n++ })
+		require.Equal(t, want, n)
+	}
+	for _, one := range moves {
+		m := &move{era: era{closed: x.closed.Load()}, all: []kv.Move{one}}
+		again()
+		require.ErrorIs(t, x.move(m), errNotCompiled, "%+v", one)
+		if one.Text != nil {
+			m.closed, m.files = x.closed.Load(), make([]error, 1)
+			part, err := x.stage(m, 0)
+			require.NoError(t, err)
+			if one.From == kv.Disk { // there is one
+				require.NoError(t, x.kept.shelf.Write(kvfiles.Header{}, part[0].Memory))
+				filed(1)
+			}
+			again()
+			require.ErrorIs(t, x.filePart(m, 0, part), errNotCompiled, "%+v", one)
+		}
+	}
+	require.Zero(t, carried)
+	x.kept.shelf.Remove(kvfiles.Key{}, 0)
+	filed(0)
+
+	out := &transfer{do: copyOut, tables: []backend.Table{{Blocks: []int32{0}}}, done: make(chan struct{}),
+		ready: func([]backend.Table, []int) error { return nil }, carry: func(int, int, []byte) error { return nil }}
+	require.ErrorIs(t, x.transfer(era{}, out), errNotCompiled)
+	require.NoError(t, x.transfer(era{closed: x.closed.Load()}, out))
+	require.Equal(t, 1, carried)
+	for _, one := range moves {
+		carried = 0
+		m := &move{era: era{closed: x.closed.Load()}, all: []kv.Move{one}}
+		require.NoError(t, x.move(m), "%+v", one)
+		require.Equal(t, one.From == kv.Device || one.To == kv.Device, carried == 1, "%+v", one)
+		require.Empty(t, slices.DeleteFunc(m.files, func(err error) bool { return err == nil }))
+	}
 }
 
 // Law Survive, with everything at once, while blocks go and come.

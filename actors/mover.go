@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -21,7 +22,7 @@ import (
 // move, from the KV owner, asks for blocks to be copied to other tiers, or for the next ones of a transfer, or, if it
 // has neither, which blocks there are files of. The same struct returns as the answer.
 type move struct {
-	gen uint64
+	era
 	all []kv.Move
 	of  *transfer // whose next blocks are copied, instead of all
 
@@ -31,6 +32,11 @@ type move struct {
 }
 
 func (*move) Late() {}
+
+// era is the time in which the KV owner's books hold: a generation, and how often the model had been closed when it
+// began. A device that restarts compiles the model before the generation ends that its death ended: what the books say
+// of the device is not true of its new memory.
+type era struct{ gen, closed uint64 }
 
 // movesAhead is how many messages of moves are under way at a time: the next one is there when one is done. Each has
 // movesTogether moves at most: a device waits for its steps in flight once for all of them.
@@ -89,7 +95,7 @@ func (v *mover) takes(m *move) bool {
 func (v *mover) carry(m *move) {
 	switch {
 	case m.of != nil:
-		m.err = v.memory.transfer(m.of)
+		m.err = v.memory.transfer(m.era, m.of)
 	case len(m.all) == 0:
 		m.known = v.memory.kept.known()
 	default:
@@ -102,6 +108,7 @@ func (v *mover) carry(m *move) {
 type cacheMemory struct {
 	mu     sync.Mutex     // held while blocks are copied
 	device backend.Blocks // nil: the model is not compiled
+	closed atomic.Uint64  // how often it was closed
 	host   [][]byte       // by class, one block after the other; nil until the first one comes
 	rooms  []kv.Class     // by class: how many blocks each tier has
 	carry  []backend.Carriage
@@ -109,7 +116,8 @@ type cacheMemory struct {
 	traits []sessionfiles.Trait // all that blocks' bytes depend on
 }
 
-// errNotCompiled is the error of a move for a model that was closed meanwhile: a new generation is about to begin.
+// errNotCompiled is the error of a move for a model that was closed since the move's era began, whether or not it is
+// compiled again: a new generation is about to begin.
 var errNotCompiled = errors.New("the model is closed")
 
 // open lets blocks of a compiled model be copied.
@@ -120,7 +128,20 @@ func (x *cacheMemory) open(device backend.Blocks) {
 }
 
 // close lets no block of the model be copied any more, and waits for the copy under way.
-func (x *cacheMemory) close() { x.open(nil) }
+func (x *cacheMemory) close() {
+	x.mu.Lock()
+	x.device = nil
+	x.closed.Add(1)
+	x.mu.Unlock()
+}
+
+// holds returns an error if the device has lost what it had in an era. The mutex must be held.
+func (x *cacheMemory) holds(e era) error {
+	if x.device == nil || x.closed.Load() != e.closed {
+		return errNotCompiled
+	}
+	return nil
+}
 
 // free gives the host memory back. The model must have been closed before.
 func (x *cacheMemory) free() (err error) {
@@ -138,19 +159,19 @@ func (x *cacheMemory) move(m *move) error {
 	if m.files = m.files[:0]; m.all[0].Text != nil {
 		return x.file(m)
 	}
-	return x.copyAll(m.all)
+	return x.copyAll(m)
 }
 
 // copyAll copies blocks between the device and the host's memory.
-func (x *cacheMemory) copyAll(all []kv.Move) (err error) {
+func (x *cacheMemory) copyAll(of *move) (err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.device == nil {
-		return errNotCompiled
+	if err := x.holds(of.era); err != nil {
+		return err
 	}
 	x.carry = x.carry[:0]
-	for i := range all {
-		m := &all[i]
+	for i := range of.all {
+		m := &of.all[i]
 		c := backend.Carriage{Class: m.Class}
 		there := m.Block
 		switch [2]kv.Tier{m.From, m.To} {
@@ -199,11 +220,11 @@ func (x *cacheMemory) file(m *move) error {
 		return nil
 	}
 	for begin := 0; begin < len(m.all); {
-		part, err := x.stage(m.all[begin:])
+		part, err := x.stage(m, begin)
 		if err != nil {
 			return err
 		}
-		if err := x.filePart(m.all[begin:][:len(part)], part, m.files[begin:]); err != nil {
+		if err := x.filePart(m, begin, part); err != nil {
 			return err
 		}
 		begin += len(part)
@@ -212,16 +233,16 @@ func (x *cacheMemory) file(m *move) error {
 	return nil
 }
 
-// stage gives staging memory to the first of some moves, as many as there is room for.
-func (x *cacheMemory) stage(all []kv.Move) (part []backend.Carriage, err error) {
+// stage gives staging memory to the first moves that remain, as many as there is room for.
+func (x *cacheMemory) stage(of *move, begin int) (part []backend.Carriage, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.device == nil {
-		return nil, errNotCompiled
+	if err := x.holds(of.era); err != nil {
+		return nil, err
 	}
 	rest := x.kept.staging
-	for i := range all {
-		m := &all[i]
+	for i := range of.all[begin:] {
+		m := &of.all[begin+i]
 		each := x.device.BlockBytes(m.Class)
 		if len(rest) < each {
 			if i > 0 {
@@ -240,10 +261,11 @@ func (x *cacheMemory) stage(all []kv.Move) (part []backend.Carriage, err error) 
 	return part, nil
 }
 
-// filePart carries out moves whose blocks have staging memory.
-func (x *cacheMemory) filePart(all []kv.Move, part []backend.Carriage, errs []error) error {
+// filePart carries out the moves from one on that have staging memory.
+func (x *cacheMemory) filePart(m *move, begin int, part []backend.Carriage) error {
+	all, errs := m.all[begin:][:len(part)], m.files[begin:]
 	if all[0].To == kv.Disk {
-		if err := x.fetchAll(all, part); err != nil {
+		if err := x.fetchAll(m.era, all, part); err != nil {
 			return err
 		}
 		each(len(all), func(i int) {
@@ -253,12 +275,12 @@ func (x *cacheMemory) filePart(all []kv.Move, part []backend.Carriage, errs []er
 		})
 		return nil
 	}
-	return x.readPart(all, part, errs)
+	return x.readPart(m.era, all, part, errs)
 }
 
 // readPart reads blocks from files, and copies what is there to the device while others are read.
-func (x *cacheMemory) readPart(all []kv.Move, part []backend.Carriage, errs []error) error {
-	there := arrived{carry: x.carryAll}
+func (x *cacheMemory) readPart(of era, all []kv.Move, part []backend.Carriage, errs []error) error {
+	there := arrived{carry: func(due []backend.Carriage) error { return x.carryAll(of, due) }}
 	each(len(all), func(i int) {
 		errs[i] = x.kept.shelf.Read(kvfiles.Key(all[i].Text.Key), all[i].Class, part[i].Memory, now())
 		if errs[i] == nil {
@@ -298,11 +320,11 @@ func (a *arrived) add(c backend.Carriage) {
 }
 
 // fetchAll copies blocks from where they lie to staging memory.
-func (x *cacheMemory) fetchAll(all []kv.Move, part []backend.Carriage) error {
+func (x *cacheMemory) fetchAll(of era, all []kv.Move, part []backend.Carriage) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.device == nil {
-		return errNotCompiled
+	if err := x.holds(of); err != nil {
+		return err
 	}
 	var out []backend.Carriage
 	for i := range all {
@@ -320,18 +342,18 @@ func (x *cacheMemory) fetchAll(all []kv.Move, part []backend.Carriage) error {
 }
 
 // transfer copies the next blocks of a transfer. The error is one of the device; what else fails is noted.
-func (x *cacheMemory) transfer(t *transfer) error {
+func (x *cacheMemory) transfer(of era, t *transfer) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.over() {
 		return nil
 	}
-	part, at, err := x.stageOf(t)
+	part, at, err := x.stageOf(of, t)
 	if err != nil || t.failed != nil {
 		return err
 	}
 	if t.do == copyOut {
-		if err := x.carryAll(part); err != nil {
+		if err := x.carryAll(of, part); err != nil {
 			return err
 		}
 	}
@@ -341,7 +363,7 @@ func (x *cacheMemory) transfer(t *transfer) error {
 		}
 	}
 	if t.do == copyIn {
-		if err := x.carryAll(part); err != nil {
+		if err := x.carryAll(of, part); err != nil {
 			return err
 		}
 	}
@@ -351,11 +373,11 @@ func (x *cacheMemory) transfer(t *transfer) error {
 
 // stageOf gives staging memory to the next blocks of a transfer, as many as there is room for, and says which of their
 // tables' blocks they are.
-func (x *cacheMemory) stageOf(t *transfer) (part []backend.Carriage, at []int, err error) {
+func (x *cacheMemory) stageOf(of era, t *transfer) (part []backend.Carriage, at []int, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.device == nil {
-		return nil, nil, errNotCompiled
+	if err := x.holds(of); err != nil {
+		return nil, nil, err
 	}
 	each := make([]int, len(t.tables))
 	for i := range each {
@@ -392,11 +414,11 @@ func (x *cacheMemory) stageOf(t *transfer) (part []backend.Carriage, at []int, e
 }
 
 // carryAll copies blocks from or to the device.
-func (x *cacheMemory) carryAll(part []backend.Carriage) error {
+func (x *cacheMemory) carryAll(of era, part []backend.Carriage) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.device == nil {
-		return errNotCompiled
+	if err := x.holds(of); err != nil {
+		return err
 	}
 	return x.device.Carry(part)
 }

@@ -112,15 +112,16 @@ func savedAlike(t *testing.T, name string, edit func(*Config)) {
 
 // TestTransfersAcrossGenerations: a transfer waits for a generation to begin, and then not for the mover to know of it.
 func TestTransfersAcrossGenerations(t *testing.T) {
-	owner := &kvOwner{restored: true}
+	owner := &kvOwner{filed: filed{restored: true}}
 	owner.transfers.due = &transfer{done: make(chan struct{})}
 	require.NotPanics(t, owner.begin)
 	require.NotNil(t, owner.transfers.due)
 	v := &mover{gen: 2}
 	for gen, want := range map[uint64]bool{1: false, 2: true, 3: true} {
-		require.Equal(t, want, v.takes(&move{gen: gen, of: new(transfer)}), "a transfer of generation %d", gen)
-		require.Equal(t, gen == 2, v.takes(&move{gen: gen, all: []kv.Move{{}}}), "moves of generation %d", gen)
-		require.True(t, v.takes(&move{gen: gen}))
+		of := era{gen: gen}
+		require.Equal(t, want, v.takes(&move{era: of, of: new(transfer)}), "a transfer of generation %d", gen)
+		require.Equal(t, gen == 2, v.takes(&move{era: of, all: []kv.Move{{}}}), "moves of generation %d", gen)
+		require.True(t, v.takes(&move{era: of}))
 	}
 }
 
@@ -181,7 +182,7 @@ func TestRefusedBesideATransfer(t *testing.T) {
 		x := &transfer{do: copyIn, tokens: text, done: make(chan struct{})}
 		m := &kvRequest{seq: &batch.Seq{ID: 1}, of: &asked{}, tokens: text,
 			want: batch.KVRequest{Op: batch.KVOpen, End: len(text)}}
-		owner := &kvOwner{restored: true, gen: 1, cache: kv.New(kv.Class{Blocks: 2})}
+		owner := &kvOwner{filed: filed{restored: true}, era: era{gen: 1}, cache: kv.New(kv.Class{Blocks: 2})}
 		owner.transfers = transfers{due: x, refused: []*kvRequest{m}}
 		if over {
 			x.end(errMoved)
@@ -207,7 +208,7 @@ func TestTransferOfAModelThatIsGone(t *testing.T) {
 func TestTransfersThatAreOver(t *testing.T) {
 	x := &transfer{done: make(chan struct{}), ready: func([]backend.Table, []int) error { panic("the facade has gone on") }}
 	x.end(errMoved)
-	require.NoError(t, (&cacheMemory{device: struct{ backend.Blocks }{}}).transfer(x))
+	require.NoError(t, (&cacheMemory{device: struct{ backend.Blocks }{}}).transfer(era{}, x))
 	require.False(t, (&transfer{done: make(chan struct{})}).over())
 }
 

@@ -60,7 +60,7 @@ type failing struct {
 }
 
 type schedulerEdges struct {
-	partners  run.Partners // kv, device, sampler, masks
+	partners  run.Partners // kv, mover, sampler, masks, device
 	restarted run.Edge[restarted]
 	request   run.Edge[kvRequest]
 	mask      run.Counted[mask]
