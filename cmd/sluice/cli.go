@@ -7,6 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/ask"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/cluster"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/library"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/measure"
@@ -61,6 +62,7 @@ type cli struct {
 	Trace      watch.Trace        `cmd:"" help:"Record what happens inside a running server, and show what its device waits for."`
 	Top        watch.Top          `cmd:"" help:"Watch a running server: models, device, actors."`
 	Stop       watch.Stop         `cmd:"" help:"Have a running server unload a model."`
+	Cluster    cluster.Cluster    `cmd:"" help:"Several machines that answer together."`
 	Health     watch.Health       `cmd:"" help:"Ask whether a running server can answer."`
 	Config     config             `cmd:"" help:"Show which settings are in force, and where they come from."`
 	Completion completion         `cmd:"" help:"Print a script that completes commands and flags in a shell."`

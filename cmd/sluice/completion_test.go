@@ -20,7 +20,7 @@ func TestCompletionNamesAll(t *testing.T) {
 	require.NoError(t, err)
 	table := commandWords(parser.Model.Node)
 	all := table.all()
-	require.Len(t, all, len(commands(t))+2, "the program, commands, and trace, which has two below it")
+	require.Len(t, all, len(commands(t))+3, "the program, commands, and trace and cluster, which have others below them")
 	scripts := map[string]string{}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		o := sluice("", "completion", shell)
