@@ -27,6 +27,27 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
+// Each generation has steps of its own: an older one that is still in a mailbox is never taken for one that was sent
+// since.
+func TestGenerationsShareNoSteps(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	e := startFixture(t, fixture, nil)
+	all := prompts(1)
+	want := alone(t, e, all, 8)
+	var seen []*step
+	for gen := uint64(1); gen <= 3; gen++ {
+		require.Eventually(t, func() bool { return e.generations.Load() == gen }, patient, time.Millisecond)
+		require.Equal(t, want, alone(t, e, all, 8))
+		steps := e.house.kept.guests[0].steps // nothing is computed, and no actor dies
+		require.NotEmpty(t, steps)
+		for _, m := range steps {
+			require.False(t, slices.Contains(seen, m)) // by address
+		}
+		seen = append(seen, steps...)
+		e.crash("kv")
+	}
+}
+
 // slowLoads is a device whose weights take a while to arrive, so that actors also die while a model is loaded.
 type slowLoads struct{ backend.Device }
 
@@ -266,9 +287,10 @@ func survive(t *testing.T, fixture string, victims []string, edit func(*Config))
 	x.idle(t)
 }
 
-// rage kills victims and has clients ask, for a while.
+// rage kills victims and has clients ask, for a while. Actors that take turns take them in any order.
 func (x *chaos) rage(t *testing.T, victims []string) {
 	t.Helper()
+	x.house.turns.Shuffle(rand.New(rand.NewPCG(x.seed, 9)).IntN)
 	var done context.CancelFunc
 	x.over, done = context.WithTimeout(context.Background(), chaosTime())
 	defer done()

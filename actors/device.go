@@ -206,7 +206,7 @@ func (d *device) install(g *guest, m backend.Model) {
 	g.model = m
 	g.caches.open(m)
 	g.tell.measured(m.Memory())
-	g.furnish(d.out.late)
+	g.furnish()
 	if g.cargo == nil {
 		d.loaded(g)
 	}
@@ -301,7 +301,7 @@ func (d *device) brought(m *tiers.Loaded) {
 func (d *device) loaded(g *guest) {
 	g.loaded()
 	g.tell.ready()
-	g.answer()
+	g.answer(d.out.late)
 }
 
 // guest is the guest whose step it is.
@@ -336,7 +336,7 @@ func (d *device) flush(m *run.Flush) {
 		}
 		d.take(g) // queued steps are dropped, whatever still runs
 		g.gen, g.owed = m.Gen, m
-		g.answer()
+		g.answer(d.out.late)
 	}
 }
 
@@ -451,7 +451,7 @@ func (d *device) computed(m *step) {
 	if len(g.flying) == 0 {
 		d.order.Idle(g.index)
 	}
-	g.answer()
+	g.answer(d.out.late)
 }
 
 // lost panics, so that the device is opened again by a restart: nothing that runs on it will end well. If the device

@@ -133,8 +133,8 @@ func (g *guest) layout(slabs []byte) backend.Config {
 	return layout
 }
 
-// furnish makes what a model that was just compiled needs: its cargo, its residency and its ring of steps.
-func (g *guest) furnish(late lateEdges) {
+// furnish makes what a model that was just compiled needs to get its weights: its cargo and its residency.
+func (g *guest) furnish() {
 	g.resident, g.steps = false, nil
 	g.cargo, g.weights = nil, nil
 	if g.spec.layout.InPlace() == nil {
@@ -144,9 +144,6 @@ func (g *guest) furnish(late lateEdges) {
 			g.weights = tiers.NewResidency(g.cargo, g.out.ways.Want.Send, g.out.ways.Returned.Send)
 			g.weights.CountTo(&g.stats.streamed)
 		}
-	}
-	for _, s := range g.model.Steps() {
-		g.steps = append(g.steps, newStep(g.index, g.spec.limits, s, late))
 	}
 }
 
@@ -180,10 +177,15 @@ func (g *guest) leave() (closes func() error) {
 	}
 }
 
-// answer tells the scheduler that its generation has begun, once the weights are there and no older step runs.
-func (g *guest) answer() {
+// answer tells the scheduler that its generation has begun, once the weights are there and no older step runs. It gets
+// steps of its own: an older one may still be in the sampler's mailbox, and would be taken for a new one there.
+func (g *guest) answer(late lateEdges) {
 	if g.owed == nil || !g.resident || len(g.flying) > 0 {
 		return
+	}
+	g.steps = nil
+	for _, s := range g.model.Steps() {
+		g.steps = append(g.steps, newStep(g.index, g.spec.limits, s, late))
 	}
 	g.out.ring.Send(&stepRing{gen: g.gen, steps: g.steps})
 	g.owed.Done()

@@ -22,15 +22,18 @@ type Turns struct {
 	look func()     // t.attend
 
 	mu        sync.Mutex
-	running   bool // a goroutine will look at both lines before it ends
-	returning int  // goroutines that left and want the turn back
+	pick      func(n int) int // see Shuffle; nil: the first
+	running   bool            // a goroutine will look at both lines before it ends
+	returning int             // goroutines that left and want the turn back
 
 	attending bool // a goroutine, or the timer, will look at outlets while a step is computed
 	timer     *time.Timer
 
-	delivering  bool // outlets go before steps; BeforeStep sets it
-	delivered   time.Time
-	undelivered int // steps since delivered
+	delivery struct {
+		due   bool // outlets go before steps; BeforeStep sets it
+		last  time.Time
+		steps int // since then
+	}
 }
 
 // Line is the dispatcher of some of the actors: a queue of their mailboxes.
@@ -73,14 +76,27 @@ func (l *Line) Schedule(mailbox func()) {
 // Throughput implements actor.Dispatcher: after how many messages a mailbox lets other goroutines go first.
 func (*Line) Throughput() int { return 300 }
 
-// pop takes the first mailbox of the line, nil if there is none.
+// Shuffle is for tests: of n mailboxes that are due, the one runs next whose number pick returns. Each actor's messages
+// keep their order, and nothing may depend on any other: what comes first between actors is chance where they do not
+// share a goroutine.
+func (t *Turns) Shuffle(pick func(n int) int) {
+	t.mu.Lock()
+	t.pick = pick
+	t.mu.Unlock()
+}
+
+// pop takes the next mailbox of the line, nil if there is none.
 func (l *Line) pop() func() {
 	if len(l.due) == 0 {
 		return nil
 	}
-	first := l.due[0]
-	l.due = slices.Delete(l.due, 0, 1) // of a few, or a few hundred; it keeps no mailbox of an actor that is gone
-	return first
+	next := 0
+	if l.turns.pick != nil {
+		next = l.turns.pick(len(l.due))
+	}
+	mailbox := l.due[next]
+	l.due = slices.Delete(l.due, next, next+1) // of a few, or a few hundred; it keeps no mailbox of an actor that is gone
+	return mailbox
 }
 
 func (t *Turns) work() {
@@ -100,7 +116,7 @@ func (t *Turns) next() func() {
 		return nil
 	}
 	first, second := &t.Steps, &t.Outlets
-	if t.delivering {
+	if t.delivery.due {
 		first, second = second, first
 	}
 	mailbox := first.pop()
@@ -125,8 +141,8 @@ func (t *Turns) Compute(work func()) {
 	t.mu.Lock()
 	attend := !t.crowded && !t.attending && len(t.Outlets.due) > 0
 	t.attending = t.attending || attend
-	yield := t.delivering
-	t.delivering = false
+	yield := t.delivery.due
+	t.delivery.due = false
 	t.release(len(t.Steps.due) > 0)
 	if attend {
 		go t.look()
@@ -180,7 +196,7 @@ func (t *Turns) attend() {
 	t.work()
 	t.mu.Lock()
 	if len(t.Outlets.due) > 0 { // the step has ended and its goroutine has the turn: they go before the next step
-		t.delivering = true
+		t.delivery.due = true
 	}
 	t.mu.Unlock()
 	t.timer.Reset(deliverEvery)
@@ -193,8 +209,8 @@ func (t *Turns) attend() {
 func (t *Turns) BeforeStep(at time.Time, urgent bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.undelivered++
-	if urgent || t.crowded && (t.undelivered >= t.keep || at.Sub(t.delivered) >= deliverEvery) {
-		t.delivering, t.delivered, t.undelivered = true, at, 0
+	t.delivery.steps++
+	if urgent || t.crowded && (t.delivery.steps >= t.keep || at.Sub(t.delivery.last) >= deliverEvery) {
+		t.delivery.due, t.delivery.last, t.delivery.steps = true, at, 0
 	}
 }

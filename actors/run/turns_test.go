@@ -54,6 +54,27 @@ func TestTurnsAreTakenOneAtATime(t *testing.T) {
 	}
 }
 
+// TestTurnsAreShuffled: of mailboxes that are due, the one runs that was picked, and each runs once.
+func TestTurnsAreShuffled(t *testing.T) {
+	for _, pick := range []func(int) int{nil, func(int) int { return 0 }, func(n int) int { return n - 1 }} {
+		turns, over := NewTurns(false, 1), make(chan struct{})
+		turns.Shuffle(pick)
+		var ran []int
+		turns.Steps.Schedule(func() {
+			for i := range 4 {
+				turns.Steps.Schedule(func() { ran = append(ran, i) })
+			}
+			turns.Outlets.Schedule(func() { close(over) })
+		})
+		<-over
+		want := []int{0, 1, 2, 3}
+		if pick != nil && pick(2) == 1 {
+			slices.Reverse(want)
+		}
+		require.Equal(t, want, ran)
+	}
+}
+
 // TestTurnsGoOnMeanwhile: who works for long keeps nobody from their turn.
 func TestTurnsGoOnMeanwhile(t *testing.T) {
 	for name, leave := range map[string]func(*Turns, func()){"leave": (*Turns).Leave, "compute": (*Turns).Compute} {
@@ -145,11 +166,11 @@ func TestWaitingKeepsCredit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := NewTurns(true, window/4)
 		for range 10 {
-			for waited := 0; !turns.delivering; waited++ {
+			for waited := 0; !turns.delivery.due; waited++ {
 				require.Less(t, waited, window/2)
 				turns.BeforeStep(time.Now(), false)
 			}
-			turns.delivering = false
+			turns.delivery.due = false
 		}
 	})
 }
@@ -205,7 +226,7 @@ func TestTurnsAllocateNothing(t *testing.T) {
 
 // TestTurnsForgetWhoIsGone: a line keeps nothing of a mailbox that it ran, or requests that ended would stay in memory.
 func TestTurnsForgetWhoIsGone(t *testing.T) {
-	var l Line
+	l := Line{turns: new(Turns)}
 	for range 8 {
 		l.due = append(l.due, func() {})
 	}
