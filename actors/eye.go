@@ -127,47 +127,63 @@ type shown struct {
 // read makes pixels of a request's pictures, and finds how many rows each takes.
 func (e *eye) read(all []Picture) (out []shown, err error) {
 	for i, p := range all {
-		x, err := e.readOne(&p)
+		pieces, err := e.readOne(&p)
 		if err != nil {
 			return nil, refusal.Of("picture %d: %v", i+1, err)
 		}
-		out = append(out, x)
+		out = append(out, pieces...)
 	}
 	return out, nil
 }
 
-func (e *eye) readOne(p *Picture) (x shown, err error) {
-	if x.pixels = p.Pixels; x.pixels != nil {
-		x.Hash = hashOf(p.Pixels)
+// readOne reads a picture, in as many pieces as its processor cuts it.
+func (e *eye) readOne(p *Picture) (out []shown, err error) {
+	if p.Pixels != nil {
+		out = append(out, shown{batch.Picture{Hash: hashOf(p.Pixels)}, p.Pixels})
 	} else {
 		made, err := e.settings.Process(p.Encoded)
 		if err != nil {
-			return x, err
+			return nil, err
 		}
-		x.Hash = made.Hash
-		if x.pixels, err = e.pixels(made); err != nil {
-			return x, err
+		for _, piece := range made {
+			pixels, err := e.pixels(piece)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, shown{batch.Picture{Hash: piece.Hash}, pixels})
 		}
 	}
-	l, err := e.tower.Layout(x.pixels.Height, x.pixels.Width)
-	if err != nil {
-		return x, err
+	for i := range out {
+		x := &out[i]
+		l, err := e.tower.Layout(x.pixels.Height, x.pixels.Width)
+		if err != nil {
+			return nil, err
+		}
+		x.Grid, x.Both = e.tower.Placed(l), e.tower.Both
 	}
-	x.Grid, x.Both = e.tower.Placed(l), e.tower.Both
-	return x, nil
+	return out, nil
 }
 
 // rendered are the pictures of a conversation, which have their places already.
 func (e *eye) rendered(all []prompt.Seen) (out []shown, err error) {
+	var pieces []shown
 	for i := range all {
-		x, err := e.readOne(&Picture{Encoded: all[i].Data})
-		if err == nil && x.Rows() != all[i].Tokens {
-			err = fmt.Errorf("it takes %d rows, and %d tokens hold their places", x.Rows(), all[i].Tokens)
+		at := &all[i]
+		if at.Piece == 0 {
+			pieces, err = e.readOne(&Picture{Encoded: at.Data})
+		}
+		switch {
+		case err != nil:
+		case at.Piece >= len(pieces):
+			err = fmt.Errorf("it has %d pieces, and tokens hold the places of more", len(pieces))
+		case pieces[at.Piece].Rows() != at.Tokens:
+			err = fmt.Errorf("it takes %d rows, and %d tokens hold their places", pieces[at.Piece].Rows(), at.Tokens)
 		}
 		if err != nil {
-			return nil, refusal.Of("%s: %v", all[i].Place, err)
+			return nil, refusal.Of("%s: %v", at.Place, err)
 		}
-		x.At = all[i].At
+		x := pieces[at.Piece]
+		x.At = at.At
 		out = append(out, x)
 	}
 	return out, nil
@@ -217,8 +233,8 @@ func (e *eye) place(tokens []int32, all []shown) ([]int32, error) {
 		}
 	}
 	if next < len(all) {
-		return nil, refusal.Of("the prompt has places for %d of its %d pictures: the model's template does not show them", next,
-			len(all))
+		return nil, refusal.Of("the prompt has places for %d of its %d pictures, or pieces of pictures: the model's template "+
+			"does not show them", next, len(all))
 	}
 	return out, nil
 }

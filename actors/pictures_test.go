@@ -1,7 +1,10 @@
 package actors
 
 import (
+	"bytes"
 	"encoding/json"
+	"image"
+	"image/png"
 	"math"
 	"os"
 	"path/filepath"
@@ -20,6 +23,7 @@ import (
 	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
 	"github.com/sluice-ai/sluice/stages/model/vision"
 	"github.com/sluice-ai/sluice/stages/model/vision/visiontest"
+	"github.com/sluice-ai/sluice/stages/prompt"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -275,4 +279,50 @@ func TestPicturesOfOtherFamilies(t *testing.T) {
 			require.Equal(t, alone, collect(t, both[1]).tokens)
 		})
 	}
+}
+
+// TestPicturesInPieces: a picture that its family cuts is as many pictures, each in its place; of a conversation it is
+// the same, and tokens that hold other places are refused.
+func TestPicturesInPieces(t *testing.T) {
+	all := visiontest.All()
+	x := all[slices.IndexFunc(all, func(x visiontest.Tiny) bool { return x.Name == "idefics3" })]
+	r := readPictured(t, "llava")
+	r.tower = x.File(t)
+	e := startPictured(t, r, nil)
+	m := image.NewNRGBA(image.Rect(0, 0, 96, 48))
+	for i := range m.Pix {
+		m.Pix[i] = uint8(i*i*7 + i) // transparent in places
+	}
+	var file bytes.Buffer
+	require.NoError(t, png.Encode(&file, m))
+	pieces, err := e.spec.eye.readOne(&Picture{Encoded: file.Bytes()})
+	require.NoError(t, err)
+	require.Len(t, pieces, 3)
+	r.ids = []int32{5, 0, 9, 0, 7, 8, 0, 17} // 0 holds a piece's place
+	r.pictures = []Picture{{Encoded: file.Bytes()}}
+	cut := collect(t, generate(t, e, r.request(8)))
+	require.Equal(t, 5+3*4, cut.usage.Prompt)
+	r.pictures = nil
+	for _, p := range pieces {
+		r.pictures = append(r.pictures, Picture{Pixels: p.pixels})
+	}
+	require.Equal(t, cut.tokens, collect(t, generate(t, e, r.request(8))).tokens)
+	slices.Reverse(r.pictures)
+	require.NotEqual(t, cut.tokens, collect(t, generate(t, e, r.request(8))).tokens)
+
+	places := []prompt.Seen{}
+	for i := range 3 {
+		places = append(places, prompt.Seen{At: 1 + 6*i, Tokens: 4, Piece: i, Data: file.Bytes(), Place: "here"})
+	}
+	shown, err := e.spec.eye.rendered(append(slices.Clone(places), places...))
+	require.NoError(t, err)
+	for i, p := range shown {
+		require.Equal(t, pieces[i%3].Hash, p.Hash)
+		require.Equal(t, 1+6*(i%3), p.At)
+	}
+	_, err = e.spec.eye.rendered(append(places, prompt.Seen{Piece: 3, Tokens: 4, Place: "here"}))
+	require.ErrorContains(t, err, "here: it has 3 pieces, and tokens hold the places of more")
+	places[2].Tokens++
+	_, err = e.spec.eye.rendered(places)
+	require.ErrorContains(t, err, "here: it takes 4 rows, and 5 tokens hold their places")
 }

@@ -42,6 +42,8 @@ func pixels(t testing.TB, x *visiontest.Tiny) *vision.Picture {
 // peers are rows that llama.cpp's libmtmd makes of the towers' pictures, by their names: release 1.7.15 of
 // @fugood/node-llama-linux-x64, by mtmd_tokenize and mtmd_encode_chunk. InternVL's file had the first of its learned
 // positions, that of the class, as the last one, since libmtmd has the class there, and takes positions as they come.
+// Of Idefics 3's picture libmtmd makes four pieces and all of it, which is the picture itself: the last rows are these.
+// Llama 4's rows are line by line; libmtmd has them column by column, where transformers has lines.
 const peers = "testdata/peer.json"
 
 // closeness is what towers may differ from llama.cpp by, whose GELU is a table of half precision, and of which it takes

@@ -40,6 +40,16 @@ func FromClip(m *meta.Map) (*Settings, error) {
 		s.Least, s.Most = r.number("clip.vision.preproc_min_tiles", 1), r.number("clip.vision.preproc_max_tiles", 12)
 		side /= s.Merge
 		s.Tokens = side * side
+	case "idefics3":
+		s.Way, s.Filter, s.Merge = Split, Lanczos, r.number("clip.vision.projector.scale_factor", 2)
+		s.Most = r.number("clip.vision.preproc_image_size", size)
+		side /= s.Merge
+		s.Tokens = side * side
+	case "llama4":
+		s.Way, s.Filter, s.Merge = Canvas, Bilinear, r.number("clip.vision.projector.scale_factor", 2)
+		s.Least, s.Most = 1, 16
+		side /= s.Merge
+		s.Tokens = side * side
 	case "qwen2vl_merger", "qwen2.5vl_merger", "qwen3vl_merger", "glm4v":
 		s.Way, s.Width, s.Height, s.Frames = Grid, 0, 0, 2
 		s.Merge = r.number("clip.vision.spatial_merge_size", 2)
@@ -47,7 +57,8 @@ func FromClip(m *meta.Map) (*Settings, error) {
 		s.Least = r.number("clip.vision.image_min_pixels", 8*block)
 		s.Most = min(r.number("clip.vision.image_max_pixels", 4096*block), mostTower)
 	default:
-		return nil, fmt.Errorf("clip.projector_type is %q: want that of LLaVA (mlp), Gemma, Qwen-VL, GLM, Pixtral or InternVL", kind)
+		return nil, fmt.Errorf("clip.projector_type is %q: want that of LLaVA (mlp), Gemma, Qwen-VL, GLM, Pixtral, "+
+			"InternVL, Idefics 3 or Llama 4", kind)
 	}
 	if r.err != nil {
 		return nil, r.err

@@ -18,17 +18,21 @@ type Picture struct {
 // Hash tells pictures apart.
 type Hash [sha256.Size]byte
 
-// Process makes of an encoded picture what the model's tower reads. Its errors are as Inspect's.
-func (s *Settings) Process(data []byte) (*Picture, error) {
+// Process makes of an encoded picture what the model's tower reads: one picture, or pieces that it reads one by one, as
+// many as Cut says. Its errors are as Inspect's.
+func (s *Settings) Process(data []byte) ([]*Picture, error) {
 	b, err := Decode(data)
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.process(b)
-	if err == nil {
+	all, err := s.pieces(b)
+	for i, p := range all {
 		p.Hash = s.HashOf(data)
+		if i > 0 {
+			p.Hash = sha256.Sum256(fmt.Appendf(p.Hash[:], "piece %d", i))
+		}
 	}
-	return p, err
+	return all, err
 }
 
 // HashOf is the hash of an encoded picture, as these settings have it processed.
@@ -50,19 +54,15 @@ func (s *Settings) Bytes(i Info) int64 {
 		w, h = w+s.block(), h+s.block()
 	case Tiles:
 		h *= 2 * (s.Most + 1) // what is laid out grows
+	case Canvas:
+		h *= 2*s.Most + 1
+	case Split:
+		w, h = s.most(), 3*s.most()+s.Height
 	}
 	return i.Bytes + int64(w)*int64(h)*rgb*int64(1+4+4*s.Frames)
 }
 
-// Size is what becomes of a picture with such a header: pixels and tokens.
-func (s *Settings) Size(i Info) (w, h, tokens int, err error) {
-	w, h = i.Width, i.Height
-	if i.orientation.swaps() {
-		w, h = h, w
-	}
-	return s.size(w, h)
-}
-
+// size is what becomes of a picture that is not cut into pieces: pixels and tokens.
 func (s *Settings) size(w, h int) (toW, toH, tokens int, err error) {
 	switch s.Way {
 	case Grid:

@@ -7,23 +7,35 @@ type Filter uint8
 
 // Filters that processors use, by Pillow's numbers.
 const (
+	Lanczos  Filter = 1
 	Bilinear Filter = 2
 	Bicubic  Filter = 3
 )
 
 // support is how far a filter reaches, in pixels of the smaller picture.
 func (f Filter) support() float64 {
-	if f == Bicubic {
+	switch f {
+	case Lanczos:
+		return lobes
+	case Bicubic:
 		return 2
 	}
 	return 1
 }
 
+// lobes is how many waves of its sine Lanczos' filter has on each side.
+const lobes = 3
+
 // at is a filter's weight at a distance. The conversions keep compilers from fusing what they enclose: a weight has the
 // same bits on every machine.
 func (f Filter) at(x float64) float64 {
 	x = math.Abs(x)
-	if f != Bicubic {
+	switch {
+	case f == Lanczos && x == 0:
+		return 1
+	case f == Lanczos:
+		return sinc(x) * sinc(x/lobes)
+	case f != Bicubic:
 		return max(0, 1-x)
 	}
 	const a = -0.5
@@ -34,6 +46,12 @@ func (f Filter) at(x float64) float64 {
 		return float64(float64(float64(float64(x-5)*x)+8)*x-4) * a
 	}
 	return 0
+}
+
+// sinc is sin(πx)/πx.
+func sinc(x float64) float64 {
+	x *= math.Pi
+	return math.Sin(x) / x
 }
 
 // unit is the weight 1: sums of weights times bytes stay within 32 bits.

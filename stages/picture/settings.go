@@ -17,18 +17,20 @@ const (
 	Fit                    // to a longest side at most, in whole blocks of patches: Pixtral, Mistral 3
 	Spend                  // to as many pixels as there may be, in whole blocks of patches: Gemma 4
 	Tiles                  // to squares, and once more as one of them: InternVL
+	Split                  // to a longest side, then to pieces that are squares, and once more as one: Idefics 3
+	Canvas                 // onto pieces that are squares, and once more as one of them: Llama 4
 )
 
 // Settings are what a model's processor does with a picture.
 type Settings struct {
 	Way           Way
 	Filter        Filter
-	Width, Height int // of the tower's picture: Squeeze, Crop; at most: Fit; of a square: Tiles
+	Width, Height int // of the tower's picture: Squeeze, Crop; at most: Fit; of a square: Tiles, Split, Canvas
 	Shortest      int // Crop: the shorter side before the cut
 	Patch, Merge  int // sides: of a patch in pixels, of a token in patches
 	Frames        int // Grid: how often a patch's pixels stand in its row
-	Least, Most   int // Grid: pixels; Spend: pixels, at most; Tiles: squares
-	Tokens        int // of any picture: Squeeze, Crop; of a square: Tiles
+	Least, Most   int // Grid: pixels; Spend: pixels, at most; Tiles, Canvas: squares; Split: the longer side
+	Tokens        int // of any picture: Squeeze, Crop; of a square: Tiles, Split, Canvas
 	Factor        float64
 	Mean, Std     [3]float32
 }
@@ -40,8 +42,8 @@ const mostSide, mostTower = 8192, 1 << 25
 func (s *Settings) Check() error {
 	within := func(n, lo, hi int) bool { return lo <= n && n <= hi }
 	switch {
-	case s.Filter != Bilinear && s.Filter != Bicubic:
-		return fmt.Errorf("resample is %d: want 2 (bilinear) or 3 (bicubic)", s.Filter)
+	case s.Filter != Bilinear && s.Filter != Bicubic && s.Filter != Lanczos:
+		return fmt.Errorf("resample is %d: want 1 (Lanczos), 2 (bilinear) or 3 (bicubic)", s.Filter)
 	case math.IsNaN(s.Factor) || s.Factor <= 0 || s.Factor > 1:
 		return fmt.Errorf("rescale_factor is %g: want more than 0, at most 1", s.Factor)
 	case !within(s.Patch, 1, 256) || !within(s.Merge, 1, 16) || !within(s.Frames, 1, 8):
@@ -59,7 +61,7 @@ func (s *Settings) Check() error {
 
 // bounds says what is wrong with sizes.
 func (s *Settings) bounds(within func(n, lo, hi int) bool) error {
-	const mostSquares = 64
+	const mostSquares, mostAcross = 64, 8
 	block := s.block()
 	if s.Way == Grid || s.Way == Spend {
 		if least := s.Least; s.Way == Grid && !within(least, 1, s.Most) || !within(s.Most, block*block, mostTower) {
@@ -78,9 +80,13 @@ func (s *Settings) bounds(within func(n, lo, hi int) bool) error {
 		return nil
 	case s.Way == Crop && (s.Shortest < max(s.Width, s.Height) || s.Shortest > mostSide):
 		return fmt.Errorf("the shorter side becomes %d pixels, of which %d x %d are cut out: want more", s.Shortest, s.Width, s.Height)
-	case s.Way == Tiles && (!within(s.Least, 1, s.Most) || s.Most > mostSquares ||
+	case (s.Way == Tiles || s.Way == Canvas) && (!within(s.Least, 1, s.Most) || s.Most > mostSquares ||
 		s.Width*s.Height*(s.Most+1) > mostTower):
 		return fmt.Errorf("pictures of %d to %d squares: want 1 to %d, of %d pixels in all", s.Least, s.Most, mostSquares, mostTower)
+	case s.Way == Split && (s.Width != s.Height || s.Most < s.Width || s.Most > s.Width*mostAcross ||
+		s.most()*s.most() > mostTower):
+		return fmt.Errorf("pictures of at most %d pixels at the longer side, in pieces of %d x %d: want 1 to %d at a side, "+
+			"of %d pixels in all", s.Most, s.Width, s.Height, mostAcross, mostTower)
 	case !within(s.Tokens, 1, 1<<16):
 		return fmt.Errorf("%d tokens a picture: want 1 to %d", s.Tokens, 1<<16)
 	}

@@ -51,7 +51,7 @@ func TestFolders(t *testing.T) {
 func TestFoldersFaults(t *testing.T) {
 	for _, c := range []struct{ was, is, want string }{
 		{"CLIPImageProcessor", "OddProcessor", `image_processor_type is "OddProcessor": want that of CLIP, LLaVA, SigLIP, Gemma 3 or Qwen-VL`},
-		{`"resample":3`, `"resample":1`, "resample is 1: want 2 (bilinear) or 3 (bicubic)"},
+		{`"resample":3`, `"resample":4`, "resample is 4: want 1 (Lanczos), 2 (bilinear) or 3 (bicubic)"},
 		{`"resample":3`, `"resample":259`, "resample is 255"},
 		{`[1,1,2]`, `[1,1]`, "image_mean has 3 numbers and image_std 2: want 3 of each"},
 		{`[1,1,2]`, `[1,1,0]`, "want deviations above 0"},
@@ -119,6 +119,13 @@ func TestClipKeys(t *testing.T) {
 			with(func(s *Settings) {
 				s.Way, s.Filter, s.Merge, s.Width, s.Height, s.Least, s.Most, s.Tokens = Tiles, Bicubic, 2, 448, 448, 1, 6, 256
 			})},
+		{clipKeys("idefics3", "clip.vision.image_size", uint32(364), "clip.vision.preproc_image_size", uint32(1820)),
+			with(func(s *Settings) {
+				s.Way, s.Filter, s.Merge, s.Width, s.Height, s.Most, s.Tokens = Split, Lanczos, 2, 364, 364, 1820, 169
+			})},
+		{clipKeys("llama4", "clip.vision.image_size", uint32(336)), with(func(s *Settings) {
+			s.Way, s.Filter, s.Merge, s.Width, s.Height, s.Least, s.Most, s.Tokens = Canvas, Bilinear, 2, 336, 336, 1, 16, 144
+		})},
 	} {
 		s, err := FromClip(c.keys)
 		require.NoError(t, err)
@@ -128,6 +135,9 @@ func TestClipKeys(t *testing.T) {
 		`clip.projector_type is "odd": want that of LLaVA (mlp), Gemma, Qwen-VL`: clipKeys("odd"),
 		"pictures of 3 to 2 squares: want 1 to 64": clipKeys("internvl", "clip.vision.preproc_min_tiles", uint32(3),
 			"clip.vision.preproc_max_tiles", uint32(2)),
+		"pictures of at most 20000 pixels at the longer side, in pieces of 896 x 896: want 1 to 8 at a side": clipKeys("idefics3",
+			"clip.vision.preproc_image_size", uint32(20000)),
+		"pictures of at most 64 pixels at the longer side": clipKeys("idefics3", "clip.vision.preproc_image_size", uint32(64)),
 		"pictures of at most 896 x 896 pixels: want one block of 1400": clipKeys("pixtral", "clip.vision.patch_size", uint32(140),
 			"clip.vision.spatial_merge_size", uint32(10)),
 		"pictures of 0 to 1951488000 pixels: want at least one block of": clipKeys("gemma4v", "clip.vision.patch_size", uint32(240),
@@ -177,7 +187,7 @@ func TestResize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		side := rapid.IntRange(1, 40)
 		w, h, toW, toH := side.Draw(t, "w"), side.Draw(t, "h"), side.Draw(t, "toW"), side.Draw(t, "toH")
-		f := rapid.SampledFrom([]Filter{Bilinear, Bicubic}).Draw(t, "filter")
+		f := rapid.SampledFrom([]Filter{Bilinear, Bicubic, Lanczos}).Draw(t, "filter")
 		b := newBitmap(w, h)
 		for i := range b.Pix {
 			b.Pix[i] = uint8(i*i*31 + i*7)
@@ -222,16 +232,18 @@ func TestHashes(t *testing.T) {
 	other := *s
 	other.Shortest++
 	data := encoded(t, PNG, gradient(24, 16))
-	p, err := s.Process(data)
+	all, err := s.Process(data)
 	require.NoError(t, err)
+	require.Len(t, all, 1)
+	p := all[0]
 	require.Equal(t, p.Hash, s.HashOf(data))
 	require.NotEqual(t, s.HashOf(data), other.HashOf(data), "other settings")
 	require.NotEqual(t, s.HashOf(data), s.HashOf(append(data, 0)), "another file")
 	i, err := Inspect(data)
 	require.NoError(t, err)
-	w, h, tokens, err := s.Size(i)
+	cut, err := s.Cut(i)
 	require.NoError(t, err)
-	require.Equal(t, [3]int{p.Width, p.Height, p.Tokens}, [3]int{w, h, tokens})
+	require.Equal(t, Cut{Tokens: []int{p.Tokens}}, cut)
 	require.Equal(t, fmt.Sprint(p.Planes()), fmt.Sprint(p.Values()))
 	require.GreaterOrEqual(t, s.Bytes(i), i.Bytes+336*336*3*5)
 	_, err = s.Process(data[:30])

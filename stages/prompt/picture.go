@@ -14,27 +14,65 @@ type Eyes struct {
 	Settings      *picture.Settings // how many tokens a picture takes
 	Before, After string            // texts around a picture's tokens
 	Token         int32             // the id that stands for each of them
+
+	frame func(c *picture.Cut) []string // texts around pieces instead of these; nil: pictures are not cut
 }
 
-// Seen is a picture in a prompt.
+// Seen is a picture in a prompt, or a piece of one.
 type Seen struct {
 	At, Tokens int    // its tokens, from the prompt's first one
+	Piece      int    // its number among the picture's
 	Data       []byte // the encoded picture
 	Place      string // in the request, for faults that are found when it is decoded
 }
 
 // projectors are families by the names that llama.cpp has for their projectors: what surrounds a picture, and the token
 // that stands for it, as the families' own processors have them.
-var projectors = map[string]struct{ before, after, token string }{
-	"mlp":              {"", "\n", "<image>"},
-	"gemma3":           {"\n\n<start_of_image>", "<end_of_image>\n\n", "<image_soft_token>"},
-	"gemma4v":          {"<|image>", "<image|>", "<|image|>"},
-	"glm4v":            {"<|begin_of_image|>", "<|end_of_image|>", "<|image|>"},
-	"internvl":         {"<img>", "</img>", "<IMG_CONTEXT>"},
-	"pixtral":          {"", "[IMG_END]", "[IMG]"},
-	"qwen2vl_merger":   {"<|vision_start|>", "<|vision_end|>", "<|image_pad|>"},
-	"qwen2.5vl_merger": {"<|vision_start|>", "<|vision_end|>", "<|image_pad|>"},
-	"qwen3vl_merger":   {"<|vision_start|>", "<|vision_end|>", "<|image_pad|>"},
+var projectors = map[string]struct {
+	before, after, token string
+	frame                func(c *picture.Cut) []string
+}{
+	"mlp":              {"", "\n", "<image>", nil},
+	"gemma3":           {"\n\n<start_of_image>", "<end_of_image>\n\n", "<image_soft_token>", nil},
+	"gemma4v":          {"<|image>", "<image|>", "<|image|>", nil},
+	"glm4v":            {"<|begin_of_image|>", "<|end_of_image|>", "<|image|>", nil},
+	"idefics3":         {"", "", "<image>", framedIdefics},
+	"internvl":         {"<img>", "</img>", "<IMG_CONTEXT>", nil},
+	"llama4":           {"", "", "<|patch|>", framedLlama},
+	"pixtral":          {"", "[IMG_END]", "[IMG]", nil},
+	"qwen2vl_merger":   {"<|vision_start|>", "<|vision_end|>", "<|image_pad|>", nil},
+	"qwen2.5vl_merger": {"<|vision_start|>", "<|vision_end|>", "<|image_pad|>", nil},
+	"qwen3vl_merger":   {"<|vision_start|>", "<|vision_end|>", "<|image_pad|>", nil},
+}
+
+// framedIdefics names each piece by its line and column, ends lines with a break, and begins and ends the whole
+// picture.
+func framedIdefics(c *picture.Cut) (texts []string) {
+	const edge = "<fake_token_around_image>"
+	lines := ""
+	for i := range c.Across * c.Down {
+		line, column := i/c.Across+1, i%c.Across+1
+		texts = append(texts, lines+edge+fmt.Sprintf("<row_%d_col_%d>", line, column))
+		if lines = ""; column == c.Across {
+			lines = "\n"
+		}
+	}
+	if len(texts) > 0 {
+		lines += "\n"
+	}
+	return append(texts, lines+edge+"<global-img>", edge)
+}
+
+// framedLlama has a token between pieces of a line, another one after each line, and one before the whole picture.
+func framedLlama(c *picture.Cut) (texts []string) {
+	next := "<|image_start|>"
+	for i := range c.Across * c.Down {
+		texts = append(texts, next)
+		if next = "<|tile_x_separator|>"; i%c.Across == c.Across-1 {
+			next = "<|tile_y_separator|>"
+		}
+	}
+	return append(texts, next+"<|image|>", "<|image_end|>")
 }
 
 // EyesOf finds how a family's prompts have pictures. A vocabulary without the family's token, as those of LLaVA's
@@ -42,9 +80,10 @@ var projectors = map[string]struct{ before, after, token string }{
 func EyesOf(projector string, s *picture.Settings, v *token.Vocab) (*Eyes, error) {
 	p, ok := projectors[projector]
 	if !ok {
-		return nil, fmt.Errorf("the projector is %q: want that of LLaVA, Gemma, Qwen-VL, GLM, Pixtral or InternVL", projector)
+		return nil, fmt.Errorf("the projector is %q: want that of LLaVA, Gemma, Qwen-VL, GLM, Pixtral, InternVL, "+
+			"Idefics 3 or Llama 4", projector)
 	}
-	e := &Eyes{Settings: s, Before: p.before, After: p.after}
+	e := &Eyes{Settings: s, Before: p.before, After: p.after, frame: p.frame}
 	if id, ok := v.Lookup(p.token); ok {
 		e.Token = id
 	}
@@ -60,47 +99,60 @@ func (w *Writer) encode(dst []int32, text string, messages []chat.Message,
 	if w.Eyes != nil {
 		pieces = chat.Marked(text, messages)
 	}
-	after := ""
+	before := ""
 	for i, piece := range pieces {
-		part := after + piece.Text
-		after = ""
-		if piece.Picture != nil {
-			part, after = part+w.Eyes.Before, w.Eyes.After
-		}
 		if i > 0 {
 			o.AddSpecial = false
 		}
-		if dst, err = w.Vocab.Encode(dst, part, o); err != nil {
-			return nil, nil, err
-		}
 		if piece.Picture == nil {
-			continue
+			dst, err = w.Vocab.Encode(dst, before+piece.Text, o)
+			return dst, seen, err
 		}
-		n, err := w.Eyes.tokens(piece.Picture)
-		if err != nil {
+		before += piece.Text
+		if dst, before, err = w.Eyes.place(w.Vocab, dst, before, piece.Picture, &seen, o); err != nil {
 			return nil, nil, err
-		}
-		if o.Most > 0 && len(dst)+n > o.Most {
-			return nil, nil, refusal.TooLong("the picture %s takes %d tokens, and %d stand before it: the context holds %d: "+
-				"send a smaller one, or fewer", piece.Picture.At, n, len(dst), o.Most)
-		}
-		seen = append(seen, Seen{At: len(dst), Tokens: n, Data: piece.Picture.Picture.Data, Place: piece.Picture.At})
-		for range n {
-			dst = append(dst, w.Eyes.Token)
 		}
 	}
 	return dst, seen, nil
 }
 
-// tokens is how many tokens a picture takes.
-func (e *Eyes) tokens(p *chat.Part) (int, error) {
+// place adds a text and the picture behind it, in pieces if it is cut. What stands after the last one is returned: it
+// is encoded together with the text that follows.
+func (e *Eyes) place(v *token.Vocab, dst []int32, before string, p *chat.Part, seen *[]Seen,
+	o token.Options) (to []int32, after string, err error) {
+	cut, err := e.cut(p)
+	if err != nil {
+		return nil, "", err
+	}
+	texts := []string{e.Before, e.After}
+	if e.frame != nil {
+		texts = e.frame(&cut)
+	}
+	for i, n := range cut.Tokens {
+		if dst, err = v.Encode(dst, before+texts[i], o); err != nil {
+			return nil, "", err
+		}
+		before, o.AddSpecial = "", false
+		if o.Most > 0 && len(dst)+n > o.Most {
+			return nil, "", refusal.TooLong("the picture %s takes %d tokens, and %d stand before it: the context holds %d: "+
+				"send a smaller one, or fewer", p.At, n, len(dst), o.Most)
+		}
+		*seen = append(*seen, Seen{At: len(dst), Tokens: n, Piece: i, Data: p.Picture.Data, Place: p.At})
+		for range n {
+			dst = append(dst, e.Token)
+		}
+	}
+	return dst, texts[len(cut.Tokens)], nil
+}
+
+// cut is how a picture is read.
+func (e *Eyes) cut(p *chat.Part) (c picture.Cut, err error) {
 	i, err := picture.Inspect(p.Picture.Data)
-	if err != nil {
-		return 0, refusal.Of("%s: %v", p.At, err)
+	if err == nil {
+		c, err = e.Settings.Cut(i)
 	}
-	_, _, n, err := e.Settings.Size(i)
 	if err != nil {
-		return 0, refusal.Of("%s: %v", p.At, err)
+		return c, refusal.Of("%s: %v", p.At, err)
 	}
-	return n, nil
+	return c, nil
 }

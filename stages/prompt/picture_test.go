@@ -242,7 +242,7 @@ func TestPicturesFaults(t *testing.T) {
 		require.ErrorContains(t, err, c.want)
 	}
 	_, err = EyesOf("resampler", &small, v)
-	require.ErrorContains(t, err, `the projector is "resampler": want that of LLaVA, Gemma, Qwen-VL, GLM, Pixtral or InternVL`)
+	require.ErrorContains(t, err, `the projector is "resampler": want that of LLaVA, Gemma, Qwen-VL, GLM, Pixtral, InternVL, Idefics 3 or Llama 4`)
 	e, err = EyesOf("mlp", &small, v)
 	require.NoError(t, err)
 	require.Zero(t, e.Token, "a vocabulary without a token for pictures")
@@ -261,4 +261,51 @@ func TestPicturesOfTexts(t *testing.T) {
 	require.Equal(t, "x <|vision_start|><|image_pad|><|image_pad|><|vision_end|> y", string(v.Decode(nil, p.Tokens, true)))
 	require.Len(t, p.Pictures, 1)
 	require.Equal(t, []int{3, 2}, []int{p.Pictures[0].At, p.Pictures[0].Tokens})
+}
+
+// TestPieces: a picture in pieces has each of them in its place, with the families' tokens around. Idefics 3's are
+// those of llama.cpp's libmtmd, Llama 4's those of transformers.
+func TestPieces(t *testing.T) {
+	names := map[int32]string{1: "<fake_token_around_image>", 2: "<global-img>", 3: "<image>", 4: "<row_1_col_1>",
+		5: "<row_1_col_2>", 6: "<row_2_col_1>", 7: "<row_2_col_2>", 8: "<|image_start|>", 9: "<|image_end|>", 10: "<|image|>",
+		11: "<|patch|>", 12: "<|tile_x_separator|>", 13: "<|tile_y_separator|>"}
+	v := vocabOf(t, names)
+	cut := picture.Settings{Filter: picture.Bilinear, Patch: 8, Merge: 2, Frames: 1, Width: 16, Height: 16, Tokens: 2,
+		Least: 1, Factor: 1.0 / 255, Std: [3]float32{1, 1, 1}}
+	split, canvas := cut, cut
+	split.Way, split.Most = picture.Split, 32
+	canvas.Way, canvas.Most = picture.Canvas, 4
+	for _, c := range []struct {
+		projector string
+		settings  *picture.Settings
+		w, h      int
+		want      string
+	}{
+		{"idefics3", &split, 32, 32, "1 4 3 3 1 5 3 3 n 1 6 3 3 1 7 3 3 n n 1 2 3 3 1"},
+		{"idefics3", &split, 32, 16, "1 4 3 3 1 5 3 3 n n 1 2 3 3 1"},
+		{"llama4", &canvas, 32, 32, "8 11 11 12 11 11 13 11 11 12 11 11 13 10 11 11 9"},
+		{"llama4", &canvas, 16, 32, "8 11 11 13 11 11 13 10 11 11 9"},
+		{"llama4", &canvas, 16, 16, "8 10 11 11 9"},
+	} {
+		e, err := EyesOf(c.projector, c.settings, v)
+		require.NoError(t, err)
+		m := chat.Message{Role: "user", Parts: []chat.Part{{Text: "<14>"}, image(c.w, c.h), {Text: "<15>"}}}
+		p, err := written(writerOf(t, bare, v, e), 100, m)
+		require.NoError(t, err)
+		var text []string
+		for _, id := range p.Tokens {
+			if text = append(text, strconv.Itoa(int(id))); id == 256+'\n' {
+				text[len(text)-1] = "n"
+			}
+		}
+		require.Equal(t, "14 "+c.want+" 15", strings.Join(text, " "))
+		for i, s := range p.Pictures {
+			require.Equal(t, []int{i, 2}, []int{s.Piece, s.Tokens})
+			require.Equal(t, []int32{e.Token, e.Token}, p.Tokens[s.At:][:2])
+			require.NotEqual(t, e.Token, p.Tokens[s.At-1])
+		}
+		require.Len(t, p.Pictures, strings.Count(strings.ReplaceAll(" "+c.want+" ", " ", "  "), fmt.Sprintf(" %d ", e.Token))/2)
+		_, err = written(writerOf(t, bare, v, e), 3, m)
+		require.ErrorContains(t, err, "the picture here takes 2 tokens, and ")
+	}
 }

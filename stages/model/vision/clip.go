@@ -4,8 +4,9 @@ import (
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// clip records the layers of CLIP and SigLIP: learned positions by number, and layer norms.
-func (r *outline) clip() ir.Value {
+// clip records the layers of CLIP and SigLIP: learned positions by number, and layer norms. turn is of queries and
+// keys, if they turn.
+func (r *outline) clip(turn func() func(ir.Value) ir.Value) ir.Value {
 	b, side := r.patches, r.side()
 	patches := b.Input(Patches, 3*r.Patch*r.Patch, true)
 	n := side * side
@@ -14,24 +15,28 @@ func (r *outline) clip() ir.Value {
 		first := b.Input(First, r.width, true)
 		b.Block()
 		x := b.Linear(patches, patchMatrix, r.width)
-		return r.clipLayers(b.Position(b.Add(x, b.Affine(first, "v.class_embd", r.width, "", 0)), positions, n))
+		return r.clipLayers(b.Position(b.Add(x, b.Affine(first, "v.class_embd", r.width, "", 0)), positions, n), turn)
 	}
 	b.Block()
-	return r.clipLayers(b.Position(b.Linear(patches, patchMatrix, r.width), positions, n))
+	return r.clipLayers(b.Position(b.Linear(patches, patchMatrix, r.width), positions, n), turn)
 }
 
-func (r *outline) clipLayers(x ir.Value) ir.Value {
+func (r *outline) clipLayers(x ir.Value, turn func() func(ir.Value) ir.Value) ir.Value {
 	if b := r.patches; b.Has("v.pre_ln.weight") {
 		x = b.LayerNorm(x, "v.pre_ln", r.eps)
 	}
-	return r.record(x, layer{norm: r.byLayer})
+	of := layer{norm: r.byLayer}
+	if turn != nil {
+		of.turn = turn()
+	}
+	return r.record(x, of)
 }
 
 // LLaVA 1.5: CLIP without its last layers and last norm, whose class is left out, and two matrices. Paper:
 // arXiv:2310.03744; checked against transformers, modeling_llava.py.
 func llava(r *outline) {
 	r.class = r.shapes["v.class_embd"] != nil
-	r.patches.Output(Patches, r.clip())
+	r.patches.Output(Patches, r.clip(nil))
 	b := r.rows
 	x := b.Input(Patches, r.width, true)
 	b.Block()
@@ -51,13 +56,10 @@ func (r *outline) outputs(name string) int {
 // Gemma 3: SigLIP, means of squares of patches, an RMS norm and a matrix. Paper: arXiv:2503.19786; checked against
 // transformers, modeling_gemma3.py.
 func gemma3(r *outline) {
-	x := r.clip()
+	x := r.clip(nil)
 	r.Both = true
 	r.patches.Output(Patches, r.patches.LayerNorm(x, "v.post_ln", r.eps))
-	r.Merge = r.countOr("projector.scale_factor", mostSide, 4)
-	if side := r.Image / r.Patch; side%r.Merge != 0 {
-		r.faultf("clip.vision.projector.scale_factor is %d, want a divisor of %d patches", r.Merge, side)
-	}
+	r.shuffle(4)
 	b := r.rows
 	all := b.Input(Patches, r.Merge*r.Merge*r.width, true)
 	b.Block()

@@ -8,11 +8,8 @@ import "github.com/sluice-ai/sluice/internal/ir"
 // patch before it.
 func internVL(r *outline) {
 	r.Tiles, r.class, r.gelu = true, true, ir.GELUErf
-	r.Merge = r.countOr("projector.scale_factor", mostSide, 2)
 	side := r.side()
-	if side%r.Merge != 0 {
-		r.faultf("clip.vision.projector.scale_factor is %d, want a divisor of %d patches", r.Merge, side)
-	}
+	r.shuffle(2)
 	b, norm := r.patches, r.byLayer
 	if r.shapes[blk(0, "ln1.bias")] == nil {
 		norm = r.byRMS

@@ -48,17 +48,20 @@ func (t *Tower) Layout(height, width int) (*Layout, error) {
 	return l, nil
 }
 
-// lines adds one square after another, line by line, each with its class in front, as windows.
+// lines adds one square after another, line by line, each with its class, as windows.
 func (t *Tower) lines(l *Layout, side int) {
-	for p := range l.Grid.Height * l.Grid.Width {
-		if p%(side*side) == 0 {
-			l.Windows = append(l.Windows, side*side)
-			if t.class {
-				l.add(-1)
-				l.Windows[len(l.Windows)-1]++
-			}
+	for from := 0; from < l.Grid.Height*l.Grid.Width; from += side * side {
+		before := len(l.Order)
+		if t.class && !t.behind {
+			l.add(-1, 0)
 		}
-		l.add(p)
+		for p := range side * side {
+			l.add(from+p, t.first)
+		}
+		if t.class && t.behind {
+			l.add(-1, 0)
+		}
+		l.Windows = append(l.Windows, len(l.Order)-before)
 	}
 }
 
@@ -68,18 +71,19 @@ func (t *Tower) square(l *Layout, top, left, bottom, right int) {
 	for down := top; down < bottom; down++ {
 		for across := left; across < right; across++ {
 			for i := range t.Merge * t.Merge {
-				l.add((down*t.Merge+i/t.Merge)*l.Grid.Width + across*t.Merge + i%t.Merge)
+				l.add((down*t.Merge+i/t.Merge)*l.Grid.Width+across*t.Merge+i%t.Merge, t.first)
 			}
 		}
 	}
 	l.Windows = append(l.Windows, len(l.Order)-before)
 }
 
-func (l *Layout) add(patch int) {
+// add adds a row. Lines and columns are counted from first on.
+func (l *Layout) add(patch, first int) {
 	l.Order = append(l.Order, patch)
 	at := ir.Place{}
 	if patch >= 0 {
-		at = ir.Place{0, int32(patch / l.Grid.Width), int32(patch % l.Grid.Width)}
+		at = ir.Place{0, int32(first + patch/l.Grid.Width), int32(first + patch%l.Grid.Width)}
 	}
 	l.Places = append(l.Places, at)
 }
@@ -108,15 +112,20 @@ func (t *Tower) Cut(l *Layout, p *Picture) []float32 {
 	return rows
 }
 
-// First is the input of that name: it has the learned class added to the first row alone.
+// First is the input of that name: it has the learned class added to the row of the class alone.
 func (t *Tower) First(l *Layout) []float32 {
 	if !t.class {
 		return nil
 	}
 	width := t.Patches.Widths[t.input(First)]
 	rows := make([]float32, len(l.Order)*width)
-	for i := range width {
-		rows[i] = 1
+	for r, patch := range l.Order {
+		if patch >= 0 {
+			continue
+		}
+		for i := range width {
+			rows[r*width+i] = 1
+		}
 	}
 	return rows
 }

@@ -129,3 +129,11 @@ func (r *outline) side() int {
 	}
 	return max(1, r.Image/r.Patch)
 }
+
+// shuffle reads how many patches at a side become one row, of a square that all pictures are.
+func (r *outline) shuffle(otherwise int) {
+	r.Merge = r.countOr("projector.scale_factor", mostSide, otherwise)
+	if side := max(1, r.Image/r.Patch); side%r.Merge != 0 {
+		r.faultf("clip.vision.projector.scale_factor is %d, want a divisor of %d patches", r.Merge, side)
+	}
+}

@@ -54,7 +54,9 @@ type Tower struct {
 
 // placing is how patches lie, and what is made of them before they are computed.
 type placing struct {
-	class    bool // a row in front of the patches stands for the whole picture
+	class    bool // a row in front of the patches stands for the whole picture,
+	behind   bool // or behind them
+	first    int  // number of the first line and column
 	window   int  // rows of text at a window's side; 0: there are no windows
 	learned  learned
 	grid     int  // learned positions at a side, or along one axis
@@ -136,6 +138,7 @@ func kinds() []kind {
 	return []kind{
 		{"mlp", llava}, {"gemma3", gemma3}, {"gemma4v", gemma4}, {"qwen2vl_merger", qwen2}, {"qwen2.5vl_merger", qwen25},
 		{"qwen3vl_merger", qwen3}, {"glm4v", glm4v}, {"pixtral", pixtral}, {"internvl", internVL},
+		{"idefics3", idefics3}, {"llama4", llama4},
 	}
 }
 

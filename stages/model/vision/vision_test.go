@@ -102,7 +102,7 @@ func TestBrokenKeys(t *testing.T) {
 	m.Set("clip.projector_type", "ldp")
 	_, err = Record(m, nil)
 	require.EqualError(t, err, `clip.projector_type: "ldp" is not supported, want one of mlp, gemma3, gemma4v, qwen2vl_merger, `+
-		`qwen2.5vl_merger, qwen3vl_merger, glm4v, pixtral, internvl`)
+		`qwen2.5vl_merger, qwen3vl_merger, glm4v, pixtral, internvl, idefics3, llama4`)
 	for _, kind := range Kinds() {
 		m.Set("clip.projector_type", kind)
 		_, err = Record(m, nil)
@@ -211,4 +211,16 @@ func TestByAxis(t *testing.T) {
 	require.Equal(t, []float32{11, 12, 13, 21, 22, 23}, tower.Learned(l, []float32{1, 2, 3, 10, 20, 30}))
 	_, err = tower.Layout(2, 4)
 	require.ErrorContains(t, err, "a picture of 4 × 2 patches, and a side has positions for 3")
+}
+
+// TestBehind: where the class stands behind the patches, its place is 0, and lines and columns are counted from 1.
+func TestBehind(t *testing.T) {
+	tower := &Tower{Patch: 2, Merge: 1, Image: 4, placing: placing{class: true, behind: true, first: 1},
+		Patches: &ir.Program{Widths: []int{2}, Inputs: []ir.Input{{Name: First}}}}
+	l, err := tower.Layout(4, 4)
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 1, 2, 3, -1}, l.Order)
+	require.Equal(t, []int{5}, l.Windows)
+	require.Equal(t, []ir.Place{{0, 1, 1}, {0, 1, 2}, {0, 2, 1}, {0, 2, 2}, {}}, l.Places)
+	require.Equal(t, []float32{0, 0, 0, 0, 0, 0, 0, 0, 1, 1}, tower.First(l))
 }

@@ -67,6 +67,12 @@ func All() []Tiny {
 			"clip.vision.image_std", []float32{1, 1, 1}}, join(gemma4(), one("v.std_bias", width), one("v.std_scale", width))},
 		{"internvl", "internvl", [2]int{48, 48}, []any{"clip.use_gelu", true, "clip.vision.projector.scale_factor", uint32(2)},
 			internVL()},
+		{"idefics3", "idefics3", [2]int{48, 48}, []any{"clip.use_gelu", true, "clip.vision.projector.scale_factor", uint32(3),
+			"clip.vision.preproc_image_size", uint32(96)}, join(patches(), one("v.patch_embd.bias", width),
+			one("v.position_embd.weight", width, 36), norms("v.post_ln+"),
+			blocks("ln1+ ln2+ attn_q+ attn_k+ attn_v+ attn_out+ ffn_up+ ffn_down+"), weight("mm.model.fc", 9*width, Text))},
+		{"llama4", "llama4", [2]int{48, 48}, []any{"clip.use_gelu", true, "clip.vision.projector.scale_factor", uint32(2)},
+			llama4()},
 	}
 }
 
@@ -168,6 +174,13 @@ func internVL() []tensor {
 		blocks("ln1+ ln2+ attn_q+ attn_k+ attn_v+ attn_out+ ffn_up+ ffn_down+ ls1 ls2"),
 		one("mm.model.mlp.0.weight", 4*width), one("mm.model.mlp.0.bias", 4*width),
 		matrix("mm.model.mlp.1", 4*width, Text), matrix("mm.model.mlp.3", Text, Text))
+}
+
+func llama4() []tensor {
+	return join(one("v.patch_embd.weight", 3*Patch*Patch, width), one("v.class_embd", width),
+		one("v.position_embd.weight", width, 37), norms("v.pre_ln+ v.post_ln+"),
+		blocks("ln1+ ln2+ attn_q+ attn_k+ attn_v+ attn_out+ ffn_up+ ffn_down+"),
+		weight("mm.model.mlp.1", 4*width, 64), weight("mm.model.mlp.2", 64, 64), weight("mm.model.fc", 64, Text))
 }
 
 // values are a tensor's, the same for the same name in every tower of the name.
