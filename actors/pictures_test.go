@@ -252,6 +252,9 @@ func TestPlacesOfPictures(t *testing.T) {
 // and again changes no bit of logits nor an answer.
 func TestPicturesOfOtherFamilies(t *testing.T) {
 	for _, x := range visiontest.All() {
+		if x.Width() != visiontest.Text {
+			continue // rows as wide as no text that is at hand: actors/sight computes them
+		}
 		t.Run(x.Name, func(t *testing.T) {
 			r := readPictured(t, "llava")
 			r.tower = x.File(t)

@@ -43,7 +43,8 @@ func pixels(t testing.TB, x *visiontest.Tiny) *vision.Picture {
 // @fugood/node-llama-linux-x64, by mtmd_tokenize and mtmd_encode_chunk. InternVL's file had the first of its learned
 // positions, that of the class, as the last one, since libmtmd has the class there, and takes positions as they come.
 // Of Idefics 3's picture libmtmd makes four pieces and all of it, which is the picture itself: the last rows are these.
-// Llama 4's rows are line by line; libmtmd has them column by column, where transformers has lines.
+// MiniCPM-V's are those of the whole picture, of which libmtmd makes two slices, too. Llama 4's rows are line by line;
+// libmtmd has them column by column, where transformers has lines.
 const peers = "testdata/peer.json"
 
 // closeness is what towers may differ from llama.cpp by, whose GELU is a table of half precision, and of which it takes
@@ -74,7 +75,7 @@ func TestTowersArePeers(t *testing.T) {
 				defer func() { require.NoError(t, eye.Close()) }()
 				seen, err := eye.Look(pixels(t, &x))
 				require.NoError(t, err)
-				require.Len(t, seen.Rows, seen.Grid.Height*seen.Grid.Width*visiontest.Text)
+				require.Len(t, seen.Rows, seen.Grid.Height*seen.Grid.Width*x.Width())
 				converttest.Near(t, want[x.Name], seen.Rows, closeness)
 				made = append(made, seen.Rows)
 			}
@@ -87,7 +88,7 @@ func TestTowersArePeers(t *testing.T) {
 // or absurd, is an error that says so, or changes nothing that matters; nothing panics.
 func TestBrokenTowers(t *testing.T) {
 	for _, x := range visiontest.All() {
-		m, list, memory := x.Meta(), x.Tensors(), make([]byte, 1<<20)
+		m, list, memory := x.Meta(), x.Tensors(), make([]byte, 2<<20)
 		open := func(m *meta.Map, list []gguf.Tensor) error {
 			size := int64(0)
 			pieces := []gguf.Piece{{Data: memory}}
@@ -117,6 +118,9 @@ func TestBrokenTowers(t *testing.T) {
 		}
 		for i := range list {
 			name := list[i].Name
+			if name == "resampler.pos_embed_k" {
+				continue // which only libmtmd asks for
+			}
 			less := slices.Delete(slices.Clone(list), i, i+1)
 			err := open(m, less)
 			if optional := strings.HasSuffix(name, ".bias") || x.Name == "mistral3" && strings.Contains(name, "k_norm") ||

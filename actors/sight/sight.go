@@ -41,6 +41,7 @@ type Eye struct {
 	patches blocks.Network
 	rows    blocks.Network
 	table   []float32 // of learned positions, if those of patches are made of them
+	asked   []float32 // by rows of texts, if they ask patches
 	between []float32 // stands in texts between lines of a picture's rows, if anything does
 }
 
@@ -80,6 +81,9 @@ func Open(d backend.Device, f *gguf.File) (*Eye, error) {
 	}
 	if tower.Break != "" && err == nil {
 		e.between, err = named(f, tower.Break)
+	}
+	if tower.Asks > 0 && err == nil {
+		e.asked, err = named(f, vision.QuestionTable)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
@@ -177,22 +181,34 @@ func (e *Eye) Look(p *vision.Picture) (*Seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	joined, width := map[string][]float32{}, e.Tower.Patches.Widths[e.Tower.Patches.Outputs[0].Value]
-	for name, rows := range seen {
-		joined[name] = e.Tower.Join(l, rows, width)
-	}
-	n := l.Text.Height * l.Text.Width
+	n, inputs := e.given(l, seen)
 	made, err := e.rows.Run(e.device, func(int) []ir.Grid { return []ir.Grid{line(n)} }, nil,
-		constants(e.Tower.Rows, n, joined))
+		constants(e.Tower.Rows, n, inputs))
 	if err != nil {
 		return nil, err
 	}
 	of := &Seen{}
-	of.Grid, of.Rows = e.Tower.Between(l.Text, made[vision.Rows], e.between)
+	if asks := e.Tower.Asks; asks > 0 {
+		of.Grid, of.Rows = line(asks), slices.Clone(made[vision.Rows][(n-asks)*e.Tower.Width:])
+	} else {
+		of.Grid, of.Rows = e.Tower.Between(l.Text, made[vision.Rows], e.between)
+	}
 	for i := range e.Tower.Deeps {
 		of.Deep = append(of.Deep, made[vision.Deep+strconv.Itoa(i)])
 	}
 	return of, nil
+}
+
+// given are the inputs of the program that makes rows of text of the patches, and how many rows it has.
+func (e *Eye) given(l *vision.Layout, seen map[string][]float32) (rows int, inputs map[string][]float32) {
+	if asks := e.Tower.Asks; asks > 0 {
+		return len(l.Order) + asks, e.Tower.Ask(l, seen[vision.Patches], e.asked)
+	}
+	inputs, width := map[string][]float32{}, e.Tower.Patches.Widths[e.Tower.Patches.Outputs[0].Value]
+	for name, x := range seen {
+		inputs[name] = e.Tower.Join(l, x, width)
+	}
+	return l.Text.Height * l.Text.Width, inputs
 }
 
 // constants adds the inputs of a program that are 1 in all of so many rows.

@@ -40,16 +40,8 @@ func FromClip(m *meta.Map) (*Settings, error) {
 		s.Least, s.Most = r.number("clip.vision.preproc_min_tiles", 1), r.number("clip.vision.preproc_max_tiles", 12)
 		side /= s.Merge
 		s.Tokens = side * side
-	case "idefics3":
-		s.Way, s.Filter, s.Merge = Split, Lanczos, r.number("clip.vision.projector.scale_factor", 2)
-		s.Most = r.number("clip.vision.preproc_image_size", size)
-		side /= s.Merge
-		s.Tokens = side * side
-	case "llama4":
-		s.Way, s.Filter, s.Merge = Canvas, Bilinear, r.number("clip.vision.projector.scale_factor", 2)
-		s.Least, s.Most = 1, 16
-		side /= s.Merge
-		s.Tokens = side * side
+	case "idefics3", "llama4", "resampler":
+		r.cut(kind, s, size)
 	case "qwen2vl_merger", "qwen2.5vl_merger", "qwen3vl_merger", "glm4v":
 		s.Way, s.Width, s.Height, s.Frames = Grid, 0, 0, 2
 		s.Merge = r.number("clip.vision.spatial_merge_size", 2)
@@ -58,12 +50,32 @@ func FromClip(m *meta.Map) (*Settings, error) {
 		s.Most = min(r.number("clip.vision.image_max_pixels", 4096*block), mostTower)
 	default:
 		return nil, fmt.Errorf("clip.projector_type is %q: want that of LLaVA (mlp), Gemma, Qwen-VL, GLM, Pixtral, "+
-			"InternVL, Idefics 3 or Llama 4", kind)
+			"InternVL, Idefics 3, Llama 4 or MiniCPM-V", kind)
 	}
 	if r.err != nil {
 		return nil, r.err
 	}
 	return s, s.Check()
+}
+
+// cut reads the settings of families that cut pictures into pieces.
+func (r *clip) cut(kind string, s *Settings, size int) {
+	if kind == "resampler" {
+		s.Way, s.Least, s.Most, s.Tokens = Slices, 1, 9, 64
+		if version, err := r.m.Int("clip.minicpmv_version"); err == nil && version == 2 {
+			s.Tokens = 96
+		}
+		s.Tokens = r.number("clip.minicpmv_query_num", s.Tokens)
+		return
+	}
+	s.Way, s.Filter, s.Least, s.Most = Canvas, Bilinear, 1, 16
+	if kind == "idefics3" {
+		s.Way, s.Filter, s.Least = Split, Lanczos, 0
+		s.Most = r.number("clip.vision.preproc_image_size", size)
+	}
+	s.Merge = r.number("clip.vision.projector.scale_factor", 2)
+	side := size / max(s.Patch, 1) / s.Merge
+	s.Tokens = side * side
 }
 
 // clip reads keys; the first fault stays.

@@ -5,7 +5,7 @@ import "math"
 // Cut is how a picture is read: as one, or in pieces, each of which has its tokens in a prompt.
 type Cut struct {
 	Across, Down int   // pieces side by side and one below another; both 0: the picture is not cut
-	Tokens       []int // of the pieces, line by line, and then of the whole picture
+	Tokens       []int // of the pieces, line by line, and then of the whole picture; or of that first (Slices)
 }
 
 // Cut is how a picture with such a header is read.
@@ -24,6 +24,9 @@ func (s *Settings) cut(w, h int) (c Cut, err error) {
 		c.Across, c.Down = w/s.Width, h/s.Height
 	case Canvas:
 		c.Across, c.Down = s.canvas(w, h)
+	case Slices:
+		l := s.sliced(w, h)
+		c.Across, c.Down = l.across, l.down
 	default:
 		_, _, n, err := s.size(w, h)
 		return Cut{Tokens: []int{n}}, err
@@ -45,12 +48,14 @@ func (s *Settings) pieces(b *Bitmap) ([]*Picture, error) {
 	switch s.Way {
 	case Split:
 		w, h := s.longest(b.Width, b.Height)
-		b = resize(b, w, h, area{0, 0, w, h}, s.Filter)
+		b = b.to(size{w, h}, s.Filter)
 		w, h = s.wholeSquares(w, h)
-		laid = resize(b, w, h, area{0, 0, w, h}, s.Filter)
+		laid = b.to(size{w, h}, s.Filter)
 		whole = laid
 	case Canvas:
 		laid, whole = s.laid(b), b
+	case Slices:
+		return s.slices(b), nil
 	default:
 		p, err := s.process(b)
 		if err != nil {
@@ -65,7 +70,7 @@ func (s *Settings) pieces(b *Bitmap) ([]*Picture, error) {
 		}
 	}
 	if len(all) > 1 {
-		all = append(all, s.piece(resize(whole, s.Width, s.Height, area{0, 0, s.Width, s.Height}, s.Filter)))
+		all = append(all, s.piece(whole.to(size{s.Width, s.Height}, s.Filter)))
 	}
 	return all, nil
 }
@@ -75,6 +80,12 @@ func (s *Settings) piece(b *Bitmap) *Picture {
 	return &Picture{Width: b.Width, Height: b.Height, Grid: [3]int{1, b.Height / s.Patch, b.Width / s.Patch},
 		Tokens: s.Tokens, pix: b.Pix, settings: s}
 }
+
+// size is width and height in pixels.
+type size struct{ w, h int }
+
+// to is the picture of another size.
+func (b *Bitmap) to(n size, f Filter) *Bitmap { return resize(b, n.w, n.h, area{0, 0, n.w, n.h}, f) }
 
 // part copies a part of a picture.
 func (b *Bitmap) part(left, top, w, h int) *Bitmap {
@@ -160,7 +171,7 @@ func (s *Settings) laid(b *Bitmap) *Bitmap {
 	} else {
 		w = max(1, min(int(math.Floor(float64(b.Width)*byH)), w))
 	}
-	small := resize(b, w, h, area{0, 0, w, h}, s.Filter)
+	small := b.to(size{w, h}, s.Filter)
 	for y := range h {
 		copy(out.row(y), small.row(y))
 	}

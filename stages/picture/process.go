@@ -56,6 +56,8 @@ func (s *Settings) Bytes(i Info) int64 {
 		h *= 2 * (s.Most + 1) // what is laid out grows
 	case Canvas:
 		h *= 2*s.Most + 1
+	case Slices:
+		w, h = s.sliced(i.Width, i.Height).pixels(), 2
 	case Split:
 		w, h = s.most(), 3*s.most()+s.Height
 	}

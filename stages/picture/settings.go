@@ -19,18 +19,19 @@ const (
 	Tiles                  // to squares, and once more as one of them: InternVL
 	Split                  // to a longest side, then to pieces that are squares, and once more as one: Idefics 3
 	Canvas                 // onto pieces that are squares, and once more as one of them: Llama 4
+	Slices                 // whole, and then in pieces of about as many pixels, of its proportions: MiniCPM-V
 )
 
 // Settings are what a model's processor does with a picture.
 type Settings struct {
 	Way           Way
 	Filter        Filter
-	Width, Height int // of the tower's picture: Squeeze, Crop; at most: Fit; of a square: Tiles, Split, Canvas
+	Width, Height int // of the tower's picture: Squeeze, Crop; at most: Fit; of a piece: Tiles and so on
 	Shortest      int // Crop: the shorter side before the cut
 	Patch, Merge  int // sides: of a patch in pixels, of a token in patches
 	Frames        int // Grid: how often a patch's pixels stand in its row
-	Least, Most   int // Grid: pixels; Spend: pixels, at most; Tiles, Canvas: squares; Split: the longer side
-	Tokens        int // of any picture: Squeeze, Crop; of a square: Tiles, Split, Canvas
+	Least, Most   int // Grid: pixels; Spend: pixels, at most; Tiles, Canvas, Slices: pieces; Split: the longer side
+	Tokens        int // of any picture: Squeeze, Crop; of a piece: Tiles and what follows it
 	Factor        float64
 	Mean, Std     [3]float32
 }
@@ -80,7 +81,7 @@ func (s *Settings) bounds(within func(n, lo, hi int) bool) error {
 		return nil
 	case s.Way == Crop && (s.Shortest < max(s.Width, s.Height) || s.Shortest > mostSide):
 		return fmt.Errorf("the shorter side becomes %d pixels, of which %d x %d are cut out: want more", s.Shortest, s.Width, s.Height)
-	case (s.Way == Tiles || s.Way == Canvas) && (!within(s.Least, 1, s.Most) || s.Most > mostSquares ||
+	case (s.Way == Tiles || s.Way == Canvas || s.Way == Slices) && (!within(s.Least, 1, s.Most) || s.Most > mostSquares ||
 		s.Width*s.Height*(s.Most+1) > mostTower):
 		return fmt.Errorf("pictures of %d to %d squares: want 1 to %d, of %d pixels in all", s.Least, s.Most, mostSquares, mostTower)
 	case s.Way == Split && (s.Width != s.Height || s.Most < s.Width || s.Most > s.Width*mostAcross ||

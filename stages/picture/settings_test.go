@@ -126,6 +126,13 @@ func TestClipKeys(t *testing.T) {
 		{clipKeys("llama4", "clip.vision.image_size", uint32(336)), with(func(s *Settings) {
 			s.Way, s.Filter, s.Merge, s.Width, s.Height, s.Least, s.Most, s.Tokens = Canvas, Bilinear, 2, 336, 336, 1, 16, 144
 		})},
+		{clipKeys("resampler", "clip.vision.image_size", uint32(448), "clip.minicpmv_version", int32(2)), with(func(s *Settings) {
+			s.Way, s.Filter, s.Width, s.Height, s.Least, s.Most, s.Tokens = Slices, Bicubic, 448, 448, 1, 9, 96
+		})},
+		{clipKeys("resampler", "clip.vision.image_size", uint32(448), "clip.minicpmv_version", int32(4),
+			"clip.minicpmv_query_num", uint32(32)), with(func(s *Settings) {
+			s.Way, s.Filter, s.Width, s.Height, s.Least, s.Most, s.Tokens = Slices, Bicubic, 448, 448, 1, 9, 32
+		})},
 	} {
 		s, err := FromClip(c.keys)
 		require.NoError(t, err)

@@ -15,8 +15,11 @@ type Eyes struct {
 	Before, After string            // texts around a picture's tokens
 	Token         int32             // the id that stands for each of them
 
-	frame func(c *picture.Cut) []string // texts around pieces instead of these; nil: pictures are not cut
+	frame framed // instead of these; nil: pictures are not cut
 }
+
+// framed makes the texts around the pieces of a picture, which is the n-th of its prompt, counted from 0.
+type framed func(c *picture.Cut, n int) []string
 
 // Seen is a picture in a prompt, or a piece of one.
 type Seen struct {
@@ -30,7 +33,7 @@ type Seen struct {
 // that stands for it, as the families' own processors have them.
 var projectors = map[string]struct {
 	before, after, token string
-	frame                func(c *picture.Cut) []string
+	frame                framed
 }{
 	"mlp":              {"", "\n", "<image>", nil},
 	"gemma3":           {"\n\n<start_of_image>", "<end_of_image>\n\n", "<image_soft_token>", nil},
@@ -40,6 +43,7 @@ var projectors = map[string]struct {
 	"internvl":         {"<img>", "</img>", "<IMG_CONTEXT>", nil},
 	"llama4":           {"", "", "<|patch|>", framedLlama},
 	"pixtral":          {"", "[IMG_END]", "[IMG]", nil},
+	"resampler":        {"", "", "<unk>", framedMini},
 	"qwen2vl_merger":   {"<|vision_start|>", "<|vision_end|>", "<|image_pad|>", nil},
 	"qwen2.5vl_merger": {"<|vision_start|>", "<|vision_end|>", "<|image_pad|>", nil},
 	"qwen3vl_merger":   {"<|vision_start|>", "<|vision_end|>", "<|image_pad|>", nil},
@@ -47,7 +51,7 @@ var projectors = map[string]struct {
 
 // framedIdefics names each piece by its line and column, ends lines with a break, and begins and ends the whole
 // picture.
-func framedIdefics(c *picture.Cut) (texts []string) {
+func framedIdefics(c *picture.Cut, _ int) (texts []string) {
 	const edge = "<fake_token_around_image>"
 	lines := ""
 	for i := range c.Across * c.Down {
@@ -64,7 +68,7 @@ func framedIdefics(c *picture.Cut) (texts []string) {
 }
 
 // framedLlama has a token between pieces of a line, another one after each line, and one before the whole picture.
-func framedLlama(c *picture.Cut) (texts []string) {
+func framedLlama(c *picture.Cut, _ int) (texts []string) {
 	next := "<|image_start|>"
 	for i := range c.Across * c.Down {
 		texts = append(texts, next)
@@ -75,15 +79,48 @@ func framedLlama(c *picture.Cut) (texts []string) {
 	return append(texts, next+"<|image|>", "<|image_end|>")
 }
 
+// framedMini numbers the whole picture, which comes first, and has each slice between tokens of its own.
+func framedMini(c *picture.Cut, n int) []string {
+	return sliced(c, fmt.Sprintf("<image_id>%d</image_id>", n), "<slice>", "</slice>", "", "")
+}
+
+// framedMini25 is the same of MiniCPM-V 2.5, whose slices are pictures among others between two tokens.
+func framedMini25(c *picture.Cut, _ int) []string {
+	return sliced(c, "", "<image>", "</image>", "<slice>", "</slice>")
+}
+
+// sliced has a whole picture, then slices with texts before and after each, and before and after all. Lines of slices
+// have a break between them.
+func sliced(c *picture.Cut, number, before, after, first, last string) []string {
+	texts, next := []string{number + "<image>"}, "</image>"
+	for i := range c.Across * c.Down {
+		switch {
+		case i == 0:
+			next += first
+		case i%c.Across == 0:
+			next += "\n"
+		}
+		texts = append(texts, next+before)
+		next = after
+	}
+	if c.Across > 0 {
+		next += last
+	}
+	return append(texts, next+"\n")
+}
+
 // EyesOf finds how a family's prompts have pictures. A vocabulary without the family's token, as those of LLaVA's
 // files, gives pictures the id 0, which nobody reads: rows of pictures are vectors.
 func EyesOf(projector string, s *picture.Settings, v *token.Vocab) (*Eyes, error) {
 	p, ok := projectors[projector]
 	if !ok {
 		return nil, fmt.Errorf("the projector is %q: want that of LLaVA, Gemma, Qwen-VL, GLM, Pixtral, InternVL, "+
-			"Idefics 3 or Llama 4", projector)
+			"Idefics 3, Llama 4 or MiniCPM-V", projector)
 	}
 	e := &Eyes{Settings: s, Before: p.before, After: p.after, frame: p.frame}
+	if _, numbered := v.Lookup("<image_id>"); projector == "resampler" && !numbered {
+		e.frame = framedMini25
+	}
 	if id, ok := v.Lookup(p.token); ok {
 		e.Token = id
 	}
@@ -126,7 +163,11 @@ func (e *Eyes) place(v *token.Vocab, dst []int32, before string, p *chat.Part, s
 	}
 	texts := []string{e.Before, e.After}
 	if e.frame != nil {
-		texts = e.frame(&cut)
+		n := 0
+		for i := range *seen {
+			n += min(max(1-(*seen)[i].Piece, 0), 1)
+		}
+		texts = e.frame(&cut, n)
 	}
 	for i, n := range cut.Tokens {
 		if dst, err = v.Encode(dst, before+texts[i], o); err != nil {

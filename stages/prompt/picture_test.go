@@ -241,8 +241,8 @@ func TestPicturesFaults(t *testing.T) {
 		_, err := written(writerOf(t, bare, v, c.eyes), 50, m)
 		require.ErrorContains(t, err, c.want)
 	}
-	_, err = EyesOf("resampler", &small, v)
-	require.ErrorContains(t, err, `the projector is "resampler": want that of LLaVA, Gemma, Qwen-VL, GLM, Pixtral, InternVL, Idefics 3 or Llama 4`)
+	_, err = EyesOf("ldp", &small, v)
+	require.ErrorContains(t, err, `the projector is "ldp": want that of LLaVA, Gemma, Qwen-VL, GLM, Pixtral, InternVL, Idefics 3, Llama 4 or MiniCPM-V`)
 	e, err = EyesOf("mlp", &small, v)
 	require.NoError(t, err)
 	require.Zero(t, e.Token, "a vocabulary without a token for pictures")
@@ -268,11 +268,15 @@ func TestPicturesOfTexts(t *testing.T) {
 func TestPieces(t *testing.T) {
 	names := map[int32]string{1: "<fake_token_around_image>", 2: "<global-img>", 3: "<image>", 4: "<row_1_col_1>",
 		5: "<row_1_col_2>", 6: "<row_2_col_1>", 7: "<row_2_col_2>", 8: "<|image_start|>", 9: "<|image_end|>", 10: "<|image|>",
-		11: "<|patch|>", 12: "<|tile_x_separator|>", 13: "<|tile_y_separator|>"}
+		11: "<|patch|>", 12: "<|tile_x_separator|>", 13: "<|tile_y_separator|>", 17: "</image>", 18: "<slice>", 19: "</slice>", 20: "<unk>"}
+	older := vocabOf(t, names)
+	names[21], names[22] = "<image_id>", "</image_id>"
 	v := vocabOf(t, names)
 	cut := picture.Settings{Filter: picture.Bilinear, Patch: 8, Merge: 2, Frames: 1, Width: 16, Height: 16, Tokens: 2,
 		Least: 1, Factor: 1.0 / 255, Std: [3]float32{1, 1, 1}}
 	split, canvas := cut, cut
+	slices := cut
+	slices.Way, slices.Most, slices.Merge = picture.Slices, 4, 1
 	split.Way, split.Most = picture.Split, 32
 	canvas.Way, canvas.Most = picture.Canvas, 4
 	for _, c := range []struct {
@@ -286,16 +290,30 @@ func TestPieces(t *testing.T) {
 		{"llama4", &canvas, 32, 32, "8 11 11 12 11 11 13 11 11 12 11 11 13 10 11 11 9"},
 		{"llama4", &canvas, 16, 32, "8 11 11 13 11 11 13 10 11 11 9"},
 		{"llama4", &canvas, 16, 16, "8 10 11 11 9"},
+		{"resampler", &slices, 32, 32, "21 0 22 3 20 20 17 18 20 20 19 18 20 20 19 n 18 20 20 19 18 20 20 19 n"},
+		{"resampler", &slices, 32, 16, "21 0 22 3 20 20 17 18 20 20 19 18 20 20 19 n"},
+		{"resampler", &slices, 16, 16, "21 0 22 3 20 20 17 n"},
+		{"resampler 2.5", &slices, 32, 32, "3 20 20 17 18 3 20 20 17 3 20 20 17 n 3 20 20 17 3 20 20 17 19 n"},
+		{"resampler 2.5", &slices, 16, 16, "3 20 20 17 n"},
 	} {
-		e, err := EyesOf(c.projector, c.settings, v)
+		v, projector := v, c.projector
+		if name, old := strings.CutSuffix(projector, " 2.5"); old {
+			v, projector = older, name
+		}
+		e, err := EyesOf(projector, c.settings, v)
 		require.NoError(t, err)
 		m := chat.Message{Role: "user", Parts: []chat.Part{{Text: "<14>"}, image(c.w, c.h), {Text: "<15>"}}}
 		p, err := written(writerOf(t, bare, v, e), 100, m)
 		require.NoError(t, err)
 		var text []string
 		for _, id := range p.Tokens {
-			if text = append(text, strconv.Itoa(int(id))); id == 256+'\n' {
-				text[len(text)-1] = "n"
+			switch id {
+			case 256 + '\n':
+				text = append(text, "n")
+			case 256 + '0':
+				text = append(text, "0")
+			default:
+				text = append(text, strconv.Itoa(int(id)))
 			}
 		}
 		require.Equal(t, "14 "+c.want+" 15", strings.Join(text, " "))
@@ -305,7 +323,25 @@ func TestPieces(t *testing.T) {
 			require.NotEqual(t, e.Token, p.Tokens[s.At-1])
 		}
 		require.Len(t, p.Pictures, strings.Count(strings.ReplaceAll(" "+c.want+" ", " ", "  "), fmt.Sprintf(" %d ", e.Token))/2)
-		_, err = written(writerOf(t, bare, v, e), 3, m)
-		require.ErrorContains(t, err, "the picture here takes 2 tokens, and ")
+		most := p.Pictures[0].At + 1
+		_, err = written(writerOf(t, bare, v, e), most, m)
+		require.ErrorContains(t, err, fmt.Sprintf("the context holds %d", most))
 	}
+}
+
+// TestPiecesAreNumbered: MiniCPM-V numbers the pictures of a prompt, not their pieces.
+func TestPiecesAreNumbered(t *testing.T) {
+	v := vocabOf(t, map[int32]string{1: "<image>", 2: "</image>", 3: "<image_id>", 4: "</image_id>", 5: "<unk>"})
+	s := picture.Settings{Way: picture.Slices, Filter: picture.Bilinear, Patch: 8, Merge: 1, Frames: 1, Width: 16,
+		Height: 16, Tokens: 1, Least: 1, Most: 4, Factor: 1.0 / 255, Std: [3]float32{1, 1, 1}}
+	e, err := EyesOf("resampler", &s, v)
+	require.NoError(t, err)
+	m := chat.Message{Role: "user", Parts: []chat.Part{image(32, 32), image(16, 16), image(16, 16)}}
+	p, err := written(writerOf(t, bare, v, e), 200, m)
+	require.NoError(t, err)
+	text := string(v.Decode(nil, p.Tokens, true))
+	for _, id := range []string{"0", "1", "2"} {
+		require.Equal(t, 1, strings.Count(text, "<image_id>"+id+"</image_id><image>"), text)
+	}
+	require.Len(t, p.Pictures, 5+1+1)
 }

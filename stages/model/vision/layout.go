@@ -159,6 +159,8 @@ func (t *Tower) learn(row, table []float32, grid ir.Grid, line, column int) {
 	case byAxis:
 		add(column, 1)
 		add(t.grid+line, 1)
+	case byPart:
+		add(line*t.grid/grid.Height*t.grid+column*t.grid/grid.Width, 1)
 	case linear:
 		y0, y1, y := between(line, grid.Height, t.grid)
 		x0, x1, x := between(column, grid.Width, t.grid)
@@ -256,7 +258,10 @@ func (t *Tower) Between(grid ir.Grid, rows, between []float32) (ir.Grid, []float
 
 // Placed is how a picture's rows lie in a text.
 func (t *Tower) Placed(l *Layout) ir.Grid {
-	if t.Break == "" {
+	switch {
+	case t.Asks > 0:
+		return ir.Grid{Height: 1, Width: t.Asks}
+	case t.Break == "":
 		return l.Text
 	}
 	return ir.Grid{Height: 1, Width: l.Text.Height*(l.Text.Width+1) - 1}

@@ -44,6 +44,7 @@ type Tower struct {
 	Width int    // of the rows of text
 	Deeps int    // so many more rows of text are added after as many layers
 	Both  bool   // in the text, rows of a picture see each other
+	Asks  int    // so many rows of text ask all patches, whatever the picture's size; 0: rows are made of some each
 	Break string // a tensor that stands in the text after each line of a picture's rows but the last; empty: none
 
 	Patches, Rows *ir.Program
@@ -72,6 +73,7 @@ const (
 	linear                  // between the four nearest; the outer patches have the outer positions
 	cubic                   // by the sixteen nearest; the outer patches lie half a patch inside
 	byAxis                  // that of the column and that of the line, of two tables
+	byPart                  // that which lies as far from the first one as the patch does from its first one
 )
 
 // Tensor is a tensor of the file as the programs want it.
@@ -138,7 +140,7 @@ func kinds() []kind {
 	return []kind{
 		{"mlp", llava}, {"gemma3", gemma3}, {"gemma4v", gemma4}, {"qwen2vl_merger", qwen2}, {"qwen2.5vl_merger", qwen25},
 		{"qwen3vl_merger", qwen3}, {"glm4v", glm4v}, {"pixtral", pixtral}, {"internvl", internVL},
-		{"idefics3", idefics3}, {"llama4", llama4},
+		{"idefics3", idefics3}, {"llama4", llama4}, {"resampler", minicpm},
 	}
 }
 

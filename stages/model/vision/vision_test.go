@@ -1,6 +1,7 @@
 package vision
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -102,7 +103,7 @@ func TestBrokenKeys(t *testing.T) {
 	m.Set("clip.projector_type", "ldp")
 	_, err = Record(m, nil)
 	require.EqualError(t, err, `clip.projector_type: "ldp" is not supported, want one of mlp, gemma3, gemma4v, qwen2vl_merger, `+
-		`qwen2.5vl_merger, qwen3vl_merger, glm4v, pixtral, internvl, idefics3, llama4`)
+		`qwen2.5vl_merger, qwen3vl_merger, glm4v, pixtral, internvl, idefics3, llama4, resampler`)
 	for _, kind := range Kinds() {
 		m.Set("clip.projector_type", kind)
 		_, err = Record(m, nil)
@@ -223,4 +224,45 @@ func TestBehind(t *testing.T) {
 	require.Equal(t, []int{5}, l.Windows)
 	require.Equal(t, []ir.Place{{0, 1, 1}, {0, 1, 2}, {0, 2, 1}, {0, 2, 2}, {}}, l.Places)
 	require.Equal(t, []float32{0, 0, 0, 0, 0, 0, 0, 0, 1, 1}, tower.First(l))
+}
+
+// TestByPart: patches have learned positions that lie as far from the first one, however many there are.
+func TestByPart(t *testing.T) {
+	tower := &Tower{Patch: 1, Merge: 1, placing: placing{learned: byPart, grid: 4},
+		Patches: &ir.Program{Widths: []int{1}, Inputs: []ir.Input{{Name: Positions}}}}
+	table := make([]float32, 16)
+	for i := range table {
+		table[i] = float32(i)
+	}
+	l, err := tower.Layout(2, 3)
+	require.NoError(t, err)
+	require.Equal(t, []float32{0, 1, 2, 8, 9, 10}, tower.Learned(l, table))
+	l, err = tower.Layout(1, 8)
+	require.NoError(t, err)
+	require.Equal(t, []float32{0, 0, 1, 1, 2, 2, 3, 3}, tower.Learned(l, table))
+}
+
+// TestAsk: questions stand behind patches, whose columns and lines are waves; their own keys are far away.
+func TestAsk(t *testing.T) {
+	tower := &Tower{Patch: 1, Merge: 1, Asks: 2, Rows: &ir.Program{Widths: []int{3, 8},
+		Inputs: []ir.Input{{Name: Patches, Value: 0}, {Name: Questions, Value: 1}}}}
+	l, err := tower.Layout(2, 2)
+	require.NoError(t, err)
+	require.Equal(t, ir.Grid{Height: 1, Width: 2}, tower.Placed(l))
+	patches := slices.Repeat([]float32{7}, 4*3)
+	questions := slices.Repeat([]float32{5}, 2*8)
+	in := tower.Ask(l, patches, questions)
+	require.Equal(t, append(slices.Clone(patches), make([]float32, 2*3)...), in[Patches])
+	require.Equal(t, append(make([]float32, 4*8), questions...), in[Questions])
+	require.Equal(t, append(make([]float32, 4*unseen), slices.Repeat([]float32{farAway}, 2*unseen)...), in[Unseen])
+	for patch := range 4 {
+		for i, at := range []int{patch % 2, patch / 2} {
+			x := float64(at)
+			want := []float64{math.Sin(x), math.Sin(x / 100), math.Cos(x), math.Cos(x / 100)}
+			for j, w := range want {
+				require.InDelta(t, w, in[Where][patch*8+i*4+j], 1e-6)
+			}
+		}
+	}
+	require.Zero(t, slices.Max(in[Where][4*8:]))
 }

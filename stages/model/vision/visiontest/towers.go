@@ -73,7 +73,31 @@ func All() []Tiny {
 			blocks("ln1+ ln2+ attn_q+ attn_k+ attn_v+ attn_out+ ffn_up+ ffn_down+"), weight("mm.model.fc", 9*width, Text))},
 		{"llama4", "llama4", [2]int{48, 48}, []any{"clip.use_gelu", true, "clip.vision.projector.scale_factor", uint32(2)},
 			llama4()},
+		{"minicpm", "resampler", [2]int{56, 40}, []any{"clip.use_gelu", true, "clip.minicpmv_version", int32(3),
+			"clip.minicpmv_query_num", uint32(5)}, minicpm()},
 	}
+}
+
+// Width is that of its rows of text.
+func (x *Tiny) Width() int {
+	if x.Kind == "resampler" {
+		return 128 // heads have as many values
+	}
+	return Text
+}
+
+func minicpm() []tensor {
+	const text = 128
+	all := join(patches(), one("v.patch_embd.bias", width), one("v.position_embd.weight", width, 70*70), norms("v.post_ln+"),
+		blocks("ln1+ ln2+ attn_q+ attn_k+ attn_v+ attn_out+ ffn_up+ ffn_down+"), weight("resampler.kv", width, text),
+		weight("resampler.proj", text, text), one("resampler.query", text, 5), one("resampler.pos_embed_k", text))
+	for _, name := range strings.Fields("ln_q ln_kv ln_post") {
+		all = append(all, tensor{"resampler." + name + ".weight", []int{text}}, tensor{"resampler." + name + ".bias", []int{text}})
+	}
+	for _, name := range strings.Fields("q k v out") {
+		all = append(all, matrix("resampler.attn."+name, text, text)...)
+	}
+	return all
 }
 
 func join(lists ...[]tensor) (all []tensor) {
