@@ -165,7 +165,7 @@ SLOW = ^Test($(call any,$(SLOW_NAMES)))$$
 SLOW_NAMES = UnseenBound SurviveStates SurviveVRAM ForcedForms SurviveHangAnywhere SurviveOthers UnseenOnCard MasksSurvive \
 	TwoProcessesOnGPU SurviveStreaming SurviveDrives Constrained DraftSharesTheHouse StallsName ChunkFreeStates ThoughtsEnd \
 	TwoEnginesOnGPU WakeUpIsNotLost StreamedAnswers RecomputeStates ConstrainedSurvive SurviveHang ForcedCalls \
-	ProposalsOnCard SurviveChaos SurviveChaosOfMoves SurviveChaosOfFiles SurviveChaosOfDrafts PlanLeavesOthersTheirMemory \
+	ProposalsOnCard SurviveChaos SurviveChaosOfMoves SurviveChaosOfFiles SurviveChaosOfSessions SurviveChaosOfDrafts PlanLeavesOthersTheirMemory \
 	DrivesFailClearly TricklingClient UnreadAnswer Shares ReadingIsTold ReadingKeepsClientsPatient ManyClients CutCalls \
 	CrowdOfLargeBodies Cost CUDAFlag CPUExperts Create KVProfile KVProfileRefuses QuantizedPerplexity Record PullKilled \
 	NothingIsReplacedUnasked Bench PlanOfVulkan PerplexityOfBytes OracleOverStretches ChunkFree ReferencePreTokenizers \

@@ -74,8 +74,10 @@ type chaos struct {
 	t       *testing.T
 
 	clearly           *regexp.Regexp // how requests may fail; nil: none may
+	slots             bool           // each prompt has a slot, whose text is saved and restored
 	answers, failures atomic.Int64
 	devices           atomic.Int64 // deaths of the device
+	moved             atomic.Int64 // tokens of texts that were restored
 }
 
 // client sends one request after another.
@@ -105,6 +107,9 @@ func (x *chaos) check(err error) {
 // request is for an answer to a prompt: of every third one bound to a form.
 func (x *chaos) request(i int) Request {
 	r := ask(x.prompts[i], 60)
+	if x.slots {
+		r.Slot = &Slot{ID: i}
+	}
 	if i%3 == 2 {
 		r.Form = formed(gbnf(x.t, "root ::= (a | b)+\na ::= [a-z ]+ [^z]\nb ::= [^b] [a-z ]+"))
 		r.IgnoreEOG = false
@@ -276,7 +281,13 @@ var twice = regexp.MustCompile(`this request cannot be computed: computing it fa
 
 // survive has victims die at random while clients ask.
 func survive(t *testing.T, fixture string, victims []string, edit func(*Config)) {
-	x := &chaos{seed: chaosSeed(), prompts: prompts(8), t: t, clearly: twice}
+	x := &chaos{t: t}
+	x.survive(fixture, victims, edit)
+}
+
+func (x *chaos) survive(fixture string, victims []string, edit func(*Config)) {
+	t := x.t
+	x.seed, x.prompts, x.clearly = chaosSeed(), prompts(8), twice
 	x.learn(t, fixture)
 	x.Engine = startFixture(t, fixture, func(c *Config) {
 		c.Device, c.Context, c.Blocks, c.Sequences, c.Rows = slowLoads{c.Device}, 256, 9, 4, 64
@@ -296,6 +307,9 @@ func (x *chaos) rage(t *testing.T, victims []string) {
 	defer done()
 	var wg sync.WaitGroup
 	wg.Go(func() { x.killer(rand.New(rand.NewPCG(x.seed, 0)), victims) })
+	if x.slots {
+		wg.Go(func() { x.keeper(rand.New(rand.NewPCG(x.seed, 10))) })
+	}
 	for n := range 8 {
 		wg.Go(func() { x.client(rand.New(rand.NewPCG(x.seed, uint64(n+1)))) })
 	}

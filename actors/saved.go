@@ -140,6 +140,9 @@ func (e *Engine) transfer(t *transfer) error {
 	}
 	t.mu.Lock() // until the mover has left what it is given
 	defer t.mu.Unlock()
+	if errors.Is(t.err, ErrClosed) && e.Health() == nil && !e.stay.ends() { // its actors alone have begun again
+		return errMoved
+	}
 	return t.err
 }
 

@@ -3,9 +3,11 @@ package actors
 import (
 	"errors"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/kv"
+	"github.com/sluice-ai/sluice/storage/kvfiles"
 	"github.com/sluice-ai/sluice/storage/sessionfiles"
 )
 
@@ -350,5 +353,43 @@ func TestSessionsBesideAnswers(t *testing.T) {
 			requireCached(t, e, first.Tokens, st)
 			shut(t, e)
 		})
+	}
+}
+
+// Law Survive, with everything at once, while texts of slots are saved, restored and erased, and blocks go to files and
+// come back.
+func TestSurviveChaosOfSessions(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	folder, err := kvfiles.Open(t.TempDir(), 64<<20, time.Now())
+	require.NoError(t, err)
+	x := &chaos{t: t, slots: true}
+	x.survive(fixture, slices.Concat(ofModel, ofHouse), func(c *Config) {
+		c.Kept = Kept{Folder: folder, Weights: "fixture"}
+	})
+	require.Positive(t, x.moved.Load(), "nothing was saved and restored")
+}
+
+// keeper saves, restores and erases texts of slots: each call ends, and fails only in ways that say what to do.
+func (x *chaos) keeper(r *rand.Rand) {
+	s := saving(x.t, x.t.TempDir())
+	for x.over.Err() == nil {
+		slot, err := Slot{ID: r.IntN(len(x.prompts))}, error(nil)
+		name := strconv.Itoa(slot.ID)
+		switch r.IntN(5) {
+		case 0:
+			_, err = s.Erase(x.Engine, slot)
+		case 1, 2:
+			_, err = s.Save(x.Engine, slot, name)
+		default:
+			var m Moved
+			if m, err = s.Restore(x.Engine, slot, name); err == nil {
+				x.moved.Add(int64(m.Tokens))
+			}
+		}
+		usual := func(want error) bool { return errors.Is(err, want) }
+		if err != nil && !slices.ContainsFunc([]error{ErrNoText, ErrNotCached, ErrCrowded, ErrSessionMissing}, usual) {
+			x.t.Errorf("seed %d: slot %d: %v", x.seed, slot.ID, err)
+		}
+		time.Sleep(rand.N(5 * time.Millisecond))
 	}
 }

@@ -85,6 +85,13 @@ func (s *stay) end() {
 	}
 }
 
+// ends says whether close was called.
+func (s *stay) ends() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ending
+}
+
 // close lets no more requests begin. It returns false if it was called before.
 func (s *stay) close() bool {
 	s.mu.Lock()
