@@ -162,14 +162,14 @@ DEVICES = cpu/ref gpu/cuda gpu/null gpu/vulkan internal/backend/compose
 SLICED = cpu/ref gpu/vulkan internal/backend/compose
 SLICE = ^TestConformance$$/^(Ops|Attention|Blocks|Slots|Errors)$$
 SLOW = ^Test($(call any,$(SLOW_NAMES)))$$
-SLOW_NAMES = UnseenBound SurviveStates SurviveVRAM ForcedForms SurviveHangAnywhere SurviveOthers UnseenOnCard MasksSurvive \
-	TwoProcessesOnGPU SurviveStreaming SurviveDrives Constrained DraftSharesTheHouse StallsName ChunkFreeStates ThoughtsEnd \
-	TwoEnginesOnGPU WakeUpIsNotLost StreamedAnswers RecomputeStates ConstrainedSurvive SurviveHang ForcedCalls \
-	ProposalsOnCard SurviveChaos SurviveChaosOfMoves SurviveChaosOfFiles SurviveChaosOfSessions SurviveChaosOfDrafts PlanLeavesOthersTheirMemory \
-	DrivesFailClearly TricklingClient UnreadAnswer Shares ReadingIsTold ReadingKeepsClientsPatient ManyClients CutCalls \
-	CrowdOfLargeBodies Cost CUDAFlag CPUExperts Create KVProfile KVProfileRefuses QuantizedPerplexity Record PullKilled \
-	NothingIsReplacedUnasked Bench PlanOfVulkan PerplexityOfBytes OracleOverStretches ChunkFree ReferencePreTokenizers \
-	TwinStrips BuildsWithoutCgo
+SLOW_NAMES = UnseenBound SurviveStates SurviveVRAM ForcedForms SurviveHangAnywhere SurviveOthers UnseenOnCard \
+	MasksSurvive TwoProcessesOnGPU SurviveStreaming SurviveDrives Constrained DraftSharesTheHouse StallsName \
+	ChunkFreeStates ThoughtsEnd TwoEnginesOnGPU WakeUpIsNotLost StreamedAnswers RecomputeStates ConstrainedSurvive \
+	SurviveHang ForcedCalls ProposalsOnCard SurviveChaos SurviveChaosOfMoves SurviveChaosOfFiles \
+	SurviveChaosOfSessions SurviveChaosOfDrafts PlanLeavesOthersTheirMemory DrivesFailClearly TricklingClient \
+	UnreadAnswer Shares ReadingIsTold ReadingKeepsClientsPatient ManyClients CutCalls CrowdOfLargeBodies Cost CUDAFlag \
+	CPUExperts Create KVProfile KVProfileRefuses QuantizedPerplexity Record PullKilled NothingIsReplacedUnasked Bench \
+	PlanOfVulkan PerplexityOfBytes OracleOverStretches ChunkFree ReferencePreTokenizers TwinStrips BuildsWithoutCgo
 missed = $(shell cut -d' ' -f$1 $(MISSED) | sort -u)
 MISSED_TESTS = -run '^($(subst $(space),|,$(call missed,2)))$$' $(call missed,1)
 
