@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/stages/model/arch"
 	"github.com/sluice-ai/sluice/stages/model/convert"
@@ -50,7 +50,7 @@ func TestFolderIsItsFile(t *testing.T) {
 		require.Equal(t, exitDone, got.code, got.stderr)
 		require.Equal(t, want.stdout, got.stdout, "%v", how)
 	}
-	f, err := models.OpenPath(draftFolder(t))
+	f, err := namedmodel.OpenPath(draftFolder(t))
 	require.NoError(t, err)
 	defer f.Close()
 	last := f.Part(f.Parts() - 1)
@@ -144,7 +144,7 @@ func TestFolderInMemory(t *testing.T) {
 	file, err := gguf.Open(path)
 	require.NoError(t, err)
 	defer file.Close()
-	folder, err := models.OpenPath(dir)
+	folder, err := namedmodel.OpenPath(dir)
 	require.NoError(t, err)
 	defer folder.Close()
 	require.Len(t, folder.Tensors, len(file.Tensors))

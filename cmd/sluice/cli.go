@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/watch"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/weights"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/system"
 )
 
 // about is the top of `sluice --help`.
@@ -77,7 +78,7 @@ func (*cli) BeforeResolve(call *kong.Context, s *configuration) error { return s
 
 // newConfiguration returns the configuration of the environment and the file; the file is not read yet.
 func newConfiguration(e *env.Env) *configuration {
-	return &configuration{lookup: e.Lookup, root: e.Root, folder: e.ConfigFolder()}
+	return &configuration{lookup: e.Lookup, root: e.Root, folder: system.ConfigFolder(e.Lookup)}
 }
 
 // newParser makes the parser of the command line. exit is called after help or the version was printed.

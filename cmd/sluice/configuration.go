@@ -17,7 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/internal/nearest"
 )
 
@@ -193,7 +193,7 @@ func (s *configuration) origins(node *kong.Node, flag *kong.Flag) (all []origin)
 	}
 	variable := variableOf(flag.Name)
 	// These variables mean something else than the flag with the same name.
-	elsewhere := []string{configVariable, env.KeyVariable, models.StoreVariable}
+	elsewhere := []string{configVariable, env.KeyVariable, namedmodel.StoreVariable}
 	if text := s.variable(variable); text != "" && !slices.Contains(elsewhere, variable) {
 		all = append(all, origin{text, variable})
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/internal/element"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
@@ -57,7 +57,7 @@ func TestFoldersAreTheirFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := converttest.Open(t, name, tensors)
 			dir := writeFixture(t, x)
-			folder, err := models.OpenFolder(dir, x.Options())
+			folder, err := namedmodel.OpenFolder(dir, x.Options())
 			require.NoError(t, err)
 			defer folder.Close()
 			require.Len(t, folder.Tensors, len(x.File.Tensors))

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/internal/testref"
 )
 
@@ -117,7 +117,7 @@ func referenceCases(t *testing.T, dir string) []referenceCase {
 
 // Without --file a model's own template is shown, and renders with the model's own tokens.
 func TestTemplateOfModel(t *testing.T) {
-	f, err := models.OpenModel(envtest.NewEnv(""), "")
+	f, err := namedmodel.Open(envtest.NewEnv("").Lookup, "")
 	require.NoError(t, err)
 	source, err := f.Meta.String("tokenizer.chat_template")
 	require.NoError(t, err)

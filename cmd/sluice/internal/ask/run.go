@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/library"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/constrain"
 )
@@ -144,7 +145,7 @@ func takeModel(e *env.Env, model string, words []string) (string, []string, erro
 	if strings.ContainsAny(word, " \t\n") || word == "-" {
 		return model, words, nil
 	}
-	switch known, named := models.Known(e, word); {
+	switch known, named := namedmodel.Known(e.Lookup, word); {
 	case known:
 		return word, words[1:], nil
 	case named:

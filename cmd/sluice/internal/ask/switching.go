@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 )
 
 // errNoModel is the error for a word that names no model.
@@ -20,7 +20,7 @@ var errNoModel = errors.New("no model has this name")
 // model is in memory at a time, since two may not fit: the one before leaves first, and comes back if the other fails.
 // Where it does not come back either, the error is errNobody. A word that names no model is errNoModel.
 func (c *Chat) change(ctx context.Context, e *env.Env, d *dialogue, word string) error {
-	known, named := models.Known(e, word)
+	known, named := namedmodel.Known(e.Lookup, word)
 	_, missing := os.Stat(word)
 	if !known && (!named || missing == nil || strings.HasSuffix(word, ".json")) {
 		return errNoModel

@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-ai/sluice/gpu/cuda"
 	"github.com/sluice-ai/sluice/gpu/vulkan"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/devices"
 )
 
 // Alone is a device that computes without the processor beside it.
@@ -20,23 +21,24 @@ type Alone struct {
 // EachAlone lists the processor and the cards that --device auto or --device cuda may take, or only those that are
 // asked for: cpu, cuda, vulkan, or one card by its number, which may be one that is never taken unasked.
 func EachAlone(e *env.Env, asked string) (list []Alone, err error) {
-	f := FlagsFor(asked)
+	o := FlagsFor(asked).options(e)
 	name, number, numbered := strings.Cut(asked, ":")
+	kind := devices.Kind(name)
 	n, err := strconv.Atoi(number)
 	switch {
-	case numbered && (err != nil || n < 0 || name != cudaDevice && name != vulkanDevice),
-		name != "" && name != cpuDevice && name != cudaDevice && name != vulkanDevice:
+	case numbered && (err != nil || n < 0 || kind != devices.CUDA && kind != devices.Vulkan),
+		name != "" && kind != devices.CPU && kind != devices.CUDA && kind != devices.Vulkan:
 		return nil, env.Usagef("--device is %q: want cpu, cuda, cuda:N, vulkan or vulkan:N, to test one device after the other",
 			env.Printable(asked))
-	case numbered && name == cudaDevice:
+	case numbered && kind == devices.CUDA:
 		return []Alone{cudaAlone(n)}, nil
 	case numbered:
-		return []Alone{f.vulkanAlone(e, n)}, nil
+		return []Alone{vulkanAlone(o, n)}, nil
 	}
-	if name == "" || name == cpuDevice {
-		list = append(list, Alone{Name: cpuDevice, Open: func() (backend.Device, error) { return f.processor(e) }})
+	if name == "" || kind == devices.CPU {
+		list = append(list, Alone{Name: string(devices.CPU), Open: o.Processor})
 	}
-	if name == "" || name == cudaDevice {
+	if name == "" || kind == devices.CUDA {
 		cards, err := cuda.List(cuda.Options{})
 		if err != nil && name != "" {
 			return nil, fmt.Errorf("--device %s: %w", asked, err)
@@ -47,14 +49,14 @@ func EachAlone(e *env.Env, asked string) (list []Alone, err error) {
 			}
 		}
 	}
-	if name == "" || name == vulkanDevice {
-		cards, err := vulkan.List(Without(e)...)
+	if name == "" || kind == devices.Vulkan {
+		cards, err := vulkan.List(o.Without...)
 		if err != nil && name != "" {
 			return nil, fmt.Errorf("--device %s: %w", asked, err)
 		}
 		for i := range cards {
 			if cards[i].Auto {
-				list = append(list, f.vulkanAlone(e, i))
+				list = append(list, vulkanAlone(o, i))
 			}
 		}
 	}
@@ -65,11 +67,11 @@ func EachAlone(e *env.Env, asked string) (list []Alone, err error) {
 }
 
 func cudaAlone(n int) Alone {
-	return Alone{fmt.Sprintf("%s:%d", cudaDevice, n), func() (backend.Device, error) {
-		return cuda.Open(n, cuda.Options{Cache: kernelCache()})
+	return Alone{fmt.Sprintf("%s:%d", devices.CUDA, n), func() (backend.Device, error) {
+		return devices.OpenCUDA([]int{n})
 	}}
 }
 
-func (f *Flags) vulkanAlone(e *env.Env, n int) Alone {
-	return Alone{fmt.Sprintf("%s:%d", vulkanDevice, n), func() (backend.Device, error) { return vulkan.Open(n, f.gpu(e)) }}
+func vulkanAlone(o *devices.Options, n int) Alone {
+	return Alone{fmt.Sprintf("%s:%d", devices.Vulkan, n), func() (backend.Device, error) { return vulkan.Open(n, o.Vulkan()) }}
 }

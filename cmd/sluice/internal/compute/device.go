@@ -2,33 +2,13 @@ package compute
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
-	"github.com/sluice-ai/sluice/cpu"
-	"github.com/sluice-ai/sluice/gpu/cuda"
-	"github.com/sluice-ai/sluice/gpu/vulkan"
 	"github.com/sluice-ai/sluice/internal/backend"
-	"github.com/sluice-ai/sluice/internal/backend/compose"
+	"github.com/sluice-ai/sluice/internal/devices"
 	"github.com/sluice-ai/sluice/stages/place"
-)
-
-// The names of devices. After cudaDevice or vulkanDevice and a colon, numbers choose one or several cards. Cards joined
-// by a plus compute each layer together, others layers of their own.
-const (
-	cpuDevice    = "cpu"
-	cudaDevice   = "cuda"
-	vulkanDevice = "vulkan"
-	autoDevice   = "auto"
-
-	devices = "want cpu, cuda, cuda:N, cuda:N,M, cuda:N+M, vulkan, vulkan:N, vulkan:N,M or auto"
 )
 
 // layers is how many layers a GPU computes: a number, or one of these constants.
@@ -82,82 +62,60 @@ func FlagsFor(device string) *Flags { return &Flags{Device: device, GPULayers: a
 
 // OpenDevice opens the device that was asked for. If it was left to us, a line says which one was taken.
 func (f *Flags) OpenDevice(e *env.Env) (backend.Device, error) {
-	asked, from := f.Device, "--device"
-	usual := cpuDevice
+	o := f.options(e)
+	asked, usual := f.Device, devices.CPU
 	of := "--gpu-layers"
 	if f.CPUExperts > 0 {
 		of = "--cpu-experts"
 	}
 	if f.GPULayers > 0 || f.GPULayers == autoLayers || f.CPUExperts > 0 {
-		usual = autoDevice
+		usual = devices.Auto
 	}
-	if asked == "" && usual == cpuDevice && !f.NoRepack {
-		if d := f.unasked(e, func() (backend.Device, error) { return vulkan.OpenBest(f.gpu(e)) }); d != nil {
-			return f.beside(e, d)
+	if asked == "" && usual == devices.CPU && !f.NoRepack {
+		if d := f.unasked(e, o.Best); d != nil {
+			return o.Beside(d)
 		}
 	}
-	name, list, numbered := strings.Cut(cmp.Or(asked, usual), ":")
-	numbers, err := numbersOf(cmp.Or(list, "0"))
+	name, err := devices.Parse(cmp.Or(asked, string(usual)))
+	if err != nil {
+		return nil, env.Usagef("--device %v", err)
+	}
 	switch {
-	case numbered && (name != vulkanDevice && name != cudaDevice || list == "" || err != nil):
-		return nil, env.Usagef("%s is %q: "+devices, from, asked)
-	case name != cpuDevice && f.NoRepack && name != autoDevice:
+	case name.Kind != devices.CPU && f.NoRepack && name.Kind != devices.Auto:
 		return nil, env.Usagef("--no-repack computes from the mapped file, which a GPU cannot reach: leave it out, or compute " +
 			"with --device cpu")
-	case name == cpuDevice && usual == autoDevice:
+	case name.Kind == devices.CPU && usual == devices.Auto:
 		return nil, env.Usagef("%s is of GPUs: leave it out, or compute with --device vulkan", of)
-	case name == cpuDevice && f.VRAM > 0:
+	case name.Kind == devices.CPU && f.VRAM > 0:
 		return nil, env.Usagef("--vram is memory of GPUs: leave it out, or compute with --device vulkan")
-	case name == cpuDevice && f.FastPrefill:
+	case name.Kind == devices.CPU && f.FastPrefill:
 		return nil, env.Usagef("--fast-prefill is of GPUs: leave it out, or compute with --device vulkan")
-	case name == cudaDevice && f.FastPrefill:
+	case name.Kind == devices.CUDA && f.FastPrefill:
 		return nil, env.Usagef("--fast-prefill is of Vulkan's kernels: leave it out, or compute with --device vulkan")
-	case name == cpuDevice, name == autoDevice && f.NoRepack,
-		(name == cudaDevice || name == vulkanDevice || name == autoDevice) && f.GPULayers == 0:
-		return f.processor(e)
-	case name == cudaDevice: // the driver's first one is its fastest
-		return f.together(e, asked, numbers, func(team []int) (backend.Device, error) {
-			o := cuda.Options{Cache: kernelCache()}
-			if len(team) > 1 {
-				return cuda.OpenTeam(team, o)
-			}
-			return cuda.Open(team[0], o)
-		})
-	case strings.Contains(list, "+"):
-		return nil, env.Usagef("%s is %q: only --device cuda has cards compute a layer together: use cuda:N+M, or vulkan:N,M, "+
-			"of which each computes some layers", from, asked)
-	case numbered:
-		return f.together(e, asked, numbers, func(n []int) (backend.Device, error) { return vulkan.Open(n[0], f.gpu(e)) })
-	case name == vulkanDevice:
-		return f.together(e, asked, numbers, func([]int) (backend.Device, error) { return vulkan.OpenBest(f.gpu(e)) })
-	case name == autoDevice:
+	case name.Kind == devices.CPU, f.GPULayers == 0, name.Kind == devices.Auto && f.NoRepack:
+		return o.Processor()
+	case name.Kind == devices.Auto:
 		return f.best(e)
 	}
-	return nil, env.Usagef("%s is %q: "+devices, from, asked)
+	d, err := o.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("--device %s: %w", asked, err)
+	}
+	return d, nil
 }
 
 // OnProcessor has the processor compute, unless another device is asked for.
-func (f *Flags) OnProcessor() { f.Device = cmp.Or(f.Device, cpuDevice) }
+func (f *Flags) OnProcessor() { f.Device = cmp.Or(f.Device, string(devices.CPU)) }
 
 // unasked opens a GPU that nobody asked for, if there is one with memory of its own, and leaves it to the plan how many
 // layers it computes, unless that was said. A line says which one it is, or why there is a GPU that is not used; nil:
 // the processor computes.
 func (f *Flags) unasked(e *env.Env, open func() (backend.Device, error)) backend.Device {
-	nodes, _ := fs.Glob(e.Root, "dev/dri/renderD*") // without one, no loader is looked for
-	if len(nodes) == 0 {
-		if nodes, _ = fs.Glob(e.Root, "dev/nvidia[0-9]*"); len(nodes) == 0 {
-			return nil
-		}
+	d, why := devices.Unasked(e.Root, open)
+	if why != nil {
+		fmt.Fprintf(e.Stderr, "sluice: computing on the processor: %v\n", why)
 	}
-	d, err := open()
-	if err != nil {
-		fmt.Fprintf(e.Stderr, "sluice: computing on the processor: %v\n", err)
-		return nil
-	}
-	if d.Traits().Memory != backend.OwnMemory {
-		fmt.Fprintf(e.Stderr, "sluice: computing on the processor: %s shares its memory (--device vulkan: on the GPU)\n",
-			d.Name())
-		_ = d.Close() // nothing was done there
+	if d == nil {
 		return nil
 	}
 	fmt.Fprintf(e.Stderr, "sluice: computing on %s (--device cpu: on the processor)\n", d.Name())
@@ -167,50 +125,10 @@ func (f *Flags) unasked(e *env.Env, open func() (backend.Device, error)) backend
 	return d
 }
 
-// numbersOf reads numbers of cards, separated by commas, or, of cards that compute each layer together, by a plus. Each
-// may be named once.
-func numbersOf(list string) (all [][]int, err error) {
-	var named []int
-	for team := range strings.SplitSeq(list, ",") {
-		var numbers []int
-		for text := range strings.SplitSeq(team, "+") {
-			n, err := strconv.Atoi(text)
-			if err != nil || n < 0 || slices.Contains(named, n) {
-				return nil, fmt.Errorf("%q is no number of another card", text)
-			}
-			numbers, named = append(numbers, n), append(named, n)
-		}
-		all = append(all, numbers)
-	}
-	return all, nil
-}
-
-// together composes cards of one API with the processor as their host, which computes the layers that no card computes.
-// Each card, or team of cards, has layers of its own, in the order in which they were named.
-func (f *Flags) together(e *env.Env, asked string, numbers [][]int, open func(team []int) (backend.Device, error)) (
-	backend.Device, error) {
-	var cards []backend.Device
-	for _, team := range numbers {
-		d, err := open(team)
-		if err != nil {
-			return nil, closed(fmt.Errorf("--device %s: %w", asked, err), cards)
-		}
-		cards = append(cards, d)
-	}
-	return f.beside(e, cards...)
-}
-
-// closed closes cards after an error, as they will not be used.
-func closed(err error, cards []backend.Device) error {
-	for _, d := range cards {
-		err = errors.Join(err, d.Close())
-	}
-	return err
-}
-
 // best opens the best GPU that can be used, if there is one.
 func (f *Flags) best(e *env.Env) (backend.Device, error) {
-	d, err := vulkan.OpenBest(f.gpu(e))
+	o := f.options(e)
+	d, err := o.Best()
 	switch {
 	case err != nil && f.GPULayers > 0:
 		return nil, fmt.Errorf("--gpu-layers %d: %w", f.GPULayers, err)
@@ -218,54 +136,19 @@ func (f *Flags) best(e *env.Env) (backend.Device, error) {
 		return nil, fmt.Errorf("--cpu-experts %d: %w", f.CPUExperts, err)
 	}
 	if err != nil {
-		d, cpuErr := f.processor(e)
+		d, cpuErr := o.Processor()
 		if cpuErr == nil {
 			fmt.Fprintf(e.Stderr, "sluice: computing on the processor: %v\n", err)
 		}
 		return d, cpuErr
 	}
 	fmt.Fprintf(e.Stderr, "sluice: computing on %s\n", d.Name())
-	return f.beside(e, d)
+	return o.Beside(d)
 }
 
-// beside composes cards with the processor as the first device.
-func (f *Flags) beside(e *env.Env, cards ...backend.Device) (backend.Device, error) {
-	host, err := f.processor(e)
-	if err != nil {
-		return nil, closed(err, cards)
-	}
-	return compose.New(append([]backend.Device{host}, cards...)...), nil
-}
-
-func (f *Flags) processor(e *env.Env) (backend.Device, error) {
-	force, _ := e.Lookup("SLUICE_CPU")
-	d, err := cpu.New(f.Threads, force)
-	if err != nil {
-		return nil, fmt.Errorf("SLUICE_CPU: %w", err)
-	}
-	return d, nil
-}
-
-// gpu returns the options for a Vulkan GPU.
-func (f *Flags) gpu(e *env.Env) vulkan.Options {
-	return vulkan.Options{Cache: kernelCache(), FastPrefill: f.FastPrefill, Without: Without(e)}
-}
-
-// WithoutVariable names features of a GPU that are not used, such as those that its driver gets wrong, separated by
-// commas.
-const WithoutVariable = "SLUICE_VULKAN_WITHOUT"
-
-// Without lists the names in WithoutVariable.
-func Without(e *env.Env) []string {
-	text, _ := e.Lookup(WithoutVariable)
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
-}
-
-// kernelCache is the folder for what drivers compile; empty where the system has none.
-func kernelCache() string {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(dir, "sluice")
+// options are the flags and variables of devices.
+func (f *Flags) options(e *env.Env) *devices.Options {
+	o := devices.FromEnvironment(e.Lookup)
+	o.Threads, o.FastPrefill = f.Threads, f.FastPrefill
+	return &o
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/stages/model/modelfile"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -182,7 +183,7 @@ func (f *Flags) AddDraft(e *env.Env, m *actors.Model, ifFits bool) (err error) {
 	if f.Draft == "" {
 		return f.addHead(m, ifFits)
 	}
-	if m.Draft, err = models.OpenWeights(e, f.Draft); err != nil {
+	if m.Draft, err = namedmodel.OpenWeights(e.Lookup, f.Draft); err != nil {
 		return fmt.Errorf("--draft: %w", err)
 	}
 	m.DraftOnly = f.Speculate == "draft"
@@ -344,7 +345,7 @@ func (unreadable) Told() string { return "its file is no model that can be run: 
 
 // OpenWeights opens a model that can be run, with its copy of --mirror.
 func (f *Flags) OpenWeights(e *env.Env, value string) (*gguf.File, error) {
-	file, err := models.OpenWeights(e, value)
+	file, err := namedmodel.OpenWeights(e.Lookup, value)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission): // it was not looked at
 		return nil, err

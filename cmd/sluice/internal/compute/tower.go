@@ -7,7 +7,7 @@ import (
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/stages/picture"
 	"github.com/sluice-ai/sluice/storage/checkpoint"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -24,8 +24,8 @@ func (f *Flags) addTower(e *env.Env, m *actors.Model) (err error) {
 	}
 	m.TowerIfFits = true
 	if checkpoint.Has(m.File.Name) {
-		m.Tower, err = models.OpenTower(m.File.Name)
-	} else if path := models.Projector(m.File.Name); path != "" {
+		m.Tower, err = namedmodel.OpenTower(m.File.Name)
+	} else if path := namedmodel.Projector(m.File.Name); path != "" {
 		m.Tower, err = gguf.Open(path)
 	}
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strconv"
 	"time"
+
+	"github.com/sluice-ai/sluice/internal/mem"
 )
 
 // Printable shows text of a file on a terminal: quoted if it holds anything but printable characters, so that a
@@ -37,18 +39,7 @@ func Parameters(n int64) string {
 }
 
 // BinarySize shows bytes in the largest unit of 1024 that leaves a number of 1 or more.
-func BinarySize(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	x, u := float64(n), 0
-	for x >= 1024 && u < len(units)-1 {
-		x /= 1024
-		u++
-	}
-	if u == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", x, units[u])
-}
+func BinarySize(n int64) string { return mem.Text(n) }
 
 // PrintJSON prints one value, indented, and no HTML escapes: people read it too.
 func PrintJSON(w io.Writer, v any) error {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/model/ftype"
 	"github.com/sluice-ai/sluice/stages/model/modelfile"
@@ -47,7 +48,7 @@ func (b *Builder) FromName(n store.Name) (*Material, error) {
 	if err != nil {
 		return nil, err
 	}
-	manner, err := models.MannerOf(b.Store, &m.Manifest)
+	manner, err := namedmodel.MannerOf(b.Store, &m.Manifest)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +171,7 @@ func (b *Builder) inspect(ctx context.Context, from *Material, quantize string) 
 		}
 	}
 	b.Tell("parsing weights")
-	file, err := models.OpenPath(path)
+	file, err := namedmodel.OpenPath(path)
 	if err != nil {
 		return unfitf("what it is made from: %s", strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), ""))
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 )
 
 type Cp struct {
@@ -30,7 +30,7 @@ func (c *Cp) Run(e *env.Env) error {
 	if err != nil {
 		return err
 	}
-	s, err := models.OpenStore(e)
+	s, err := namedmodel.OpenStore(e.Lookup)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/stages/model/modelfile"
 	"github.com/sluice-ai/sluice/storage/checkpoint"
 	"github.com/sluice-ai/sluice/storage/store"
@@ -48,7 +48,7 @@ func (c *Create) Run(e *env.Env) error {
 	}
 	ctx, cancel := e.Interruptible(context.Background())
 	defer cancel()
-	s, err := models.OpenStore(e)
+	s, err := namedmodel.OpenStore(e.Lookup)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (b *Builder) locate(ctx context.Context, modelfile, from string) (*Material
 		}
 	}
 	name, err := store.ParseName(from)
-	if err != nil || models.LooksLikePath(from) {
+	if err != nil || namedmodel.LooksLikePath(from) {
 		return nil, fmt.Errorf("FROM %s: there is no such file: want one, or the name of a model in the store", from)
 	}
 	return b.FromName(name)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/storage/others"
 	"github.com/sluice-ai/sluice/storage/store"
 )
@@ -20,7 +20,7 @@ type List struct {
 func (List) Examples() [2]string { return [2]string{`sluice list`, `sluice list --all`} }
 
 func (c *List) Run(e *env.Env) error {
-	s, err := models.OpenStore(e)
+	s, err := namedmodel.OpenStore(e.Lookup)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (c *List) Run(e *env.Env) error {
 		for i := range list {
 			list[i].Program = "sluice"
 		}
-		for _, m := range others.List(models.OtherPlaces(e)) {
+		for _, m := range others.List(namedmodel.OtherPlaces(e.Lookup)) {
 			list = append(list, otherRecord(&m))
 		}
 	}

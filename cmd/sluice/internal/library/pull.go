@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/storage/hub"
 	"github.com/sluice-ai/sluice/storage/others"
@@ -42,7 +42,7 @@ func (c *Pull) Run(e *env.Env) error {
 	}
 	ctx, cancel := e.Interruptible(context.Background())
 	defer cancel()
-	s, err := models.OpenStore(e)
+	s, err := namedmodel.OpenStore(e.Lookup)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (c *Pull) Run(e *env.Env) error {
 // nextStep is the command that runs a model.
 func nextStep(e *env.Env, name store.Name) string {
 	what := "run"
-	if f, err := models.OpenModel(e, name.Full()); err == nil {
+	if f, err := namedmodel.Open(e.Lookup, name.Full()); err == nil {
 		arch, _ := f.Meta.String("general.architecture")
 		if n, _ := f.Meta.Int(arch + ".pooling_type"); n > 0 {
 			what = "embed"
@@ -132,7 +132,7 @@ func HubFor(e *env.Env, name store.Name, endpoint string) *hub.Client {
 func loginToken(e *env.Env) string {
 	path, _ := e.Lookup("HF_TOKEN_PATH")
 	if path == "" {
-		folder := models.HubFolder(e)
+		folder := namedmodel.HubFolder(e.Lookup)
 		if folder == "" {
 			return ""
 		}
@@ -215,12 +215,12 @@ type PullFlag struct {
 // Fetch pulls the models among some values of -m that are names and not in the store, if --pull allows it.
 func (f *PullFlag) Fetch(ctx context.Context, e *env.Env, values ...string) error {
 	for _, value := range values {
-		_, err := models.Locate(e, value)
+		_, err := namedmodel.Locate(e.Lookup, value)
 		absent := (*store.Absent)(nil)
 		if !f.Pull || !errors.As(err, &absent) {
 			continue // other errors are reported when the file is opened
 		}
-		s, err := models.OpenStore(e)
+		s, err := namedmodel.OpenStore(e.Lookup)
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
@@ -24,7 +24,7 @@ func (Rm) Help() string {
 }
 
 func (c *Rm) Run(e *env.Env) error {
-	s, err := models.OpenStore(e)
+	s, err := namedmodel.OpenStore(e.Lookup)
 	if err != nil {
 		return err
 	}

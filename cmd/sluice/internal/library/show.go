@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/stages/model/ftype"
 	"github.com/sluice-ai/sluice/stages/model/modelfile"
 )
@@ -28,7 +29,7 @@ func (c *Show) Run(e *env.Env) error {
 	if err != nil {
 		return err
 	}
-	s, err := models.OpenStore(e)
+	s, err := namedmodel.OpenStore(e.Lookup)
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func (c *Show) Run(e *env.Env) error {
 	}
 	r := record(s, m, true)
 	if c.File {
-		f, err := models.OpenModel(e, m.Name.Full())
+		f, err := namedmodel.Open(e.Lookup, m.Name.Full())
 		if err != nil {
 			return err
 		}
@@ -98,7 +99,7 @@ type Contents struct {
 
 // contents reads the header of a model in the store.
 func contents(e *env.Env, name string) (*Contents, error) {
-	f, err := models.OpenModel(e, name)
+	f, err := namedmodel.Open(e.Lookup, name)
 	if err != nil {
 		return nil, err
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/internal/report"
 	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/stages/place"
@@ -50,7 +50,7 @@ func (c *Bench) Run(e *env.Env) (err error) {
 	if err := c.check(); err != nil {
 		return err
 	}
-	if c.Model, err = models.Locate(e, c.Model); err != nil { // peers need a path
+	if c.Model, err = namedmodel.Locate(e.Lookup, c.Model); err != nil { // peers need a path
 		return err
 	}
 	if c.SVG != "" {

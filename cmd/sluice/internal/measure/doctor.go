@@ -22,6 +22,8 @@ import (
 	"github.com/sluice-ai/sluice/cpu/kernels"
 	"github.com/sluice-ai/sluice/gpu/cuda"
 	"github.com/sluice-ai/sluice/gpu/vulkan"
+	"github.com/sluice-ai/sluice/internal/devices"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/internal/system"
 	"github.com/sluice-ai/sluice/storage/gguf"
 	"github.com/sluice-ai/sluice/storage/pin"
@@ -72,7 +74,7 @@ func (c *Doctor) probe(e *env.Env) (err error) {
 		s, err = compute.MeasureHere(e, ".")
 	} else {
 		var file *gguf.File
-		if file, err = models.OpenModel(e, c.Model); err != nil {
+		if file, err = namedmodel.Open(e.Lookup, c.Model); err != nil {
 			return err
 		}
 		s, err = compute.MeasureSpeeds(e, file.Part(0), file.Part(0).Path)
@@ -342,7 +344,7 @@ func cards() (all []Finding) {
 
 // gpus has a finding for each Vulkan device. A machine without one is fine, too: the finding says what it would need.
 func gpus(e *env.Env) (all []Finding) {
-	without := compute.Without(e)
+	without := devices.FromEnvironment(e.Lookup).Without
 	list, err := vulkan.List(without...)
 	if err != nil {
 		return []Finding{{What: "GPU", State: "none: " + err.Error(), OK: true, Absent: true}}
@@ -362,7 +364,7 @@ func gpus(e *env.Env) (all []Finding) {
 			f.State += "; without " + strings.Join(d.Lacks, ", ")
 		}
 		if len(without) > 0 {
-			f.State += "; " + compute.WithoutVariable + "=" + env.Printable(strings.Join(without, ","))
+			f.State += "; " + devices.WithoutVariable + "=" + env.Printable(strings.Join(without, ","))
 		}
 		if d.Missing != nil {
 			f.State += ": " + d.Missing.Error()

@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/mem"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/stages/model/ftype"
 	"github.com/sluice-ai/sluice/stages/model/synth"
 	"github.com/sluice-ai/sluice/stages/place"
@@ -73,7 +74,7 @@ func (c *Suggest) Run(e *env.Env) (err error) {
 
 // storeFolder is the folder where models would come, or the nearest one above it that is there.
 func storeFolder(e *env.Env) string {
-	s, err := models.OpenStore(e)
+	s, err := namedmodel.OpenStore(e.Lookup)
 	if err != nil {
 		return "."
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/model/arch/archtest"
 	"github.com/sluice-ai/sluice/stages/model/convert"
@@ -36,7 +37,7 @@ func adapterBase(t *testing.T, dir string) *gguf.File {
 	}
 	vocabulary := `{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}}`
 	require.NoError(t, os.WriteFile(filepath.Join(base, "tokenizer.json"), []byte(vocabulary), 0o644))
-	f, err := OpenFolder(base, convert.Options{Pre: "gpt-2"})
+	f, err := namedmodel.OpenFolder(base, convert.Options{Pre: "gpt-2"})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
 	return f

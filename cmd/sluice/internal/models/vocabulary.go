@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/stages/token"
 )
 
@@ -29,7 +30,7 @@ func ParseIDs(list string, size int) ([]token.ID, error) {
 
 // OpenVocab reads only the vocabulary of a model.
 func OpenVocab(e *env.Env, value string) (*token.Vocab, error) {
-	f, err := OpenModel(e, value)
+	f, err := namedmodel.Open(e.Lookup, value)
 	if err != nil {
 		return nil, err
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/sluice-ai/sluice/actors/paint"
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -62,7 +62,7 @@ func (e *encoder) open() (err error) {
 	if e.file != nil {
 		return nil
 	}
-	if e.file, err = models.OpenEncoder(e.folder); err != nil {
+	if e.file, err = namedmodel.OpenEncoder(e.folder); err != nil {
 		return err
 	}
 	if e.vocab, err = token.New(&e.file.Meta); err != nil {

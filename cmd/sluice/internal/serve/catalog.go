@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/storage/hub"
 )
 
@@ -83,7 +84,7 @@ func named(e *env.Env, files []models.NamedFile) (listed, error) {
 	all := make(listed, 0, len(files))
 	for _, m := range files {
 		if m.Name == "" {
-			file, err := models.OpenWeights(e, m.Path)
+			file, err := namedmodel.OpenWeights(e.Lookup, m.Path)
 			if err != nil {
 				return nil, err
 			}
@@ -214,7 +215,7 @@ func modelName(file string) (name string, ok bool) {
 
 // stored makes the catalog of the models in the store.
 func stored(e *env.Env) (*found, error) {
-	s, err := models.OpenStore(e)
+	s, err := namedmodel.OpenStore(e.Lookup)
 	if err != nil {
 		return nil, err
 	}

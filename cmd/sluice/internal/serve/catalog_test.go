@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 )
 
 // A folder may change, and of a model in parts the first file is its name.
@@ -71,7 +71,7 @@ func TestStored(t *testing.T) {
 	require.Equal(t, []string{"Ann/Mini-GGUF:Q8_0"}, all.list())
 	path, ok := all.path("Ann/Mini-GGUF:Q8_0")
 	require.True(t, ok)
-	file, err := models.OpenWeights(e, path)
+	file, err := namedmodel.OpenWeights(e.Lookup, path)
 	require.NoError(t, err)
 	require.NoError(t, file.Close())
 	_, ok = all.path("Ann/Mini-GGUF")

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/actors"
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 )
 
 // described are the loader's models, with what their files say of them: those that are not loaded, too.
@@ -20,8 +20,8 @@ type described struct {
 
 // seen is what is known of one model.
 type seen struct {
-	looked time.Time    // when the file was last seen to be the same
-	state  models.State // of the file that was read
+	looked time.Time        // when the file was last seen to be the same
+	state  namedmodel.State // of the file that was read
 	header *actors.Header
 }
 
@@ -44,7 +44,7 @@ func (d *described) Header(name string) *actors.Header {
 	if is != nil && now.Sub(is.looked) < fresh {
 		return is.header
 	}
-	state := models.StateOf(d.loader.e, at.Path)
+	state := namedmodel.StateOf(d.loader.e.Lookup, at.Path)
 	if is == nil || is.state != state {
 		is = &seen{state: state}
 		if is.header, err = d.read(name, state); err != nil {
@@ -58,7 +58,7 @@ func (d *described) Header(name string) *actors.Header {
 }
 
 // read reads the header of a model's file; nil, with the reason, if that cannot be read.
-func (d *described) read(name string, state models.State) (h *actors.Header, err error) {
+func (d *described) read(name string, state namedmodel.State) (h *actors.Header, err error) {
 	file, err := d.loader.open(name)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/server"
 )
 
@@ -21,7 +21,7 @@ type reloader struct {
 	terminals []any // streams that were a person's terminal at the start
 
 	keys   []string
-	models map[string]models.State
+	models map[string]namedmodel.State
 }
 
 func newReloader(c *Serve, e *env.Env, s *server.Server, l *loader, keys []string) *reloader {
@@ -58,11 +58,11 @@ func (r *reloader) until(ctx context.Context, hangUps <-chan os.Signal, served <
 }
 
 // look returns the models that there are now, with the state of their files.
-func (r *reloader) look() map[string]models.State {
-	all := map[string]models.State{}
+func (r *reloader) look() map[string]namedmodel.State {
+	all := map[string]namedmodel.State{}
 	for _, name := range r.loader.models.list() {
 		if path, ok := r.loader.models.path(name); ok {
-			all[name] = models.StateOf(r.e, path)
+			all[name] = namedmodel.StateOf(r.e.Lookup, path)
 		}
 	}
 	return all

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/library"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/server"
 )
 
@@ -192,7 +193,7 @@ func (c *Serve) serverOptions(e *env.Env, keys []string) (server.Options, error)
 		o.MetricsCompat = append(o.MetricsCompat, server.Compat(other))
 	}
 	if c.Allow {
-		s, err := models.OpenStore(e)
+		s, err := namedmodel.OpenStore(e.Lookup)
 		if err != nil {
 			return o, err
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/tools"
 )
@@ -87,7 +88,7 @@ func (c *Parse) source(e *env.Env) (string, error) {
 		text, err := e.ReadFile(c.Template, env.MostDescription)
 		return string(text), err
 	}
-	f, err := models.OpenModel(e, c.Model)
+	f, err := namedmodel.Open(e.Lookup, c.Model)
 	if err != nil {
 		return "", err
 	}

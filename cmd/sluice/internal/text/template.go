@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/internal/jsontext"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/stages/chat"
 	"github.com/sluice-ai/sluice/stages/token"
 )
@@ -55,7 +56,7 @@ func (c *Template) Run(e *env.Env) error {
 
 // own shows the template of a model, or the prompt that it renders from a conversation.
 func (c *Template) own(e *env.Env, now time.Time) error {
-	f, err := models.OpenModel(e, c.Model)
+	f, err := namedmodel.Open(e.Lookup, c.Model)
 	if err != nil {
 		return err
 	}

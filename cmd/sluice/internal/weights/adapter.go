@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/internal/meta"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/stages/model/lora"
 	"github.com/sluice-ai/sluice/storage/checkpoint"
@@ -29,7 +30,7 @@ func (c *Convert) adapter(e *env.Env) error {
 	if !ok || typ.Block() != 1 || !quant.HasEncoder(typ) {
 		return env.Usagef("--type: %q is no type for adapters, want F32, F16 or BF16", c.Type)
 	}
-	base, err := models.OpenModel(e, c.Base)
+	base, err := namedmodel.Open(e.Lookup, c.Base)
 	if err != nil {
 		return err
 	}

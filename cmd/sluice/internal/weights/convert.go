@@ -1,11 +1,13 @@
 package weights
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/stages/model/convert"
 	"github.com/sluice-ai/sluice/stages/model/ftype"
 	"github.com/sluice-ai/sluice/storage/checkpoint"
@@ -48,9 +50,9 @@ func (c *Convert) Run(e *env.Env) error {
 		return err
 	}
 	defer folder.Close()
-	plan := models.PlanFolder
+	plan := namedmodel.PlanFolder
 	if c.MMProj {
-		plan = models.PlanTower
+		plan = namedmodel.PlanTower
 	}
 	m, err := plan(folder, recipe, convert.Options{Name: c.Name, Pre: c.Pre})
 	if err != nil {
@@ -64,10 +66,22 @@ func (c *Convert) Run(e *env.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := env.Finish(out, c.Output, m.Write(e, out, c.Output)); err != nil || out.Stream {
+	if err := env.Finish(out, c.Output, writeFile(e, m, out, c.Output)); err != nil || out.Stream {
 		return err
 	}
 	_, err = fmt.Fprintf(e.Stdout, "%s: %s, %s parameters in %s\n", env.Printable(c.Output), m.FileType.Name,
 		env.Parameters(m.Parameters()), env.BinarySize(m.Bytes()))
 	return err
+}
+
+// writeFile writes what a folder becomes until it is complete or Ctrl-C. It erases the bar before it returns.
+func writeFile(e *env.Env, m *namedmodel.Conversion, file io.Writer, path string) error {
+	ctx, cancel := e.Interruptible(context.Background())
+	defer cancel()
+	out := e.Writing(ctx, "writing "+env.Printable(path), m.Bytes())
+	defer out.Clear()
+	return env.Unfit(path, m.Write(file, func(w io.Writer) io.Writer {
+		out.Writer = w
+		return out
+	}))
 }

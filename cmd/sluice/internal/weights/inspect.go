@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -26,7 +27,7 @@ func (Inspect) Examples() [2]string {
 }
 
 func (c *Inspect) Run(e *env.Env) error {
-	f, err := models.OpenModel(e, c.Model)
+	f, err := namedmodel.Open(e.Lookup, c.Model)
 	if err != nil {
 		return err
 	}

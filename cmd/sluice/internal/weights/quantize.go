@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/stages/model/ftype"
@@ -48,7 +49,7 @@ func (c *Quantize) Run(e *env.Env) error {
 	if err != nil {
 		return err
 	}
-	file, err := models.OpenModel(e, c.In)
+	file, err := namedmodel.Open(e.Lookup, c.In)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package models
+package namedmodel
 
 import (
 	"errors"
@@ -9,24 +9,27 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/internal/system"
 	"github.com/sluice-ai/sluice/stages/model/modelfile"
 	"github.com/sluice-ai/sluice/storage/checkpoint"
 	"github.com/sluice-ai/sluice/storage/others"
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
+// Lookup finds a variable of the environment, as os.LookupEnv does.
+type Lookup = func(name string) (value string, ok bool)
+
 // Locate finds the model that -m names: a path, if it exists or looks like one, else the name of a model in the store,
 // or of one that another program keeps.
 // An empty value stays empty: the embedded model.
-func Locate(e *env.Env, value string) (path string, err error) {
-	path, _, err = find(e, value)
+func Locate(lookup Lookup, value string) (path string, err error) {
+	path, _, err = find(lookup, value)
 	return path, err
 }
 
 // find is Locate; it also returns the model's settings, if there are some beside it.
-func find(e *env.Env, value string) (path string, manner *modelfile.Manner, err error) {
-	at, err := locate(e, value)
+func find(lookup Lookup, value string) (path string, manner *modelfile.Manner, err error) {
+	at, err := locate(lookup, value)
 	if err != nil || at.texts == nil {
 		return at.path, nil, err
 	}
@@ -42,7 +45,7 @@ type located struct {
 }
 
 // locate is Locate; it also finds what lies beside the model.
-func locate(e *env.Env, value string) (located, error) {
+func locate(lookup Lookup, value string) (located, error) {
 	if value == "" || LooksLikePath(value) {
 		return located{path: value}, nil
 	}
@@ -50,7 +53,7 @@ func locate(e *env.Env, value string) (located, error) {
 		return located{path: value}, nil
 	}
 	if others.IsName(value) {
-		m, err := others.Find(OtherPlaces(e), value)
+		m, err := others.Find(OtherPlaces(lookup), value)
 		if err != nil {
 			return located{}, err
 		}
@@ -60,7 +63,7 @@ func locate(e *env.Env, value string) (located, error) {
 	if err != nil {
 		return located{}, fmt.Errorf("%s: there is no such file, and %w", value, err)
 	}
-	s, err := OpenStore(e)
+	s, err := OpenStore(lookup)
 	if err != nil {
 		return located{}, err
 	}
@@ -87,8 +90,8 @@ type State struct {
 }
 
 // StateOf returns the state of a model that -m could name: the zero value, if it is not there.
-func StateOf(e *env.Env, value string) (s State) {
-	found, err := locate(e, value)
+func StateOf(lookup Lookup, value string) (s State) {
+	found, err := locate(lookup, value)
 	if err != nil {
 		return s
 	}
@@ -111,7 +114,7 @@ var nameOnly = regexp.MustCompile(`^[A-Za-z][\w.-]*(/[\w.-]+){0,2}:[\w.-]+$|^[A-
 
 // Known says whether a word names an existing file or a model of the store; named, whether it can hardly be anything
 // but such a name.
-func Known(e *env.Env, word string) (known, named bool) {
+func Known(lookup Lookup, word string) (known, named bool) {
 	file := strings.HasSuffix(strings.ToLower(word), ".gguf")
 	named = file || nameOnly.MatchString(word) || others.IsName(word)
 	switch _, err := os.Stat(word); {
@@ -120,7 +123,7 @@ func Known(e *env.Env, word string) (known, named bool) {
 	case LooksLikePath(word):
 		return false, named
 	}
-	_, err := Locate(e, word)
+	_, err := Locate(lookup, word)
 	return err == nil, named
 }
 
@@ -132,8 +135,8 @@ func LooksLikePath(value string) bool {
 }
 
 // store opens the store of this person's models.
-func OpenStore(e *env.Env) (*store.Store, error) {
-	dir, err := storeDir(e)
+func OpenStore(lookup Lookup) (*store.Store, error) {
+	dir, err := storeDir(lookup)
 	if err != nil {
 		return nil, err
 	}
@@ -144,13 +147,13 @@ func OpenStore(e *env.Env) (*store.Store, error) {
 const StoreVariable = "SLUICE_STORE"
 
 // storeDir is the folder of the store: SLUICE_STORE, else in the folder of this person's data.
-func storeDir(e *env.Env) (string, error) {
-	if dir, _ := e.Lookup(StoreVariable); dir != "" {
+func storeDir(lookup Lookup) (string, error) {
+	if dir, _ := lookup(StoreVariable); dir != "" {
 		return dir, nil
 	}
-	data := e.DataFolder()
+	data := system.DataFolder(lookup)
 	if data == "" {
-		return "", env.Usagef("there is no home folder for the store of models: name a folder by SLUICE_STORE")
+		return "", errors.New("there is no home folder for the store of models: name a folder by SLUICE_STORE")
 	}
 	return filepath.Join(data, "sluice", "store"), nil
 }

@@ -1,4 +1,4 @@
-package env
+package system
 
 import (
 	"path/filepath"
@@ -23,8 +23,8 @@ func TestFolders(t *testing.T) {
 			"", at("d"), at("c")},
 		{map[string]string{"XDG_DATA_HOME": "d", "XDG_CONFIG_HOME": "c"}, "", "", ""},
 	} {
-		e := &Env{Lookup: func(name string) (string, bool) { value, ok := c.variables[name]; return value, ok }}
-		found := []string{e.Home(), e.DataFolder(), e.ConfigFolder()}
+		lookup := func(name string) (string, bool) { value, ok := c.variables[name]; return value, ok }
+		found := []string{Home(lookup), DataFolder(lookup), ConfigFolder(lookup)}
 		require.Equal(t, []string{c.home, c.data, c.config}, found, "%v", c.variables)
 	}
 }

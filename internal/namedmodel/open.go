@@ -1,28 +1,22 @@
-package models
+package namedmodel
 
 import (
 	"errors"
 	"fmt"
 	"os"
 
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/internal/mini"
 	"github.com/sluice-ai/sluice/stages/model/convert"
 	"github.com/sluice-ai/sluice/storage/checkpoint"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// Flag is -m, which all commands spell the same way.
-type Flag struct {
-	Model string `short:"m" placeholder:"MODEL" help:"Model file (GGUF), the folder of a model (safetensors), or the name of one that sluice pull has got, or sluice list --all shows. Without it: the small embedded model."`
-}
-
-// OpenModel opens the model that a person has named (see Locate), or the embedded one for an empty name. The caller
+// Open opens the model that a person has named (see Locate), or the embedded one for an empty name. The caller
 // closes it.
-func OpenModel(e *env.Env, value string) (*gguf.File, error) {
-	path, manner, err := find(e, value)
+func Open(lookup Lookup, value string) (*gguf.File, error) {
+	path, manner, err := find(lookup, value)
 	if err != nil {
-		return nil, elsewhere(e, err)
+		return nil, elsewhere(lookup, err)
 	}
 	if path == "" {
 		return gguf.Parse(mini.Name, mini.GGUF)
@@ -35,8 +29,8 @@ func OpenModel(e *env.Env, value string) (*gguf.File, error) {
 }
 
 // OpenWeights opens a model that can be run.
-func OpenWeights(e *env.Env, value string) (*gguf.File, error) {
-	file, err := OpenModel(e, value)
+func OpenWeights(lookup Lookup, value string) (*gguf.File, error) {
+	file, err := Open(lookup, value)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package models
+package namedmodel
 
 import (
 	"bufio"
@@ -7,7 +7,6 @@ import (
 	"io"
 	"path/filepath"
 
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/stages/model/convert"
 	"github.com/sluice-ai/sluice/storage/checkpoint"
@@ -40,7 +39,7 @@ func openFolder(path, texts string, o convert.Options) (*gguf.File, error) {
 			}
 		}
 	}
-	var m *converted
+	var m *Conversion
 	if err == nil {
 		m, err = planFolder(folder, f, nil, o)
 	}
@@ -62,7 +61,7 @@ func openFolder(path, texts string, o convert.Options) (*gguf.File, error) {
 
 // place sets for each tensor the file and offset of its bytes, or an offset in memory, which is a part after all files.
 // It returns how much memory that takes.
-func (c *converted) place() int64 {
+func (c *Conversion) place() int64 {
 	const (
 		wordBytes = 4  // what kernels read float32 by
 		lineBytes = 32 // as GGUF files align
@@ -78,7 +77,7 @@ func (c *converted) place() int64 {
 		}
 		t.Part, t.Offset = len(c.folder.Files), end
 		if row, err := t.Type.RowBytes(t.Shape[0]); err == nil { // planning has checked it
-			end += Values(t.Shape) / int64(t.Shape[0]) * int64(row)
+			end += values(t.Shape) / int64(t.Shape[0]) * int64(row)
 		}
 		end = (end + lineBytes - 1) / lineBytes * lineBytes
 	}
@@ -86,10 +85,10 @@ func (c *converted) place() int64 {
 }
 
 // makeInMemory makes the tensors that place put in memory.
-func (c *converted) makeInMemory(size int64) ([]byte, error) {
+func (c *Conversion) makeInMemory(size int64) ([]byte, error) {
 	if free := mem.Available(); size > free {
 		return nil, fmt.Errorf("%s of its weights lie in another order than they are used in, and have to be in memory, of "+
-			"which %s are free: sluice convert writes a file that can be streamed", env.BinarySize(size), env.BinarySize(free))
+			"which %s are free: sluice convert writes a file that can be streamed", mem.Text(size), mem.Text(free))
 	}
 	area, err := mem.Alloc(size)
 	if err != nil {

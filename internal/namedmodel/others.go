@@ -1,21 +1,21 @@
-package models
+package namedmodel
 
 import (
 	"errors"
 	"fmt"
 	"path/filepath"
 
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/internal/system"
 	"github.com/sluice-ai/sluice/storage/others"
 	"github.com/sluice-ai/sluice/storage/store"
 )
 
 // OtherPlaces are the folders where other programs keep this person's models, by the variables that those programs
 // read.
-func OtherPlaces(e *env.Env) (p others.Places) {
-	home := e.Home()
+func OtherPlaces(lookup Lookup) (p others.Places) {
+	home := system.Home(lookup)
 	below := func(parts ...string) string { return filepath.Join(append([]string{home}, parts...)...) }
-	if dir, _ := e.Lookup("OLLAMA_MODELS"); dir != "" {
+	if dir, _ := lookup("OLLAMA_MODELS"); dir != "" {
 		p.Ollama = []string{dir}
 	} else if home != "" {
 		const ofService = "/usr/share/ollama/.ollama/models" // of the user that Linux packages make for the service
@@ -24,35 +24,35 @@ func OtherPlaces(e *env.Env) (p others.Places) {
 	if home != "" {
 		p.LMStudio = []string{below(".lmstudio", "models"), below(".cache", "lm-studio", "models")}
 	}
-	if dir, _ := e.Lookup("HF_HUB_CACHE"); dir != "" {
+	if dir, _ := lookup("HF_HUB_CACHE"); dir != "" {
 		p.HuggingFace = []string{dir}
-	} else if dir := HubFolder(e); dir != "" {
+	} else if dir := HubFolder(lookup); dir != "" {
 		p.HuggingFace = []string{filepath.Join(dir, "hub")}
 	}
 	return p
 }
 
 // elsewhere returns err. If a name is not in the store, but another program keeps a model of it, it says so.
-func elsewhere(e *env.Env, err error) error {
+func elsewhere(lookup Lookup, err error) error {
 	absent := (*store.Absent)(nil)
 	if !errors.As(err, &absent) {
 		return err
 	}
-	if m := others.Known(OtherPlaces(e), absent.Name); m != nil {
+	if m := others.Known(OtherPlaces(lookup), absent.Name); m != nil {
 		return fmt.Errorf("%w, or use the one that is here (%s): -m %s", err, m.Program, m.Name)
 	}
 	return err
 }
 
 // HubFolder is the folder of Hugging Face's own programs; empty, if there is none.
-func HubFolder(e *env.Env) string {
-	if dir, _ := e.Lookup("HF_HOME"); dir != "" {
+func HubFolder(lookup Lookup) string {
+	if dir, _ := lookup("HF_HOME"); dir != "" {
 		return dir
 	}
-	if cache, _ := e.Lookup("XDG_CACHE_HOME"); cache != "" {
+	if cache, _ := lookup("XDG_CACHE_HOME"); cache != "" {
 		return filepath.Join(cache, "huggingface")
 	}
-	if home := e.Home(); home != "" {
+	if home := system.Home(lookup); home != "" {
 		return filepath.Join(home, ".cache", "huggingface")
 	}
 	return ""

@@ -1,14 +1,12 @@
-package models
+package namedmodel
 
 import (
 	"bufio"
 	"cmp"
-	"context"
 	"errors"
 	"io"
 	"path/filepath"
 
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/internal/element"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
@@ -20,8 +18,8 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// converted is a folder as the GGUF file that it becomes.
-type converted struct {
+// Conversion is a folder as the GGUF file that it becomes.
+type Conversion struct {
 	*convert.Model
 	folder   *checkpoint.Folder
 	FileType *ftype.Type
@@ -30,7 +28,7 @@ type converted struct {
 
 // PlanFolder plans the conversion of a folder; without a recipe its matrices keep their type. It checks that the
 // tensors are those of the architecture, before anything is written.
-func PlanFolder(folder *checkpoint.Folder, recipe *ftype.Type, o convert.Options) (*converted, error) {
+func PlanFolder(folder *checkpoint.Folder, recipe *ftype.Type, o convert.Options) (*Conversion, error) {
 	f, err := readFolder(folder)
 	if err != nil {
 		return nil, err
@@ -40,12 +38,12 @@ func PlanFolder(folder *checkpoint.Folder, recipe *ftype.Type, o convert.Options
 
 // planFolder is PlanFolder with the folder's texts.
 func planFolder(folder *checkpoint.Folder, f *convert.Folder, recipe *ftype.Type, o convert.Options) (
-	*converted, error) {
+	*Conversion, error) {
 	m, err := convert.Plan(f, o)
 	if err != nil {
 		return nil, err
 	}
-	c := &converted{Model: m, folder: folder, FileType: cmp.Or(recipe, ownType(m.Tensors))}
+	c := &Conversion{Model: m, folder: folder, FileType: cmp.Or(recipe, ownType(m.Tensors))}
 	types, err := c.types(recipe == nil)
 	if err != nil {
 		return nil, err
@@ -86,7 +84,7 @@ func ownType(tensors []convert.Tensor) *ftype.Type {
 	counts := map[quant.Type]int64{}
 	for i := range tensors {
 		if t := &tensors[i]; !t.Vector && t.Scales == nil {
-			counts[t.Own()] += Values(t.Shape)
+			counts[t.Own()] += values(t.Shape)
 		}
 	}
 	name := "F32"
@@ -100,7 +98,7 @@ func ownType(tensors []convert.Tensor) *ftype.Type {
 }
 
 // types chooses each tensor's type: its own, or that of the recipe.
-func (c *converted) types(own bool) ([]quant.Type, error) {
+func (c *Conversion) types(own bool) ([]quant.Type, error) {
 	before := make([]ftype.Tensor, len(c.Tensors))
 	for i := range c.Tensors {
 		t := &c.Tensors[i]
@@ -130,7 +128,7 @@ func (c *converted) types(own bool) ([]quant.Type, error) {
 }
 
 // check checks whether the new file can be run, by its metadata, tensors and vocabulary.
-func (c *converted) check() error {
+func (c *Conversion) check() error {
 	if name, _ := c.Meta.String("general.architecture"); arch.Guesses(name) {
 		return nil // what it has not is its target's: they are checked together
 	}
@@ -152,37 +150,41 @@ func (c *converted) check() error {
 }
 
 // Parameters counts the values of all tensors.
-func (c *converted) Parameters() (n int64) {
+func (c *Conversion) Parameters() (n int64) {
 	for _, t := range c.tensors {
-		n += Values(t.Shape)
+		n += values(t.Shape)
 	}
 	return n
 }
 
 // Bytes is the size of all tensors in the file.
-func (c *converted) Bytes() (n int64) {
+func (c *Conversion) Bytes() (n int64) {
 	for _, t := range c.tensors {
 		if row, err := t.Type.RowBytes(t.Shape[0]); err == nil {
-			n += Values(t.Shape) / int64(t.Shape[0]) * int64(row)
+			n += values(t.Shape) / int64(t.Shape[0]) * int64(row)
 		}
 	}
 	return n
 }
 
-// Write writes the file until it is complete or Ctrl-C. It erases the bar before it returns.
-func (c *converted) Write(e *env.Env, file io.Writer, path string) error {
-	ctx, cancel := e.Interruptible(context.Background())
-	defer cancel()
-	out := e.Writing(ctx, "writing "+env.Printable(path), c.Bytes())
-	defer out.Clear()
+// Write writes the file. Each tensor's bytes go through what through makes of the file's writer.
+func (c *Conversion) Write(file io.Writer, through func(io.Writer) io.Writer) error {
 	w := bufio.NewWriterSize(file, 1<<20)
 	i := 0
 	err := gguf.Write(w, c.Meta, c.tensors, func(t *gguf.Tensor, w io.Writer) error {
 		from := &c.Tensors[i]
 		i++
-		out.Writer = w
-		buffered := bufio.NewWriterSize(out, 64<<10)
+		buffered := bufio.NewWriterSize(through(w), 64<<10)
 		return cmp.Or(from.Write(buffered, t.Type, c.folder.View), buffered.Flush())
 	})
-	return env.Unfit(path, errors.Join(err, w.Flush()))
+	return errors.Join(err, w.Flush())
+}
+
+// values counts the numbers in a tensor.
+func values(shape []int) int64 {
+	n := int64(1)
+	for _, d := range shape {
+		n *= int64(d)
+	}
+	return n
 }

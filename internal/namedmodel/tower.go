@@ -1,4 +1,4 @@
-package models
+package namedmodel
 
 import (
 	"cmp"
@@ -42,7 +42,7 @@ func OpenTower(path string) (*gguf.File, error) {
 
 // PlanTower plans the conversion of the tower of a folder to an mmproj file. Matrices have the type of a recipe of
 // plain numbers; nil: their own.
-func PlanTower(folder *checkpoint.Folder, recipe *ftype.Type, o convert.Options) (*converted, error) {
+func PlanTower(folder *checkpoint.Folder, recipe *ftype.Type, o convert.Options) (*Conversion, error) {
 	if recipe != nil && recipe.Base.Block() != 1 {
 		return nil, fmt.Errorf("a tower is kept in F32, F16 or BF16, not in %s", recipe.Name)
 	}
@@ -55,7 +55,7 @@ func PlanTower(folder *checkpoint.Folder, recipe *ftype.Type, o convert.Options)
 }
 
 // planTower is PlanTower; nil: the folder has no tower.
-func planTower(folder *checkpoint.Folder, recipe *ftype.Type, o convert.Options) (*converted, error) {
+func planTower(folder *checkpoint.Folder, recipe *ftype.Type, o convert.Options) (*Conversion, error) {
 	f, err := readFolder(folder)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func planTower(folder *checkpoint.Folder, recipe *ftype.Type, o convert.Options)
 	if err != nil || m == nil {
 		return nil, err
 	}
-	c := &converted{Model: m, folder: folder, FileType: cmp.Or(recipe, ownType(m.Tensors))}
+	c := &Conversion{Model: m, folder: folder, FileType: cmp.Or(recipe, ownType(m.Tensors))}
 	for i := range m.Tensors {
 		t := &m.Tensors[i]
 		typ := t.Own()

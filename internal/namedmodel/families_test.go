@@ -1,4 +1,4 @@
-package models
+package namedmodel
 
 import (
 	"fmt"
@@ -183,7 +183,7 @@ func TestBareFamilies(t *testing.T) {
 			plan, err := convert.Plan(folder, convert.Options{})
 			require.NoError(t, err)
 			bf16, _ := ftype.Find("BF16")
-			made := &converted{Model: plan, FileType: bf16}
+			made := &Conversion{Model: plan, FileType: bf16}
 			types, err := made.types(true)
 			require.NoError(t, err)
 			for i, x := range plan.Tensors {
