@@ -68,3 +68,41 @@ func (e *Engine) Vector(ctx context.Context, s *Stream, kind ir.Pooling) ([]floa
 	}
 	return v, nil
 }
+
+// Vectors returns the vector of each of some texts, which share steps. A text is its tokens.
+func (e *Engine) Vectors(ctx context.Context, texts [][]int32, kind ir.Pooling) ([][]float32, error) {
+	all := make([][]float32, 0, len(texts))
+	for batch := range slices.Chunk(texts, textsTogether) {
+		vectors, err := e.vectors(ctx, batch, kind)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, vectors...)
+	}
+	return all, nil
+}
+
+// textsTogether is how many texts are requested at once.
+const textsTogether = 32
+
+// vectors is Vectors of few texts, for each of which a request is open.
+func (e *Engine) vectors(ctx context.Context, texts [][]int32, kind ir.Pooling) ([][]float32, error) {
+	streams := make([]*Stream, len(texts))
+	for i, ids := range texts {
+		s, err := e.Embed("", ids)
+		if err != nil {
+			return nil, err
+		}
+		defer s.Close()
+		streams[i] = s
+	}
+	all := make([][]float32, len(texts))
+	for i, s := range streams {
+		v, err := e.Vector(ctx, s, kind)
+		if err != nil {
+			return nil, fmt.Errorf("text %d: %w", i+1, err)
+		}
+		all[i] = v
+	}
+	return all, nil
+}

@@ -88,6 +88,7 @@ var layers = []struct {
 	{"internal/namedmodel", []string{"stages", "storage", "internal"}}, // it runs nothing
 	{"internal/devices", []string{"cpu", "gpu", "internal"}},
 	{"internal", nil},
+	{".", []string{"actors", "stages", "internal"}}, // the library
 }
 
 // forTests are packages that only tests may import.
@@ -156,6 +157,7 @@ var forbidden = []struct {
 	except []string
 	why    string
 }{
+	{"C", []string{"gpu"}, "the program must build with CGO_ENABLED=0"},
 	{"io/ioutil", nil, "os and io have the same"},
 	{"log", nil, "zerolog writes the log, errors are returned"},
 	{"math/rand", nil, "math/rand/v2 has sources that stay the same for a seed"},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
@@ -53,14 +52,14 @@ func (c *Embed) Run(e *env.Env) error {
 	if err != nil {
 		return err
 	}
-	var all Embeddings
-	for batch := range slices.Chunk(texts, textsTogether) {
-		vectors, err := c.vectors(ctx, engine, batch)
-		if err != nil {
-			return err
-		}
-		for i, v := range vectors {
-			all.Embeddings, all.Dimensions, all.Tokens = append(all.Embeddings, v), len(v), all.Tokens+len(batch[i])
+	vectors, err := engine.Vectors(ctx, texts, c.kind(engine.Info.Program.Pooling))
+	if err != nil {
+		return err
+	}
+	all := Embeddings{Embeddings: vectors}
+	for i, v := range vectors {
+		if all.Dimensions, all.Tokens = len(v), all.Tokens+len(texts[i]); c.Normalize {
+			embed.Normalize(v)
 		}
 	}
 	if c.JSON {
@@ -90,34 +89,6 @@ func (c *Embed) inputs(engine *actors.Engine) ([][]int32, error) {
 			return nil, fmt.Errorf("text %d cannot be put into tokens: %w", i+1, err)
 		}
 		all[i] = ids
-	}
-	return all, nil
-}
-
-// textsTogether is how many texts are requested at once, so that they share steps.
-const textsTogether = 32
-
-// vectors returns the vectors of some texts.
-func (c *Embed) vectors(ctx context.Context, engine *actors.Engine, texts [][]int32) ([][]float32, error) {
-	streams := make([]*actors.Stream, len(texts))
-	for i, ids := range texts {
-		s, err := engine.Embed("", ids)
-		if err != nil {
-			return nil, err
-		}
-		defer s.Close()
-		streams[i] = s
-	}
-	all := make([][]float32, len(texts))
-	for i, s := range streams {
-		v, err := engine.Vector(ctx, s, c.kind(engine.Info.Program.Pooling))
-		if err != nil {
-			return nil, fmt.Errorf("text %d: %w", i+1, err)
-		}
-		if c.Normalize {
-			embed.Normalize(v)
-		}
-		all[i] = v
 	}
 	return all, nil
 }
