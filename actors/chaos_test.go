@@ -77,7 +77,6 @@ type chaos struct {
 	slots             bool           // each prompt has a slot, whose text is saved and restored
 	answers, failures atomic.Int64
 	devices           atomic.Int64 // deaths of the device
-	moved             atomic.Int64 // tokens of texts that were restored
 }
 
 // client sends one request after another.
