@@ -4,10 +4,13 @@ package main
 import (
 	"bytes"
 	"crypto/sha256"
+	"debug/buildinfo"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -20,14 +23,15 @@ func main() {
 	at := flag.Int64("time", 0, "seconds since 1970 that all files are of")
 	dir := flag.String("dir", "dist/release", "folder with a folder OS-ARCH for each system, and one named all")
 	flag.Parse()
-	if err := run(*dir, *version, time.Unix(*at, 0)); err != nil {
+	if err := run(*dir, *version, time.Unix(*at, 0), buildinfo.ReadFile); err != nil {
 		fmt.Fprintln(os.Stderr, "pack:", err)
 		os.Exit(1)
 	}
 }
 
-// run packs each system's folder with what is for all, and writes the checksums.
-func run(dir, version string, at time.Time) error {
+// run packs each system's folder with what is for all, and writes what programs are made of, by what Go has written
+// into them, the manifests of package managers, and the checksums.
+func run(dir, version string, at time.Time, parts func(program string) (*debug.BuildInfo, error)) error {
 	all, err := read(filepath.Join(dir, "all"))
 	if err != nil {
 		return err
@@ -49,7 +53,28 @@ func run(dir, version string, at time.Time) error {
 		if err := packed(made, version, system, arch, append(own, all...), at); err != nil {
 			return fmt.Errorf("%s: %w", e.Name(), err)
 		}
+		i := slices.IndexFunc(own, func(f release.File) bool { return f.Mode == 0o755 })
+		if i < 0 {
+			return fmt.Errorf("%s: there is no program in it: want sluice, or sluice.exe", e.Name())
+		}
+		out := new(bytes.Buffer)
+		info, err := parts(filepath.Join(dir, e.Name(), own[i].Path))
+		if err == nil {
+			err = release.SBOM(out, version, info, at)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.Name(), err)
+		}
+		made[fmt.Sprintf("sluice-%s-%s.cdx.json", version, e.Name())] = out.Bytes()
 	}
+	texts, err := release.Manifests(version, func(name string) (string, bool) {
+		data, ok := made[name]
+		return fmt.Sprintf("%x", sha256.Sum256(data)), ok
+	})
+	if err != nil {
+		return err
+	}
+	maps.Copy(made, texts)
 	return write(dir, made)
 }
 
