@@ -82,6 +82,10 @@ var laterSpecimens = []Specimen{
 		"residual_scale": float32(0.6), "embedding_scale": float32(2), "attention.scale": float32(0.3),
 		"block_count": uint32(3), "attention.sliding_window": uint32(7),
 		"attention.sliding_window_pattern": []bool{true, false, true}, "attention.rope_pattern": []bool{true, false, true}}},
+	{Name: "hrm_text", Arch: "hrm_text", without: []string{".bias"}, Tolerance: 2e-4, keys: map[string]any{
+		"attention.layer_norm_rms_epsilon": float32(1e-6), "rope.dimension_count": uint32(16), "block_count": uint32(12),
+		"embedding_scale": float32(3), "hrm.layers_per_stack": uint32(2), "hrm.h_cycles": uint32(2),
+		"hrm.l_cycles": uint32(2), "hrm.prefix_lm": false}},
 	{Name: "hunyuan_vl", Arch: "hunyuan_vl", without: []string{".bias"}, Tolerance: 2e-4, keys: map[string]any{
 		"attention.layer_norm_rms_epsilon": float32(1e-5), "rope.dimension_count": uint32(16),
 		"rope.dimension_sections": []int32{2, 2, 2, 2}, "rope.scaling.alpha": float32(1000)}},
@@ -157,4 +161,7 @@ var laterSpecimens = []Specimen{
 	{Name: "t5encoder-relu", Arch: "t5encoder", without: []string{".bias", "ffn_gate.weight"}, Tolerance: 2e-4,
 		keys: map[string]any{"attention.layer_norm_rms_epsilon": float32(1e-6), "attention.head_count_kv": uint32(4),
 			"attention.relative_buckets_count": uint32(16), "attention.causal": false}},
+	{Name: "talkie", Arch: "talkie", without: []string{".bias"}, Tolerance: 2e-4, keys: map[string]any{
+		"attention.layer_norm_rms_epsilon": float32(1e-6), "rope.dimension_count": uint32(16),
+		"logit_scale": float32(0.7)}},
 }

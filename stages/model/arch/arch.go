@@ -81,6 +81,7 @@ func families() []entry {
 		{"granitehybrid", "2026-11-26", graniteHybrid},
 		{"granitemoe", "2026-11-21", granite},
 		{"grok", "2026-11-26", grok},
+		{"hrm_text", "2026-11-27", hrmText},
 		{"hunyuan-dense", "2026-11-22", hunyuan},
 		{"hunyuan-moe", "2026-11-22", hunyuan},
 		{"hunyuan_vl", "2026-11-27", hunyuan},
@@ -158,6 +159,7 @@ func families() []entry {
 		{"starcoder2", "2026-11-21", starcoder2},
 		{"step35", "2026-11-27", step35},
 		{"t5encoder", "2026-11-27", t5Encoder},
+		{"talkie", "2026-11-27", talkie},
 		{"xverse", "2026-11-26", llama},
 	}
 }
@@ -204,6 +206,9 @@ func Record(m *meta.Map, has func(name string) bool, o Options) (*ir.Program, er
 		return nil, err
 	}
 	e, ok := find(name)
+	if why := refused(name); why != "" {
+		return nil, fmt.Errorf("general.architecture: %q is not supported: %s", name, why)
+	}
 	if !ok {
 		return nil, fmt.Errorf("general.architecture: %.40q is not supported; the nearest name that is: %s. All are: %s",
 			name, nearest(name), strings.Join(Names(), ", "))

@@ -1,7 +1,9 @@
 package arch
 
 import (
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -80,9 +82,31 @@ func TestRefusedByName(t *testing.T) {
 		{"laguna", "rope.dimension_count_swa", uint32(18), "is 18, want an even number of at most the head size, 16"},
 		{"nanbeige", "num_loops", uint32(600), "is 600, want 1 to 512"},
 		{"nanbeige", "skip_loop_final_norm", uint32(1), "is of type uint32, want a bool"},
+		{"hrm_text", "hrm.prefix_lm", true, "is true, and prompts whose rows see what follows them are not supported"},
+		{"hrm_text", "block_count", uint32(13), "is 13, want layers for each of 2 cycles of 3 passes through 2: 12"},
 		{"paddleocr", "rope.dimension_sections", []int32{2, 3, 2, 1}, "is [2 3 2 1], want pairs of 3 axes"},
 	} {
 		_, err := specimen(t, c.name, c.key, c.value)
 		require.EqualError(t, err, "metadata of "+c.name+": "+c.name+"."+c.key+": "+c.want)
+	}
+}
+
+// TestRefusedArchitectures: of names that are known, the reason is said, here and in the document, and none runs.
+func TestRefusedArchitectures(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/architectures.md")
+	require.NoError(t, err)
+	_, said, _ := strings.Cut(string(text), "these are refused")
+	for _, name := range []string{"clip", "dflash", "dream", "gemma4-assistant", "grovemoe", "llada", "llada-moe",
+		"pockettts", "qwen3tts", "rnd1", "t5", "wavtokenizer-dec"} {
+		require.NotEmpty(t, refused(name), name)
+		require.NotContains(t, Names(), name)
+		require.Contains(t, said, name)
+		m := open(t, "qwen3").Meta
+		m.Set("general.architecture", name)
+		_, err := Record(&m, func(string) bool { return true }, Options{})
+		require.EqualError(t, err, "general.architecture: \""+name+"\" is not supported: "+refused(name))
+	}
+	for _, name := range Names() {
+		require.Empty(t, refused(name))
 	}
 }
