@@ -24,7 +24,8 @@ func samples() map[string]*folder {
 	stack.add("a.scales", element.F16, []int{2, 3, 1}, make([]byte, 12))
 	stack.add("a.biases", element.F16, []int{2, 3, 1}, make([]byte, 12))
 	return map[string]*folder{"fp8": fp8Folder(), "gptq": gptqFolder(), "awq": awqFolder(), "mlx": mlxFolder(), "stack": stack,
-		"compressed": compressedFolder(), "whole numbers": whole}
+		"compressed": compressedFolder(), "whole numbers": whole, "ModelOpt": modelOptFolder(),
+		"nvfp4": compressedFloat4Folder("nvfp4", 16), "mxfp4": compressedFloat4Folder("mxfp4", 32), "mlx nvfp4": mlxFloat4Folder()}
 }
 
 // fault is one thing that is wrong in a folder.
@@ -98,7 +99,7 @@ func harmless(format, change string) bool {
 	}
 	return slices.Contains([]string{
 		"fp8/a.weight is of type F8_E5M2", "gptq/a.g_idx is missing", "compressed/a.weight_shape is missing",
-		"compressed/a.weight_g_idx is missing",
+		"compressed/a.weight_g_idx is missing", "nvfp4/a.weight_global_scale is a number",
 	}, format+"/"+change)
 }
 
@@ -183,7 +184,16 @@ func TestBrokenParts(t *testing.T) {
 			`has two scales, weight_scale_inv and weight_scale`},
 		{fp8Folder(), func(f *folder) { f.pieces = f.pieces[:1] }, "is of type F8_E4M3, and its scale is missing"},
 		{&folder{method: `{"quant_method": "bitsandbytes"}`}, func(*folder) {}, `its weights were quantised by "bitsandbytes"`},
-		{&folder{method: `{"quant_method": "modelopt", "quant_algo": "NVFP4"}`}, func(*folder) {}, `quant_algo is "NVFP4", want FP8`},
+		{&folder{method: `{"quant_method": "modelopt", "quant_algo": "NVFP4_AWQ"}`}, func(*folder) {},
+			`quant_algo is "NVFP4_AWQ", want FP8 or NVFP4`},
+		{modelOptFolder(), set("a.weight_scale_2", f32s(0)), `its weight_scale_2 is 0, want a number above 0: the file is damaged`},
+		{compressedFloat4Folder("nvfp4", 16), set("a.weight_global_scale", f32s(float32(math.Inf(1)))),
+			`its weight_global_scale is +Inf, want a number above 0`},
+		{compressedFloat4Folder("nvfp4", 24), func(*folder) {}, `groups of floats of 4 bits are of 24 values, want 16 (NVFP4) or 32`},
+		{modelOptFolder(), func(f *folder) { f.add("b.weight", element.U8, []int{1, 8}, make([]byte, 8)) },
+			`tensor "b.weight": its weight_scale is missing`},
+		{mlxFloat4Folder(), func(f *folder) { f.add("a.biases", element.F16, []int{2, 2}, f16s(0, 0, 0, 0)) },
+			`tensor "a.biases": belongs to a weight that is not there, or is none of MLX`},
 	} {
 		require.ErrorContains(t, c.folder.with(c.change).openAll(), c.want)
 	}

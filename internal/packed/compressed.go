@@ -39,9 +39,10 @@ type compressedWeights struct {
 
 // compressed is the format of compressed-tensors: whole numbers packed into words (pack-quantized), whole numbers as
 // they are (int-quantized), or FP8 (float-quantized), each with weight_scale. A value is (code - zero) · scale. Packed
-// codes are stored with half their range added, zeros likewise.
+// codes are stored with half their range added, zeros likewise. Floats of 4 bits: see float4.
 func compressed(s compressedSettings) (*format, error) {
-	known := []string{"", "dense", "pack-quantized", "int-quantized", "float-quantized", "naive-quantized", "mixed-precision"}
+	known := []string{"", "dense", "pack-quantized", "int-quantized", "float-quantized", "naive-quantized", "mixed-precision",
+		"nvfp4-pack-quantized", "mxfp4-pack-quantized"}
 	formats := []string{s.Format}
 	for _, g := range s.Groups {
 		formats = append(formats, g.Format)
@@ -62,32 +63,35 @@ func compressed(s compressedSettings) (*format, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &format{name: "compressed-tensors", activations: true,
+	f := &format{name: "compressed-tensors", activations: true,
 		ends: []string{".weight_packed", ".weight_scale", ".weight_zero_point", ".weight_shape", ".weight_g_idx",
-			".weight_global_scale"},
-		make: func(u *unpacker, t element.Tensor) (*Tensor, error) {
-			module, packed := strings.CutSuffix(t.Name, ".weight_packed")
-			module, whole := strings.CutSuffix(module, ".weight")
-			float := t.Type == element.F8E4M3 || t.Type == element.F8E5M2
-			if !packed && !float && !(whole && t.Type == element.I8) {
-				return nil, nil
-			}
-			w, err := targets.find(module)
+			".weight_global_scale"}}
+	f.make = func(u *unpacker, t element.Tensor) (*Tensor, error) {
+		module, packed := strings.CutSuffix(t.Name, ".weight_packed")
+		module, whole := strings.CutSuffix(module, ".weight")
+		float := (t.Type == element.F8E4M3 || t.Type == element.F8E5M2) && !f.belongs(t.Name)
+		if !packed && !float && !(whole && t.Type == element.I8) {
+			return nil, nil
+		}
+		w, err := targets.find(module)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case packed && w.Type == "float":
+			return w.compressedFloat4(u, t, module)
+		case packed:
+			return wordsTensor(u, t, module, w)
+		case float:
+			block, err := blockOf(w.Block)
 			if err != nil {
 				return nil, err
 			}
-			switch {
-			case packed:
-				return wordsTensor(u, t, module, w)
-			case float:
-				block, err := blockOf(w.Block)
-				if err != nil {
-					return nil, err
-				}
-				return float8Tensor(u, t, block, true)
-			}
-			return bytesTensor(u, t, w)
-		}}, nil
+			return float8Tensor(u, t, block, true)
+		}
+		return bytesTensor(u, t, w)
+	}
+	return f, nil
 }
 
 // targets finds the group of a module.

@@ -40,10 +40,24 @@ func mlxSettings(text []byte) (all mlxGroups, others map[string]mlxGroups, err e
 	return all, others, nil
 }
 
+// mlxFloats are modes whose codes are floats of 4 bits, without biases.
+func mlxFloats() map[string]float4 {
+	mx, nv := mxfp4(), nvfp4("", false)
+	for _, k := range []*float4{&mx, &nv} {
+		k.codes, k.scales = element.U32, []element.Type{element.U8}
+	}
+	return map[string]float4{"mxfp4": mx, "nvfp4": nv}
+}
+
 func (g mlxGroups) check() error {
+	floats, float := mlxFloats()[g.Mode]
 	switch {
+	case float && (g.Bits != 4 || g.GroupSize != floats.group):
+		return fmt.Errorf("mode is %s with bits %d and group_size %d, want 4 and %d", g.Mode, g.Bits, g.GroupSize, floats.group)
+	case float:
+		return nil
 	case g.Mode != "" && g.Mode != "affine":
-		return fmt.Errorf("mode is %.40q, want affine", g.Mode)
+		return fmt.Errorf("mode is %.40q, want affine, mxfp4 or nvfp4", g.Mode)
 	case !slices.Contains([]int{2, 3, 4, 5, 6, 8}, g.Bits):
 		return fmt.Errorf("bits is %d, want 2, 3, 4, 5, 6 or 8", g.Bits)
 	case !slices.Contains([]int{32, 64, 128}, g.GroupSize):
@@ -53,7 +67,8 @@ func (g mlxGroups) check() error {
 }
 
 // mlx is the affine format of MLX. Codes run along the rows of weight, [outputs, inputs·bits/32] or a stack of those;
-// scales and biases are [outputs, groups]. A value is code · scale + bias. Modules without scales are plain.
+// scales and biases are [outputs, groups]. A value is code · scale + bias. Modules without scales are plain. Other
+// modes have floats of 4 bits.
 func mlx(text []byte) (*format, error) {
 	all, others, err := mlxSettings(text)
 	if err == nil {
@@ -65,8 +80,8 @@ func mlx(text []byte) (*format, error) {
 	return &format{name: "MLX", ends: []string{".scales", ".biases"},
 		make: func(u *unpacker, t element.Tensor) (*Tensor, error) {
 			module, ok := strings.CutSuffix(t.Name, ".weight")
-			if _, packed := u.byName[module+".scales"]; !ok || !packed {
-				return nil, nil
+			if _, packed := u.byName[module+".scales"]; !ok || !packed && t.Type != element.U32 {
+				return nil, nil // words without scales are an error below
 			}
 			g, ok := others[module]
 			if !ok {
@@ -74,6 +89,9 @@ func mlx(text []byte) (*format, error) {
 			}
 			if err := g.check(); err != nil {
 				return nil, fmt.Errorf("config.json: quantization: %w", err)
+			}
+			if k, ok := mlxFloats()[g.Mode]; ok {
+				return k.tensor(u, t, module, ".scales")
 			}
 			return mlxTensor(u, t, module, g)
 		}}, nil

@@ -76,9 +76,9 @@ func TestMLXByModule(t *testing.T) {
 	require.Len(t, c.Tensors, 2)
 	require.Equal(t, []int{2, 64}, c.Tensors[0].Shape)
 	require.Equal(t, element.BF16, c.Tensors[1].Type)
-	f.mlx = `{"group_size": 32, "bits": 4, "a": {"mode": "mxfp4"}}`
+	f.mlx = `{"group_size": 32, "bits": 4, "a": {"mode": "mxfp8"}}`
 	_, err = f.unpack()
-	require.ErrorContains(t, err, `tensor "a.weight": config.json: quantization: mode is "mxfp4", want affine`)
+	require.ErrorContains(t, err, `tensor "a.weight": config.json: quantization: mode is "mxfp8", want affine`)
 }
 
 func FuzzMLX(f *testing.F) { fuzzed(f, mlxFolder()) }

@@ -1,5 +1,6 @@
-// Package packed reads tensors that other tools quantised: FP8 with scales, GPTQ, AWQ, compressed-tensors, MLX. Of each
-// it knows which tensors of a folder belong together, what tensor of the model they are, and that tensor's values.
+// Package packed reads tensors that other tools quantised: FP8 with scales, NVFP4 and MXFP4, GPTQ, AWQ,
+// compressed-tensors, MLX. Of each it knows which tensors of a folder belong together, what tensor of the model they
+// are, and that tensor's values.
 //
 // There is one file for each format. A format finds its tensors by names, types and shapes, before anything is
 // read; what does not fit is an error. Values come out as float32, a run at a time, computed as the format's own

@@ -28,10 +28,13 @@ func formatOf(mlxText, text []byte) (*format, error) {
 	case "", "mxfp4": // MXFP4 is read as it is
 		return float8([2]int{}, false), nil
 	case "modelopt":
-		if method.Algorithm != "FP8" {
-			return nil, fmt.Errorf("quantization_config: quant_algo is %.40q, want FP8", method.Algorithm)
+		switch method.Algorithm {
+		case "FP8":
+			return float8([2]int{}, true), nil
+		case "NVFP4":
+			return modelOptFloat4(), nil
 		}
-		return float8([2]int{}, true), nil
+		return nil, fmt.Errorf("quantization_config: quant_algo is %.40q, want FP8 or NVFP4", method.Algorithm)
 	case "fp8", "fbgemm_fp8":
 		block, err := blockOf(method.Block)
 		if err != nil {

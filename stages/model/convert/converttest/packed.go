@@ -46,6 +46,7 @@ func Packings() []Packing {
 		{"MLX", `"quantization": {"bits": 4, "group_size": 32}`, packMLX},
 		{"compressed-tensors", `"quantization_config": {"quant_method": "compressed-tensors", "format": "pack-quantized",
 			"config_groups": {"group_0": {"targets": ["Linear"], ` + weights + `}}}`, packCompressed},
+		{"NVFP4", `"quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4"}`, packNVFP4},
 	}
 }
 
@@ -161,6 +162,34 @@ func packCompressed(module string, rows, columns int) ([]Piece, []float32) {
 			}),
 		}, each(rows, columns, func(r, c int) float32 {
 			return float32(int(codeOf(r, c))-8) * packedScale(r, c)
+		})
+}
+
+// packNVFP4 has codes of two floats a byte, in groups of 16 with scales of 1 to 1.875, and a factor for the tensor.
+func packNVFP4(module string, rows, columns int) ([]Piece, []float32) {
+	const group, factor = 16, 0.0625
+	eighths := func(r, c int) int { return (r + 3*(c/group)) % 8 }
+	bytes := func(name string, kind element.Type, width int, of func(r, c int) byte) Piece {
+		p := Piece{Tensor: element.Tensor{Name: module + name, Type: kind, Shape: []int{rows, width}}}
+		for r := range rows {
+			for c := range width {
+				p.Data = append(p.Data, of(r, c))
+			}
+		}
+		return p
+	}
+	whole := piece(module+".weight_scale_2", element.F32, 1, 1, func(int, int) float32 { return factor })
+	whole.Shape = []int{}
+	return []Piece{whole,
+			bytes(".weight", element.U8, columns/2, func(r, c int) byte { return byte(codeOf(r, 2*c) | codeOf(r, 2*c+1)<<4) }),
+			bytes(".weight_scale", element.F8E4M3, columns/group, func(r, g int) byte { return byte(7<<3 | eighths(r, g*group)) }),
+		}, each(rows, columns, func(r, c int) float32 {
+			code := codeOf(r, c)
+			v := []float32{0, 0.5, 1, 1.5, 2, 3, 4, 6}[code%8] * (1 + float32(eighths(r, c))/8) * factor
+			if code >= 8 {
+				v = float32(math.Copysign(float64(v), -1))
+			}
+			return v
 		})
 }
 
