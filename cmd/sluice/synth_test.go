@@ -69,6 +69,42 @@ func TestSynthConfig(t *testing.T) {
 	require.NoFileExists(t, path+"2")
 }
 
+// TestSynthTiny: a tiny file of a mixture runs, and its kind of layers is that of the large one.
+func TestSynthTiny(t *testing.T) {
+	for _, shape := range []string{"llama-4-scout", "qwen3.5-397b-a17b"} {
+		path := filepath.Join(t.TempDir(), "m.gguf")
+		o := sluice("", "synth", "--shape", shape, "--tiny", "--quant", "F16", "-o", path)
+		require.Equal(t, exitDone, o.code, o.stderr)
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Less(t, info.Size(), int64(16<<20), shape)
+		o = sluice("", "run", "-m", path, "--temp", "0", "-n", "4", "Hello")
+		require.Equal(t, exitDone, o.code, o.stderr)
+		require.NotEmpty(t, o.stdout)
+	}
+}
+
+// TestSynthHollow: the largest shapes are planned from a header, without their size on the disk.
+func TestSynthHollow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	o := sluice("", "synth", "--shape", "llama-4-scout", "--hollow", "-o", path)
+	require.Equal(t, exitDone, o.code, o.stderr)
+	require.Equal(t, path+": 107.77 B parameters in 60.9 GiB\n", o.stdout)
+	o = planFile(t, path, "--ram", "12G", "--json")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	var plan struct {
+		Streamed float64 `json:"streamed_bytes_per_token"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &plan))
+	require.InDelta(t, 4e9, plan.Streamed, 1e9, "an expert of each layer, and some of the rest")
+	o = sluice("", "run", "-m", path, "Hello")
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, "is an outline without weights (synth --hollow), which plan and inspect read")
+	o = sluice("", "synth", "--shape", "llama-4-scout", "--hollow", "-o", "/dev/stdout")
+	require.Equal(t, exitUsage, o.code)
+	require.Contains(t, o.stderr, "--hollow: /dev/stdout is a pipe or a device, and only a file has a hole")
+}
+
 func TestSynthUsage(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "config.json")

@@ -28,8 +28,28 @@ func Open(lookup Lookup, value string) (*gguf.File, error) {
 	return file, err
 }
 
+// Outline is the general.type of a file that has no weights where it says that they are.
+const Outline = "outline"
+
+// IsOutline says whether a file is a header with a hole behind it.
+func IsOutline(file *gguf.File) bool {
+	kind, _ := file.Meta.String("general.type")
+	return kind == Outline
+}
+
 // OpenWeights opens a model that can be run.
 func OpenWeights(lookup Lookup, value string) (*gguf.File, error) {
+	file, err := OpenPlanned(lookup, value)
+	if err == nil && IsOutline(file) {
+		err = fmt.Errorf("%s: is an outline without weights (synth --hollow), which plan and inspect read: make the model "+
+			"without --hollow", file.Name)
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, err
+}
+
+// OpenPlanned opens a model that can be run, or the outline of one.
+func OpenPlanned(lookup Lookup, value string) (*gguf.File, error) {
 	file, err := Open(lookup, value)
 	if err != nil {
 		return nil, err

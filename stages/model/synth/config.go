@@ -51,6 +51,7 @@ type Config struct {
 	Latent
 	Encoder
 	Ahead
+	Interleaved
 }
 
 // Scaling is how RoPE reaches beyond the context of its training.
@@ -123,6 +124,7 @@ func (c *Config) complete() error {
 	c.RopeTheta = cmp.Or(c.RopeTheta, 10000)
 	c.completeRecurrent()
 	c.completeAhead()
+	c.completeInterleaved()
 	return errors.Join(c.checkCounts(), c.Scaling.check())
 }
 
@@ -154,7 +156,8 @@ func (c *Config) checkCounts() error {
 		{"first_k_dense_replace", c.LeadingDense, 0, MostLayers}, {"n_group", c.RouteGroups, 0, 1 << 12},
 		{"num_nextn_predict_layers", c.NextLayers, 0, MostLayers}, {"mtp_num_hidden_layers", c.MTPLayers, 0, MostLayers},
 		{"draft_vocab_size", c.DraftVocab, 0, MostVocab}, {"target_hidden_size", c.TargetWidth, 0, 1 << 17},
-		{"topk_group", c.RouteGroupsUsed, 0, 1 << 12}, {"type_vocab_size", c.TokenTypes, 0, 1 << 10},
+		{"topk_group", c.RouteGroupsUsed, 0, 1 << 12}, {"interleave_moe_layer_step", c.ExpertStep, 0, MostLayers},
+		{"intermediate_size_mlp", c.DenseFFN, 0, 1 << 20}, {"type_vocab_size", c.TokenTypes, 0, 1 << 10},
 	} {
 		if f.n < f.least || f.n > f.most {
 			faults = append(faults, fmt.Errorf("%s: is %d, want %d to %d", f.name, f.n, f.least, f.most))
@@ -165,9 +168,9 @@ func (c *Config) checkCounts() error {
 
 // check refuses what would give divisors that are no numbers.
 func (s *Scaling) check() error {
-	if s.kind() == "llama3" && !(s.Factor > 0 && s.Original > 0 && s.LowFreq > 0 && s.HighFreq > s.LowFreq) {
+	if s.kind() == "llama3" && !(s.Factor > 0 && s.Original > 0 && s.LowFreq > 0 && s.HighFreq >= s.LowFreq) {
 		return fmt.Errorf("rope_scaling: is llama3 with factor %v, original_max_position_embeddings %d, low_freq_factor %v "+
-			"and high_freq_factor %v: want all above 0, and the last one the larger", s.Factor, s.Original, s.LowFreq, s.HighFreq)
+			"and high_freq_factor %v: want all above 0, and the last one not the smaller", s.Factor, s.Original, s.LowFreq, s.HighFreq)
 	}
 	return nil
 }

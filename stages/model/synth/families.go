@@ -34,6 +34,7 @@ func families() map[string]family {
 		"granitemoe":       {arch: "granitemoe"},
 		"lfm2":             {arch: "lfm2", tied: true, mixer: shortConv},
 		"llama":            {arch: "llama"},
+		"llama4_text":      {arch: "llama4"},
 		"mamba2":           {arch: "mamba2", tied: true, mixer: stateSpace},
 		"mistral":          {arch: "llama"},
 		"mixtral":          {arch: "llama"},
@@ -101,6 +102,7 @@ func (c *Config) Meta(name string) *meta.Map {
 		w.count("expert_feed_forward_length", cmp.Or(c.ExpertFFN, c.FFN))
 		w.countIf("expert_shared_feed_forward_length", c.SharedFFN)
 	}
+	w.countIf("interleave_moe_layer_step", c.ExpertStep)
 	w.scaling(c.Scaling)
 	w.numberIf("attn_logit_softcapping", c.ScoreCap)
 	w.numberIf("final_logit_softcapping", c.LogitCap)
@@ -174,12 +176,16 @@ func (c *Config) Has(name string) bool {
 }
 
 // ropeDivisors are Llama 3.1's: frequencies that turn less than LowFreq times in the original context are divided by
-// Factor, those above HighFreq stay, and between the two it blends. Source: transformers, modeling_rope_utils.py.
+// Factor, those above HighFreq stay, and between the two, if they are two, it blends. Source: transformers,
+// modeling_rope_utils.py.
 func (c *Config) ropeDivisors(n int) []float32 {
 	s, out := c.Scaling, make([]float32, n)
 	for i := range out {
 		turns := float64(s.Original) / (2 * math.Pi) * math.Pow(c.RopeTheta, -float64(i)/float64(n))
-		keep := min(max((turns-s.LowFreq)/(s.HighFreq-s.LowFreq), 0), 1)
+		keep := 1.0
+		if turns < s.HighFreq {
+			keep = max(turns-s.LowFreq, 0) / max(s.HighFreq-s.LowFreq, math.SmallestNonzeroFloat64)
+		}
 		out[i] = float32(1 / (keep + (1-keep)/s.Factor))
 	}
 	return out

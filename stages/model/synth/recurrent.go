@@ -125,6 +125,9 @@ func recurrents() []Shape {
 		Vocab: 151936, Context: 262144, RopeTheta: 1e7, Eps: 1e-6, Partial: 0.25, Experts: 512, ExpertsUsed: 10,
 		ExpertFFN: 512, SharedFFN: 512, Recurrent: Recurrent{LinearKernel: 4, LinearKeys: 16, LinearValues: 32,
 			LinearKeyDim: 128, LinearValueDim: 128, Interval: 4}}
+	large := next
+	large.ModelType, large.Layers, large.Width, large.FFN, large.Heads = "qwen3_5_moe_text", 60, 4096, 0, 32
+	large.Vocab, large.ExpertFFN, large.SharedFFN, large.LinearValues = 248320, 1024, 1024, 64
 	return []Shape{
 		{"mamba2-2.7b", Config{ModelType: "mamba2", Layers: 64, Width: 2560, Vocab: 50288, Tied: yes(), Eps: 1e-5,
 			Recurrent: Recurrent{ConvKernel: 4, StateSize: 128, StateHeads: 80, Groups: 1, Expand: 2}}},
@@ -132,5 +135,6 @@ func recurrents() []Shape {
 			Context: 128000, RopeTheta: 1e6, Eps: 1e-5, Recurrent: Recurrent{ShortConv: 3, AdjustFFN: true,
 				MultipleOf: 256, FullLayers: []int{2, 5, 8, 10, 12, 14}}}},
 		{"qwen3-next-80b-a3b", next},
+		{"qwen3.5-397b-a17b", large},
 	}
 }

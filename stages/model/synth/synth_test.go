@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +86,107 @@ func TestShapes(t *testing.T) {
 	require.EqualError(t, err, `shape "gpt-5" is not known: sluice synth --list shows those that are`)
 }
 
+// TestInterleaved: Llama 4's shapes have as many parameters as their configurations say, layer by layer, and Scout's
+// divisors of RoPE are one or the other, with nothing between.
+func TestInterleaved(t *testing.T) {
+	const width, expert, dense, vocab = 5120, 8192, 16384, 202048
+	const layer, mixtureLayer = 2*width + 2*width*width + 2*width*1024, 3 * width * expert
+	for name, want := range map[string]int64{
+		"llama-4-scout":    2*vocab*width + width + 48*(layer+16*width+17*mixtureLayer),
+		"llama-4-maverick": 2*vocab*width + width + 48*layer + 24*(128*width+129*mixtureLayer) + 24*3*width*dense,
+	} {
+		c, err := synth.Find(name)
+		require.NoError(t, err)
+		n := int64(0)
+		for _, x := range tensors(t, c) {
+			size := int64(1)
+			for _, d := range x.Shape {
+				size *= int64(d)
+			}
+			if x.Name != "rope_freqs.weight" {
+				n += size
+				continue
+			}
+			require.Len(t, x.Values, 64)
+			require.Equal(t, float32(1), x.Values[0])
+			require.Equal(t, float32(16), x.Values[63])
+			require.NotContains(t, x.Values, float32(8))
+			at := slices.Index(x.Values, 16)
+			require.Equal(t, slices.Repeat([]float32{1}, at), x.Values[:at])
+			require.Equal(t, slices.Repeat([]float32{16}, 64-at), x.Values[at:])
+		}
+		require.Equal(t, want, n, name)
+	}
+	parsed, err := synth.Parse([]byte(`{"model_type": "llama4", "text_config": {"model_type": "llama4_text", "head_dim": 128,
+		"hidden_size": 5120, "intermediate_size": 8192, "intermediate_size_mlp": 16384, "interleave_moe_layer_step": 2,
+		"num_attention_heads": 40, "num_hidden_layers": 48, "num_key_value_heads": 8, "num_local_experts": 128,
+		"num_experts_per_tok": 1, "vocab_size": 202048, "max_position_embeddings": 1048576, "rms_norm_eps": 1e-05,
+		"rope_theta": 500000.0, "rope_scaling": null, "tie_word_embeddings": false}}`))
+	require.NoError(t, err)
+	want, err := synth.Find("llama-4-maverick")
+	require.NoError(t, err)
+	require.Equal(t, want.Meta("x"), parsed.Meta("x"))
+}
+
+// TestDivisors compares the divisors of Llama 3.1's RoPE with transformers' rule, which goes by wavelengths.
+func TestDivisors(t *testing.T) {
+	c, err := synth.Find("llama-3.1-8b")
+	require.NoError(t, err)
+	for _, x := range tensors(t, c) {
+		if x.Name != "rope_freqs.weight" {
+			continue
+		}
+		between := 0
+		for i, got := range x.Values {
+			wave, want := 2*math.Pi*math.Pow(500000, float64(i)/64), 1.0
+			switch {
+			case wave > 8192:
+				want = 8
+			case wave >= 8192.0/4:
+				smooth := (8192/wave - 1) / (4 - 1)
+				want = 1 / ((1-smooth)/8 + smooth)
+				between++
+			}
+			require.InDelta(t, want, got, 1e-5, "pair %d", i)
+		}
+		require.Equal(t, 6, between)
+		return
+	}
+	require.Fail(t, "there are no divisors")
+}
+
+// TestTiny: every shape can be made tiny, and keeps each kind of tensor that it has: only numbers of layers differ.
+func TestTiny(t *testing.T) {
+	kinds := func(c *synth.Config) (names []string, parameters int64) {
+		for _, x := range tensors(t, c) {
+			name := x.Name
+			if rest, layer := strings.CutPrefix(name, "blk."); layer {
+				_, name, _ = strings.Cut(rest, ".")
+			}
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+			size := int64(1)
+			for _, d := range x.Shape {
+				size *= int64(d)
+			}
+			parameters += size
+		}
+		slices.Sort(names)
+		return names, parameters
+	}
+	for _, s := range synth.Shapes() {
+		c, err := synth.Find(s.Name)
+		require.NoError(t, err)
+		want, _ := kinds(c)
+		c.Tiny()
+		c.Vocab = 8192
+		got, n := kinds(c)
+		require.Equal(t, want, got, s.Name)
+		require.Less(t, n, int64(5e6), s.Name)
+	}
+}
+
 const llama31 = `{"architectures": ["LlamaForCausalLM"], "attention_bias": false, "bos_token_id": 128000,
 	"hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 14336, "max_position_embeddings": 131072,
 	"model_type": "llama", "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8,
@@ -130,7 +232,7 @@ func TestParseBroken(t *testing.T) {
 	require.EqualError(t, err, "num_experts: is -1, want 0 to 4096\nmoe_intermediate_size: is -32, want 0 to 1048576")
 	_, err = parse(`"factor": 8.0, "low_freq_factor": 1.0,`, ``)
 	require.EqualError(t, err, "rope_scaling: is llama3 with factor 0, original_max_position_embeddings 8192, "+
-		"low_freq_factor 0 and high_freq_factor 4: want all above 0, and the last one the larger")
+		"low_freq_factor 0 and high_freq_factor 4: want all above 0, and the last one not the smaller")
 
 	c, err := parse(`"rope_theta": 500000.0,`, ``)
 	require.NoError(t, err)

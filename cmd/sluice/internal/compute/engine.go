@@ -346,6 +346,16 @@ func (unreadable) Told() string { return "its file is no model that can be run: 
 // OpenWeights opens a model that can be run, with its copy of --mirror.
 func (f *Flags) OpenWeights(e *env.Env, value string) (*gguf.File, error) {
 	file, err := namedmodel.OpenWeights(e.Lookup, value)
+	return f.mirrored(file, err)
+}
+
+// OpenPlanned is OpenWeights of a model that is not run: it may be an outline.
+func (f *Flags) OpenPlanned(e *env.Env, value string) (*gguf.File, error) {
+	file, err := namedmodel.OpenPlanned(e.Lookup, value)
+	return f.mirrored(file, err)
+}
+
+func (f *Flags) mirrored(file *gguf.File, err error) (*gguf.File, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission): // it was not looked at
 		return nil, err

@@ -128,14 +128,23 @@ func RecallAt(e *env.Env, path string, d backend.Device) (Speeds, error) {
 // recallOne is Recall for one copy. If results cannot be written, it measures each time. What was measured on a busy
 // machine is measured again on one that is not.
 func recallOne(e *env.Env, file source.Source, d backend.Device) (s Speeds, err error) {
-	known, wanted := false, Unmeasured(e, file.Path)
+	return recallBy(e, file.Path, d, func() (Speeds, error) { return MeasureSpeeds(e, file, file.Path) })
+}
+
+// RecallBeside is Recall for a file that is not read, since it is a hole: another one in its folder is.
+func RecallBeside(e *env.Env, path string, d backend.Device) (s Speeds, err error) {
+	return recallBy(e, path, d, func() (Speeds, error) { return MeasureHere(e, filepath.Dir(path)) })
+}
+
+func recallBy(e *env.Env, path string, d backend.Device, measure func() (Speeds, error)) (s Speeds, err error) {
+	known, wanted := false, Unmeasured(e, path)
 	for _, k := range kept(e) {
 		if k.Machine == wanted.Machine && k.FileSystem == wanted.FileSystem {
 			s, known = k, k.Attend > 0 && (!k.Busy || busy(e.Root))
 		}
 	}
 	if devices := s.Devices; !known {
-		if s, err = MeasureSpeeds(e, file, file.Path); err != nil {
+		if s, err = measure(); err != nil {
 			return s, err
 		}
 		s.Devices = devices // they stay as they were measured

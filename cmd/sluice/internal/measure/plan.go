@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/stages/place"
 )
 
@@ -43,7 +44,7 @@ func (c *Plan) Run(e *env.Env) error {
 
 // plan plans the model, and finds the machine's speeds.
 func (c *Plan) plan(e *env.Env) (t *planText, err error) {
-	file, err := c.OpenWeights(e, c.Model)
+	file, err := c.OpenPlanned(e, c.Model)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +63,12 @@ func (c *Plan) plan(e *env.Env) (t *planText, err error) {
 	if t.plan, err = actors.PlanFor(&m, device); err != nil {
 		return nil, err
 	}
-	if t.measured, err = compute.Recall(e, file.Part(0), device); err != nil {
+	if namedmodel.IsOutline(file) {
+		t.measured, err = compute.RecallBeside(e, file.Part(0).Path, device)
+	} else {
+		t.measured, err = compute.Recall(e, file.Part(0), device)
+	}
+	if err != nil {
 		return nil, err
 	}
 	speeds, program := t.measured.Planned(device), t.plan.Info.Program

@@ -14,6 +14,8 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/internal/mini"
+	"github.com/sluice-ai/sluice/internal/namedmodel"
+	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/stages/model/ftype"
 	"github.com/sluice-ai/sluice/stages/model/synth"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -25,6 +27,8 @@ type Synth struct {
 	Quant  string `default:"Q4_K_M" placeholder:"TYPE" help:"File type. Default: Q4_K_M."`
 	Layers int    `placeholder:"N" help:"Layers, if not as many as the model has."`
 	Vocab  int    `placeholder:"N" help:"Tokens of the vocabulary, if not as many as the model has."`
+	Tiny   bool   `help:"Make it as small as its family can be: a few layers of every kind, 8192 tokens."`
+	Hollow bool   `help:"Write the header alone, and a hole for the weights: enough for plan, and for nothing else."`
 	Seed   uint64 `default:"1" placeholder:"N" help:"The same seed gives the same file. Default: 1."`
 	Output string `short:"o" placeholder:"FILE" help:"File to write (GGUF)."`
 	env.ForceFlag
@@ -64,7 +68,7 @@ func (c *Synth) Run(e *env.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := env.Finish(out, c.Output, model.fill(e, out, c.Output)); err != nil || out.Stream {
+	if err := env.Finish(out, c.Output, c.write(e, model, out)); err != nil || out.Stream {
 		return err
 	}
 	_, err = fmt.Fprintf(e.Stdout, "%s: %s parameters in %s\n", env.Printable(c.Output), env.Parameters(model.Parameters),
@@ -114,6 +118,11 @@ func (c *Synth) config(e *env.Env) (name string, config *synth.Config, err error
 
 // resize applies the flags that change a shape.
 func (c *Synth) resize(config *synth.Config) {
+	const fewest = 8192 // tokens: what the embedded vocabulary has
+	if c.Tiny {
+		config.Tiny()
+		config.Vocab = min(config.Vocab, fewest)
+	}
 	config.Layers, config.Vocab = cmp.Or(c.Layers, config.Layers), cmp.Or(c.Vocab, config.Vocab)
 }
 
@@ -130,6 +139,23 @@ func (c *Synth) plan(name string, config *synth.Config, recipe *ftype.Type) (*sy
 		return nil, err
 	}
 	return &synthetic{shaped, synth.Filler{Seed: c.Seed}}, nil
+}
+
+// write writes the model, or its outside.
+func (c *Synth) write(e *env.Env, model *synthetic, out *safefile.File) error {
+	switch {
+	case !c.Hollow:
+		return model.fill(e, out, c.Output)
+	case out.Stream:
+		return env.Usagef("--hollow: %s is a pipe or a device, and only a file has a hole", c.Output)
+	}
+	model.Meta.Set("general.type", namedmodel.Outline)
+	layout, err := gguf.Plan(model.Meta, model.Tensors)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(layout.Head)
+	return env.Unfit(c.Output, cmp.Or(err, out.Truncate(layout.Size)))
 }
 
 // fill writes the model until it is complete or Ctrl-C. It erases the bar before it returns.
