@@ -43,6 +43,7 @@ func deepseek2(p *params, b *ir.Builder) {
 
 // within keeps models that have an indexer (arXiv:2512.02556), which chooses the blocks of so many positions that a row
 // sees, to as many positions as it chooses: up to there a row sees all, and what the indexer is made of is not needed.
+// A head's layer has an indexer, too, and sees no more.
 func (p *params) within(b *ir.Builder, layers, block int) {
 	const key = "attention.indexer.top_k"
 	chosen := p.count(key, maxContext>>8)
@@ -51,9 +52,6 @@ func (p *params) within(b *ir.Builder, layers, block int) {
 	if p.options.Context > most {
 		p.faultf("%s: is %d, and contexts of more than %d positions, as the %d asked for, are not supported yet: ask for fewer",
 			p.key(key), chosen, most, p.options.Context)
-	}
-	if p.options.Head {
-		p.faultf("%s: heads of models with an indexer are not supported", p.key(nextKey))
 	}
 	for l := range layers {
 		b.Ignore(fmt.Sprintf("blk.%d.indexer.", l))

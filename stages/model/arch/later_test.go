@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
 )
 
 // specimen records a specimen with one key changed.
@@ -61,8 +62,76 @@ func TestWithinIndexer(t *testing.T) {
 	_, err = Record(m, s.Has, Options{Context: 65})
 	require.EqualError(t, err, "metadata of glm-dsa: glm-dsa.attention.indexer.top_k: is 64, and contexts of more than 64 "+
 		"positions, as the 65 asked for, are not supported yet: ask for fewer")
-	_, err = Record(m, s.Has, Options{Head: true})
-	require.ErrorContains(t, err, "heads of models with an indexer are not supported")
+}
+
+// TestNextOfIndexed: the last layers of DeepSeek V3.2's and GLM 5's files are heads. The trunk is that of a file
+// without them, whatever they hold; the head is DeepSeek V3's of the same numbers.
+func TestNextOfIndexed(t *testing.T) {
+	for _, name := range []string{"deepseek32", "glm-dsa"} {
+		i := slices.IndexFunc(backendtest.Specimens, func(s backendtest.Specimen) bool { return s.Name == name })
+		s := &backendtest.Specimens[i]
+		record := func(as string, layers, next uint32, head bool) *ir.Program {
+			m := s.Describe(&open(t, "qwen3").Meta)
+			m.Set(name+".block_count", layers)
+			m.Set(name+".nextn_predict_layers", next)
+			m.Set(name+".expert_gating_func", uint32(2))
+			m.Set("general.architecture", as)
+			for _, key := range m.Keys() {
+				if rest, ok := strings.CutPrefix(key, name+"."); ok {
+					value, _ := m.Get(key)
+					m.Set(as+"."+rest, value)
+				}
+			}
+			p, err := Record(m, s.Has, Options{Head: head, Context: 64})
+			require.NoError(t, err)
+			p.Arch = ""
+			return p
+		}
+		computed := func(p *ir.Program) string {
+			text, _, _ := strings.Cut(p.String(), "\nignores ")
+			_, text, _ = strings.Cut(text, "\n") // of the first line: the context, which the indexer bounds
+			return text
+		}
+		trunk, head := record(name, 3, 1, false), record(name, 3, 1, true)
+		require.Equal(t, computed(record(name, 2, 0, false)), computed(trunk))
+		require.Equal(t, computed(record("deepseek2", 3, 1, true)), computed(head))
+		require.Contains(t, head.String(), "blk.2.nextn.eh_proj.weight")
+		require.Equal(t, 64, head.Context)
+
+		var tensors []ir.Tensor
+		for _, p := range []*ir.Program{trunk, head} {
+			for i := range p.Weights {
+				w := &p.Weights[i]
+				if !slices.ContainsFunc(tensors, func(x ir.Tensor) bool { return x.Name == w.Name }) {
+					tensors = append(tensors, ir.Tensor{Name: w.Name, Type: quant.F32, Shape: w.Shape()})
+				}
+			}
+		}
+		for _, layer := range []string{"blk.0.", "blk.2."} {
+			tensors = append(tensors, ir.Tensor{Name: layer + "indexer.proj.weight", Type: quant.F32, Shape: []int{64, 6}})
+		}
+		for _, p := range []*ir.Program{trunk, head} {
+			_, err := ir.Bind(p, tensors)
+			require.NoError(t, err)
+		}
+		_, err := ir.Bind(trunk, append(tensors, ir.Tensor{Name: "blk.3.x", Type: quant.F32, Shape: []int{1}}))
+		require.ErrorContains(t, err, "blk.3.x")
+	}
+}
+
+// TestNextOfStep: the last layers of Step 3.5's files, which may have windows and limits of their own, are left out.
+func TestNextOfStep(t *testing.T) {
+	p, err := specimen(t, "step35", "nextn_predict_layers", uint32(2))
+	require.NoError(t, err)
+	layers := 0
+	for _, s := range p.Segments {
+		layers = max(layers, s.Layer+1)
+	}
+	require.Equal(t, 2, layers)
+	require.Contains(t, p.Ignore, "blk.2.")
+	require.Contains(t, p.Ignore, "blk.3.")
+	_, err = specimen(t, "step35", "nextn_predict_layers", uint32(4))
+	require.EqualError(t, err, "metadata of step35: step35.nextn_predict_layers: is 4, want 0 to 3")
 }
 
 // TestRefusedByName: what changes the meaning of weights, and no program has, is refused.

@@ -14,6 +14,9 @@ func minimaxM3(p *params, b *ir.Builder) {
 	p.within(b, s.layers, p.count("attention.indexer.block_size", maxContext>>8))
 
 	x, layers := p.trunk(&s, b)
+	if p.options.Head {
+		p.faultf("%s: heads of MiniMax M3 are not supported", p.key(nextKey)) // nobody has described one
+	}
 	for _, l := range layers {
 		b.Layer(l)
 		x = b.Add(x, s.normedAttend(b, b.RMSNorm(x, "attn_norm", s.eps), r, s.attention()))
