@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/sluice-ai/sluice/internal/element"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -62,7 +63,7 @@ func planFolder(folder *checkpoint.Folder, f *convert.Folder, recipe *ftype.Type
 // readFolder reads the texts of a folder and lists its tensors.
 func readFolder(folder *checkpoint.Folder) (*convert.Folder, error) {
 	path, _ := filepath.Abs(folder.Path) // on failure the name stays empty
-	f := &convert.Folder{Name: filepath.Base(path), Texts: map[string][]byte{}}
+	f := &convert.Folder{Name: strings.TrimSuffix(filepath.Base(path), ".cgml"), Texts: map[string][]byte{}}
 	for _, name := range convert.Files() {
 		text, err := folder.Text(name)
 		if err != nil {
@@ -92,6 +93,9 @@ func ownType(tensors []convert.Tensor) *ftype.Type {
 		if counts[t] > counts[quant.F32] && counts[t] >= counts[quant.F16] {
 			name = t.String()
 		}
+	}
+	if counts[quant.Q4_1] > counts[quant.F32]+counts[quant.F16]+counts[quant.BF16] { // of a package
+		name = quant.Q4_1.String()
 	}
 	own, _ := ftype.Find(name)
 	return own

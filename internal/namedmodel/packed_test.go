@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
 )
 
@@ -21,6 +22,29 @@ func TestPackedFoldersRun(t *testing.T) {
 	for name, dir := range originals {
 		t.Run(name, func(t *testing.T) { sameTensors(t, plain, dir) })
 	}
+}
+
+// TestPackageRuns: a package is opened as it is, its compressed matrices as Q4_1, under its name.
+func TestPackageRuns(t *testing.T) {
+	pack, plain := converttest.CgmlFolders(t)
+	got, err := OpenPath(pack)
+	require.NoError(t, err)
+	defer got.Close()
+	want, err := OpenPath(plain)
+	require.NoError(t, err)
+	defer want.Close()
+	require.Len(t, got.Tensors, len(want.Tensors))
+	types := map[quant.Type]int{}
+	for i := range got.Tensors {
+		types[got.Tensors[i].Type]++
+	}
+	require.Equal(t, map[quant.Type]int{quant.Q4_1: 14, quant.F32: 7}, types)
+	name, err := got.Meta.String("general.name")
+	require.NoError(t, err)
+	require.Equal(t, "Model", name)
+	kind, err := got.Meta.Int("general.file_type")
+	require.NoError(t, err)
+	require.EqualValues(t, 3, kind, "Q4_1")
 }
 
 // sameTensors checks that two folders are opened as the same file.

@@ -9,18 +9,25 @@ package packed
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/sluice-ai/sluice/internal/element"
+	"github.com/sluice-ai/sluice/internal/quant"
 )
 
 // Tensor is a tensor of a model, whose values are made of several tensors of the folder.
 type Tensor struct {
 	element.Tensor // as the model has it, of type F32
 
-	parts []element.Tensor
-	bind  func(parts [][]byte) (Values, error)
+	// Blocks is the type of GGUF files whose blocks the tensor's are but for the order of their bits, where there is one:
+	// then its values can be written as such without a change.
+	Blocks quant.Type
+
+	parts  []element.Tensor
+	bind   func(parts [][]byte) (Values, error)
+	blocks func(parts [][]byte, w io.Writer) error // writes them
 }
 
 // Values sets dst to the values of a tensor from number at on. They must be there.
@@ -34,14 +41,25 @@ func (t *Tensor) Read(bytes Bytes, use func(Values) error) error {
 	return t.read(bytes, make([][]byte, 0, len(t.parts)), use)
 }
 
-// read opens the parts that come behind those that are open.
+// WriteBlocks writes the tensor as blocks of the type Blocks.
+func (t *Tensor) WriteBlocks(bytes Bytes, w io.Writer) error {
+	return t.open(bytes, make([][]byte, 0, len(t.parts)), func(open [][]byte) error { return t.blocks(open, w) })
+}
+
 func (t *Tensor) read(bytes Bytes, open [][]byte, use func(Values) error) error {
-	if len(open) == len(t.parts) {
+	return t.open(bytes, open, func(open [][]byte) error {
 		reader, err := t.bind(open)
 		if err != nil {
 			return fmt.Errorf("tensor %.120q: %w", t.Name, err)
 		}
 		return use(reader)
+	})
+}
+
+// open opens the parts that come behind those that are open.
+func (t *Tensor) open(bytes Bytes, open [][]byte, use func(open [][]byte) error) error {
+	if len(open) == len(t.parts) {
+		return use(open)
 	}
 	part := &t.parts[len(open)]
 	return bytes(part.Name, func(data []byte) error {
@@ -53,7 +71,7 @@ func (t *Tensor) read(bytes Bytes, open [][]byte, use func(Values) error) error 
 			return fmt.Errorf("tensor %.120q: has %d bytes, and %s of shape %v takes %d: the file is damaged, download it again",
 				part.Name, len(data), part.Type, part.Shape, want)
 		}
-		return t.read(bytes, append(open, data), use)
+		return t.open(bytes, append(open, data), use)
 	})
 }
 

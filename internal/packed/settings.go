@@ -41,6 +41,8 @@ func formatOf(mlxText, text []byte) (*format, error) {
 			return nil, fmt.Errorf("quantization_config: weight_block_size: %w", err)
 		}
 		return float8(block, true), nil
+	case "bcml1":
+		return settled(text, bcml)
 	case "gptq":
 		return settled(text, gptq)
 	case "awq":

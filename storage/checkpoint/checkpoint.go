@@ -42,6 +42,7 @@ type Folder struct {
 	Tensors []Tensor // file by file, in the order of their data
 
 	byName map[string]int
+	texts  map[string][]byte // of a package, which has them within
 }
 
 const (
@@ -49,8 +50,8 @@ const (
 	mostShards = 10_000
 )
 
-// Has reports whether dir looks like a folder that Open accepts.
-func Has(dir string) bool { return Config(dir) != "" }
+// Has reports whether dir looks like a folder, or a package, that Open accepts.
+func Has(dir string) bool { return Config(dir) != "" || isPackage(dir) }
 
 // Config returns the path of the file that says what the model of a folder is: config.json, or the params.json of
 // Meta's and Mistral's own folders; "" if there is none.
@@ -74,6 +75,8 @@ func Open(dir string) (*Folder, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", dir, err)
+	case isPackage(dir):
+		return openPackage(dir)
 	case !info.IsDir():
 		return nil, fmt.Errorf("%s: is a file, want the folder of a model, with config.json and weights", dir)
 	}
@@ -224,6 +227,9 @@ func (f *Folder) Find(name string) (Tensor, bool) {
 
 // Text returns the content of a small file of the folder, up to 256 MiB; nil if there is no such file.
 func (f *Folder) Text(name string) ([]byte, error) {
+	if f.texts != nil {
+		return f.texts[name], nil
+	}
 	text, err := readText(filepath.Join(f.Path, filepath.FromSlash(name)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -110,6 +110,9 @@ func originalConfig(f *Folder) (object, error) {
 			c[to] = f.Tensors[i].Shape[0]
 		}
 	}
+	if _, known := c["intermediate_size"]; !known && p.has("hidden_dim") {
+		c["intermediate_size"] = p.int("hidden_dim")
+	}
 	if p.has("head_dim") {
 		c["head_dim"] = p.int("head_dim")
 	}
@@ -120,10 +123,14 @@ func originalConfig(f *Folder) (object, error) {
 		c["rope_scaling"] = originalScaling(p)
 	}
 	if q := p.object("quantization"); len(q.values) > 0 {
-		if kind := q.string("qformat_weight"); kind != "fp8_e4m3" {
+		switch kind := q.string("qformat_weight"); kind {
+		case "fp8_e4m3":
+			c["quantization_config"] = map[string]any{"quant_method": "fp8"}
+		case "bcml1": // as storage/cgml says it
+			c["quantization_config"] = map[string]any{"quant_method": kind, "shapes": q.values["shapes"]}
+		default:
 			p.faultf("quantization: qformat_weight is %.40q, want fp8_e4m3", kind)
 		}
-		c["quantization_config"] = map[string]any{"quant_method": "fp8"}
 	}
 	if pieces := f.Texts["tokenizer.model"]; pieces != nil && f.Texts["tokenizer.json"] == nil && !isRanks(pieces) {
 		c["bos_token_id"], c["eos_token_id"] = 1, 2

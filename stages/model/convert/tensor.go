@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluice-ai/sluice/internal/element"
+	"github.com/sluice-ai/sluice/internal/packed"
 	"github.com/sluice-ai/sluice/internal/quant"
 )
 
@@ -161,6 +162,20 @@ func isVector(name string, dimensions int) bool {
 	return false
 }
 
+// blocks is the packed tensor that this one is, whole and unchanged, if it can be written block by block; nil: it
+// cannot.
+func (t *Tensor) blocks() *packed.Tensor {
+	if len(t.Views) != 1 || t.Change != Same || t.Views[0].Made == nil || t.Views[0].Made.Blocks == 0 {
+		return nil
+	}
+	v := &t.Views[0]
+	n, err := v.Made.Count()
+	if outer, _ := v.Runs(); err != nil || len(outer) > 0 || v.Offset != 0 || v.Factors != nil || v.count() != n {
+		return nil
+	}
+	return v.Made
+}
+
 // Own is the type of the tensor's values in the folder, F32 for vectors and for what has no type of its own in GGUF.
 func (t *Tensor) Own() quant.Type {
 	switch {
@@ -170,6 +185,8 @@ func (t *Tensor) Own() quant.Type {
 		return quant.I64
 	case t.Vector || len(t.Views) == 0:
 		return quant.F32
+	case t.blocks() != nil:
+		return t.blocks().Blocks
 	}
 	own, ok := t.Views[0].Source.Type.Quant()
 	if !ok {

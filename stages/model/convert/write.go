@@ -35,6 +35,9 @@ func (t *Tensor) Write(w io.Writer, to quant.Type, bytes Bytes) error {
 	case t.Scales != nil:
 		return fmt.Errorf("is stored as MXFP4 and would become %s: keep its type", to)
 	}
+	if made := t.blocks(); made != nil && made.Blocks == to {
+		return made.WriteBlocks(packed.Bytes(bytes), w)
+	}
 	e, err := newEncoder(w, to, t.Shape[0])
 	if err != nil {
 		return err
