@@ -86,6 +86,9 @@ func (*ZImage) Guides() bool { return false }
 
 // Read implements Transformer.
 func (z *ZImage) Read(t *Text, _ float64) (Velocity, error) {
+	if err := t.fits(z.TextWidth); err != nil {
+		return nil, err
+	}
 	text, err := z.Refine(t.Rows)
 	return func(grid ir.Grid, latents []float32, level float64) ([]float32, error) {
 		return z.Evaluate(grid, latents, text, 1-level)
@@ -102,5 +105,5 @@ func (*Flux) Guides() bool { return true }
 func (x *Flux) Read(t *Text, guidance float64) (Velocity, error) {
 	return func(grid ir.Grid, latents []float32, level float64) ([]float32, error) {
 		return x.Evaluate(grid, latents, t, level, guidance)
-	}, nil
+	}, t.fits(x.TextWidth)
 }

@@ -15,6 +15,16 @@ import (
 type Text struct {
 	Rows   []float32 // of its tokens
 	Pooled []float32 // of all of it; nil: the transformer wants none
+	Width  int       // features of a row; 0: as the transformer wants
+}
+
+// fits is an error if rows are not of the width that a transformer reads.
+func (t *Text) fits(width int) error {
+	if t.Width != 0 && t.Width != width {
+		return fmt.Errorf("the encoder of texts makes rows of %d features, and the transformer reads %d: want the encoder that it "+
+			"was trained with", t.Width, width)
+	}
+	return nil
 }
 
 // Clip makes vectors of texts by a CLIP model: a row for each token, and the one that stands for all, which is that of

@@ -14,11 +14,13 @@ import (
 
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/diffuse"
 	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
 	"github.com/sluice-ai/sluice/stages/model/pixels"
 	"github.com/sluice-ai/sluice/storage/checkpoint"
+	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
 func flux(t *testing.T, d backend.Device, folder string) *Flux {
@@ -112,6 +114,52 @@ func TestFluxEncoders(t *testing.T) {
 		require.NoError(t, err)
 		converttest.Near(t, r["last"].Floats(), rows, tolerance)
 	}
+}
+
+// TestEncodersOfFiles: encoders in files of their own, of the names that llama.cpp and stable-diffusion.cpp give them,
+// are those of transformers, with the heads that shapes tell.
+func TestEncodersOfFiles(t *testing.T) {
+	d := devices(t)[1]
+	f := published(t, "flux", "text_encoder_2")
+	names := strings.NewReplacer("encoder.block.", "enc.blk.", "encoder.final_layer_norm", "enc.output_norm", "shared.", "token_embd.",
+		"layer.0.SelfAttention.q.", "attn_q.", "layer.0.SelfAttention.k.", "attn_k.", "layer.0.SelfAttention.v.", "attn_v.",
+		"layer.0.SelfAttention.o.", "attn_o.", "layer.0.SelfAttention.relative_attention_bias", "attn_rel_b",
+		"layer.0.layer_norm", "attn_norm", "layer.1.layer_norm", "ffn_norm", "layer.1.DenseReluDense.wi_0", "ffn_gate",
+		"layer.1.DenseReluDense.wi_1", "ffn_up", "layer.1.DenseReluDense.wo", "ffn_down")
+	for i := range f.Tensors {
+		f.Tensors[i].Name = names.Replace(f.Tensors[i].Name)
+		require.NotContains(t, f.Tensors[i].Name, "layer.")
+	}
+	require.Equal(t, pixels.T5Kind, pixels.KindOf(tensors(f)))
+	r := converttest.Tensors(t, "multimodal", "flux", "t5.safetensors")
+	rows, err := T5(d, f, pixels.T5Settings(tensors(f)), r["ids"].IDs())
+	require.NoError(t, err)
+	converttest.Near(t, r["last"].Floats(), rows, tolerance)
+
+	f = published(t, "flux", "text_encoder")
+	for i := range f.Tensors {
+		f.Tensors[i].Name = "text_encoders.clip_l.transformer." + f.Tensors[i].Name
+	}
+	f.Tensors = append(f.Tensors, gguf.Tensor{Name: "logit_scale", Type: quant.F32, Shape: []int{1}},
+		gguf.Tensor{Name: "text_projection.weight", Type: quant.F32, Shape: []int{4, 4}})
+	require.Equal(t, pixels.ClipKind, pixels.KindOf(tensors(f)))
+	settings := pixels.ClipL
+	settings.Heads = 2
+	r = converttest.Tensors(t, "multimodal", "flux", "clip.safetensors")
+	rows, _, err = Clip(d, f, settings, r["ids"].IDs())
+	require.NoError(t, err)
+	converttest.Near(t, r["last"].Floats(), rows, tolerance)
+}
+
+// TestReaderFits: rows of another encoder than the transformer was trained with are refused.
+func TestReaderFits(t *testing.T) {
+	d := devices(t)[1]
+	text := fluxText(t)
+	text.Width = 16
+	_, err := flux(t, d, "flux").Read(text, 0)
+	require.ErrorContains(t, err, "makes rows of 16 features, and the transformer reads 32")
+	_, err = (&ZImage{ZImage: &pixels.ZImage{TextWidth: 48}}).Read(text, 0)
+	require.ErrorContains(t, err, "reads 48")
 }
 
 // authored writes a transformer's file as its authors have it: their names, matrices of queries, keys and values in

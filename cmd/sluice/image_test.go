@@ -133,7 +133,7 @@ func TestImageRefuses(t *testing.T) {
 		{"guidance", []string{"-m", folder, "--guidance", "-1", "x"}, "--guidance is -1, want 0 to 100"},
 		{"another model", []string{"-m", other, "x"}, `"StableDiffusionPipeline", want ZImagePipeline or FluxPipeline`},
 		{"no tokenizer", []string{"-m", filepath.Join(multimodal, "flux"), "x"}, "tokenizer: has neither vocab.json nor tokenizer.json"},
-		{"no folder", []string{"-m", dir, "x"}, "model_index.json: no such file"},
+		{"no folder", []string{"-m", dir, "x"}, "has neither a model_index.json nor a file of a transformer"},
 		{"no part", []string{"-m", part, "x"}, "text_encoder: no such file"},
 		{"prompt", []string{"-m", folder, strings.Repeat("x ", 600)}, "tokens, want at most 512"},
 		{"latents", []string{"-m", folder, "--latents", filepath.Join(folder, "text.safetensors"), "--size", "16x16", "x"}, "want F32, F16 or BF16"},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 
 	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/stages/model/convert"
@@ -19,9 +18,13 @@ func OpenFolder(path string, o convert.Options) (*gguf.File, error) {
 	return openFolder(path, path, o)
 }
 
-// OpenEncoder opens the text encoder of a folder of a model that makes pictures, with the tokenizer beside it.
-func OpenEncoder(path string) (*gguf.File, error) {
-	return openFolder(filepath.Join(path, "text_encoder"), filepath.Join(path, "tokenizer"), convert.Options{})
+// OpenEncoder opens the text encoder of a model that makes pictures: a GGUF file, or a folder, whose tokenizer may be
+// in another one; "": it is not.
+func OpenEncoder(path, tokenizer string) (*gguf.File, error) {
+	if tokenizer == "" {
+		return OpenPath(path)
+	}
+	return openFolder(path, tokenizer, convert.Options{})
 }
 
 // openFolder is OpenFolder with the texts of another folder beside its own.

@@ -77,14 +77,12 @@ func (s TextSettings) check() error {
 
 // NewClip records the encoder of texts of a CLIP model.
 func NewClip(file []ir.Tensor, s TextSettings) (*Encoder, error) {
-	return newEncoder("clip", file, s, "embeddings.token_embedding", (*encoding).clip, func(name string) string {
-		return strings.TrimPrefix(name, "text_model.")
-	})
+	return newEncoder("clip", file, s, clipTable, (*encoding).clip, clipName)
 }
 
 // NewT5 records the encoder of a T5 model with a gated network (version 1.1).
 func NewT5(file []ir.Tensor, s TextSettings) (*Encoder, error) {
-	return newEncoder("t5", file, s, "shared", (*encoding).t5, nil)
+	return newEncoder("t5", file, s, "shared", (*encoding).t5, t5Name)
 }
 
 // encoding records an encoder.
@@ -115,7 +113,8 @@ func newEncoder(kind string, file []ir.Tensor, s TextSettings, embedding string,
 		return nil, fmt.Errorf("no encoder of the kind %s: %s.weight is no table of tokens", kind, embedding)
 	}
 	r.width = e.Width
-	r.Ignore(embedding+".weight", "embeddings.position_ids", "encoder.embed_tokens.weight")
+	r.Ignore(embedding+".weight", "embeddings.position_ids", "encoder.embed_tokens.weight", "logit_scale", "text_projection.weight",
+		"vision_model.", "visual_projection.weight")
 	if err := record(r); err != nil {
 		return nil, fmt.Errorf("no encoder of the kind %s: %w", kind, err)
 	}
@@ -183,7 +182,7 @@ func (r *encoding) t5() error {
 	}
 	eps, a := float32(r.settings.Eps), r.args()
 	a.Both, a.Scale, a.Farthest = true, 1, r.settings.Far
-	if a.Buckets, _, err = r.sizes.matrix(first+"relative_attention_bias", 1); err != nil {
+	if a.Buckets, _, err = r.sizes.matrix(t5Bias, 1); err != nil {
 		return err
 	}
 	x := r.Input(Texts, r.width, false)
@@ -193,7 +192,7 @@ func (r *encoding) t5() error {
 		h := r.RMSNorm(x, at+"0.layer_norm", eps)
 		q, k, v := r.Linear(h, at+"0.SelfAttention.q", r.all), r.Linear(h, at+"0.SelfAttention.k", r.all),
 			r.Linear(h, at+"0.SelfAttention.v", r.all)
-		h = r.AttendBiased(q, k, v, first+"relative_attention_bias", a)
+		h = r.AttendBiased(q, k, v, t5Bias, a)
 		x = r.Add(x, r.Linear(h, at+"0.SelfAttention.o", r.width))
 		h, at = r.RMSNorm(x, at+"1.layer_norm", eps), at+"1.DenseReluDense."
 		h = r.GLU(ir.GELU, r.Linear(h, at+"wi_0", inner), r.Linear(h, at+"wi_1", inner))

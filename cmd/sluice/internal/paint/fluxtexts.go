@@ -1,6 +1,7 @@
 package paint
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,54 +30,60 @@ const (
 // vocabulary makes the keys of a vocabulary of a tokenizer's files.
 type vocabulary func(files map[string][]byte) (*meta.Map, error)
 
-// fluxTexts reads prompts for FLUX.1 by both encoders of a folder, one after the other.
-type fluxTexts struct{ folder string }
+// fluxTexts reads prompts for FLUX.1 by both encoders, one after the other.
+type fluxTexts struct{ parts *parts }
 
 func (x *fluxTexts) read(d backend.Device, text string) (*paint.Text, error) {
 	var t paint.Text
-	words, err := x.clip(text)
-	if err == nil {
-		err = x.encoder("text_encoder", "CLIPTextModel", func(f *gguf.File, s pixels.TextSettings) (err error) {
+	err := x.encoder(pixels.ClipKind, func(f *gguf.File, s pixels.TextSettings) error {
+		words, err := x.clip(f, text)
+		if err == nil {
 			_, t.Pooled, err = paint.Clip(d, f, s, words)
-			return err
-		})
-	}
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	words, err = x.t5(text)
-	if err == nil {
-		err = x.encoder("text_encoder_2", "T5EncoderModel", func(f *gguf.File, s pixels.TextSettings) (err error) {
+	err = x.encoder(pixels.T5Kind, func(f *gguf.File, s pixels.TextSettings) error {
+		words, err := x.t5(f, text)
+		if err == nil {
 			t.Rows, err = paint.T5(d, f, s, words)
-			return err
-		})
-	}
+		}
+		if err == nil {
+			t.Width = len(t.Rows) / len(words)
+		}
+		return err
+	})
 	return &t, err
 }
 
-// encoder opens an encoder of the folder, of the kind that it has to be.
-func (x *fluxTexts) encoder(name, want string, use func(*gguf.File, pixels.TextSettings) error) error {
-	text, err := readSmall(filepath.Join(x.folder, name, "config.json"))
+// encoder opens an encoder, which has to be of the kind that is wanted.
+func (x *fluxTexts) encoder(kind pixels.Kind, use func(*gguf.File, pixels.TextSettings) error) error {
+	f, config, err := x.parts.open(kind)
 	if err != nil {
 		return err
 	}
-	kind, s, err := pixels.ReadTextSettings(text)
-	if err == nil && kind != want {
-		err = fmt.Errorf("architectures are %.40q, want %s", kind, want)
+	name, want, published := "text_encoder", "CLIPTextModel", pixels.ClipSettings
+	if kind == pixels.T5Kind {
+		name, want, published = "text_encoder_2", "T5EncoderModel", pixels.T5Settings
 	}
-	if err != nil {
-		return fmt.Errorf("%s/config.json: %w", name, err)
-	}
-	f, err := checkpoint.OpenUnchanged(filepath.Join(x.folder, name))
-	if err != nil {
-		return err
+	s := published(listed(f))
+	if config != nil {
+		var is string
+		if is, s, err = pixels.ReadTextSettings(config); err == nil && is != want {
+			err = fmt.Errorf("architectures are %.40q, want %s", is, want)
+		}
+		if err != nil {
+			return errors.Join(fmt.Errorf("%s/config.json: %w", name, err), f.Close())
+		}
 	}
 	return errors.Join(use(f, s), f.Close())
 }
 
 // clip is a prompt's tokens for CLIP. Those that fill up what it takes change nothing: each sees those before it alone.
-func (x *fluxTexts) clip(text string) ([]int32, error) {
-	_, words, err := x.tokens("tokenizer", convert.ClipVocabulary, text)
+func (x *fluxTexts) clip(f *gguf.File, text string) ([]int32, error) {
+	_, words, err := x.tokens(f, pixels.ClipKind, convert.ClipVocabulary, text)
 	if n := len(words); err == nil && n > clipTokens {
 		words = append(words[:clipTokens-1], words[n-1])
 	}
@@ -84,61 +91,78 @@ func (x *fluxTexts) clip(text string) ([]int32, error) {
 }
 
 // t5 is a prompt's tokens for T5, filled up.
-func (x *fluxTexts) t5(text string) ([]int32, error) {
+func (x *fluxTexts) t5(f *gguf.File, text string) ([]int32, error) {
 	most := schnellTokens
-	if guided, err := guided(x.folder); err != nil {
-		return nil, err
-	} else if guided {
+	if x.parts.guided {
 		most = devTokens
 	}
-	v, words, err := x.tokens("tokenizer_2", convert.T5Vocabulary, text)
+	v, words, err := x.tokens(f, pixels.T5Kind, convert.T5Vocabulary, text)
 	if err != nil {
 		return nil, err
 	}
-	var said struct {
-		Most float64 `json:"model_max_length"`
-	}
-	config, err := (&checkpoint.Folder{Path: filepath.Join(x.folder, "tokenizer_2")}).Text("tokenizer_config.json")
-	if err == nil && config != nil {
-		err = json.Unmarshal(config, &said)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("tokenizer_2/tokenizer_config.json: %w", err)
-	}
-	if said.Most >= 1 && said.Most < float64(most) {
-		most = int(said.Most)
+	folder := x.parts.words[pixels.T5Kind]
+	if said, err := longest(folder); err != nil {
+		return nil, err
+	} else if said > 0 {
+		most = min(most, said)
 	}
 	if len(words) > most {
 		return nil, refusal.TooLong("the prompt has %d tokens, want at most %d", len(words), most)
 	}
 	fill, ok := v.Lookup("<pad>")
 	if !ok {
-		return nil, fmt.Errorf("%s: the vocabulary has no <pad>, which fills a prompt up to %d tokens", filepath.Join(x.folder,
-			"tokenizer_2"), most)
+		return nil, fmt.Errorf("%s: the vocabulary has no <pad>, which fills a prompt up to %d tokens",
+			cmp.Or(folder, f.Name), most)
 	}
 	return append(words, slices.Repeat([]int32{fill}, most-len(words))...), nil
 }
 
-// tokens encodes a prompt with the tokens that begin and end it.
-func (x *fluxTexts) tokens(name string, read vocabulary, text string) (*token.Vocab, []int32, error) {
-	path := filepath.Join(x.folder, name)
-	folder, files := checkpoint.Folder{Path: path}, map[string][]byte{}
-	for _, name := range convert.PromptFiles() {
-		data, err := folder.Text(name)
-		if err != nil {
-			return nil, nil, err
-		}
-		if data != nil {
-			files[name] = data
-		}
+// longest is how many tokens a prompt may have, as a tokenizer's folder says; 0: it does not.
+func longest(folder string) (int, error) {
+	if folder == "" {
+		return 0, nil
 	}
-	m, err := read(files)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	var said struct {
+		Most float64 `json:"model_max_length"`
 	}
-	v, err := token.New(m)
+	const name = "tokenizer_config.json"
+	config, err := (&checkpoint.Folder{Path: folder}).Text(name)
+	if err == nil && config != nil {
+		err = json.Unmarshal(config, &said)
+	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
+		return 0, fmt.Errorf("%s: %w", filepath.Join(folder, name), err)
+	}
+	if said.Most >= 1 && said.Most < devTokens {
+		return int(said.Most), nil
+	}
+	return 0, nil
+}
+
+// tokens encodes a prompt with the tokens that begin and end it, by a vocabulary of the encoder's file or of a folder.
+func (x *fluxTexts) tokens(f *gguf.File, kind pixels.Kind, read vocabulary, text string) (
+	*token.Vocab, []int32, error) {
+	keys, from := &f.Meta, f.Name
+	if path := x.parts.words[kind]; path != "" {
+		folder, files := checkpoint.Folder{Path: path}, map[string][]byte{}
+		for _, name := range convert.PromptFiles() {
+			data, err := folder.Text(name)
+			if err != nil {
+				return nil, nil, err
+			}
+			if data != nil {
+				files[name] = data
+			}
+		}
+		var err error
+		if keys, err = read(files); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", path, err)
+		}
+		from = path
+	}
+	v, err := token.New(keys)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", from, err)
 	}
 	words, err := v.Encode(nil, text, token.Options{AddSpecial: true})
 	if err != nil {

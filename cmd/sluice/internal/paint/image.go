@@ -24,7 +24,7 @@ import (
 // Wide: they are the flags of a command.
 type Image struct {
 	Prompt   []string `arg:"" help:"What the picture shows."`
-	Model    string   `short:"m" required:"" placeholder:"FOLDER" help:"Folder of Z-Image or FLUX.1 as diffusers has it, such as a clone of huggingface.co/Tongyi-MAI/Z-Image-Turbo; they take 12 and 24 GB of memory."`
+	Model    string   `short:"m" required:"" placeholder:"PATH" help:"Folder of Z-Image or FLUX.1 as diffusers has it, such as a clone of huggingface.co/Tongyi-MAI/Z-Image-Turbo; or the file of a transformer (.safetensors or .gguf), or a folder of such files, with the other parts beside it."`
 	Output   string   `short:"o" required:"" placeholder:"FILE" help:"Picture to write (PNG)."`
 	Size     string   `default:"1024x1024" placeholder:"WxH" help:"Pixels, multiples of 16. Default: 1024x1024."`
 	Steps    *int     `placeholder:"N" help:"Evaluations of the model. Default: 8, of FLUX.1 4 (schnell) and 28 (dev)."`
@@ -35,6 +35,7 @@ type Image struct {
 	Strength float64  `default:"0.6" placeholder:"SHARE" help:"How much of --init is lost in noise first, above 0, up to 1. Default: 0.6."`
 	Latents  string   `placeholder:"FILE" help:"Begin with the tensor latents_0 of a file of safetensors instead of noise: to compare with other programs."`
 	Dump     string   `placeholder:"FILE" help:"Write the latents after each step, and the picture, to a file of safetensors: to compare with other programs."`
+	Files
 	env.ForceFlag
 
 	width, height int
@@ -45,7 +46,7 @@ type Image struct {
 func (Image) Examples() [2]string {
 	return [2]string{
 		`sluice image -m Z-Image-Turbo "a cat on a warm wall" -o cat.png --size 512x512`,
-		`sluice image -m Z-Image-Turbo --init sketch.png --strength 0.5 "a lighthouse at dusk" -o out.png`,
+		`sluice image -m flux1-schnell-Q8_0.gguf --vae ae.safetensors "a lighthouse at dusk" -o out.png`,
 	}
 }
 
@@ -56,14 +57,14 @@ func (c *Image) Run(e *env.Env) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	studio, err := NewStudio(c.Model)
+	studio, err := NewStudio(c.Model, c.Files)
 	if err == nil {
 		err = c.fill(studio)
 	}
 	if err != nil {
 		return err
 	}
-	out, err := e.Create(c.Output, c.Force, c.Latents, c.Init)
+	out, err := e.Create(c.Output, c.Force, c.inputs()...)
 	if err != nil {
 		return err
 	}
@@ -82,6 +83,11 @@ func (c *Image) Run(e *env.Env) error {
 	_, err = fmt.Fprintf(e.Stdout, "%s: %d × %d pixels in %s, %s\n", env.Printable(c.Output), b.Width, b.Height,
 		env.Count(c.steps, "step"), from)
 	return err
+}
+
+// inputs are the files that a picture is made of.
+func (c *Image) inputs() []string {
+	return []string{c.Latents, c.Init, c.Model, c.VAE, c.ClipL, c.T5, c.LLM}
 }
 
 // check reads the flags.
@@ -175,7 +181,7 @@ func (c *Image) draw(e *env.Env, s *Studio) (b *picture.Bitmap, err error) {
 		return b, err
 	}
 	dump.image(b)
-	out, err := e.Create(c.Dump, c.Force, c.Output, c.Latents, c.Init)
+	out, err := e.Create(c.Dump, c.Force, append(c.inputs(), c.Output)...)
 	if err != nil {
 		return nil, err
 	}

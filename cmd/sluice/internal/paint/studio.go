@@ -3,21 +3,15 @@ package paint
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"sync"
 
 	"github.com/sluice-ai/sluice/actors/paint"
-	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
-	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/stages/diffuse"
 	"github.com/sluice-ai/sluice/stages/model/pixels"
 	"github.com/sluice-ai/sluice/stages/picture"
-	"github.com/sluice-ai/sluice/storage/checkpoint"
 )
 
 // side is the number of pixels of a latent, of all models that are known.
@@ -26,41 +20,28 @@ const side = 8
 // mostTokens is how long a prompt may be, as Z-Image was trained.
 const mostTokens = 512
 
-// Studio makes pictures by the model of a folder, one at a time. Its parts are loaded one after another, and given up
-// before the next: the largest has to fit free memory.
+// Studio makes pictures by a model, one at a time. Its parts are loaded one after another, and given up before the
+// next: the largest has to fit free memory.
 type Studio struct {
-	Folder string
 	Usual  paint.Usual
 	Guides bool // its transformer takes a guidance itself, if any: no negative prompt counts
 
-	pipeline *pipeline
+	parts    *parts
+	pipeline pipeline
 	mu       sync.Mutex // held while a picture is made
 	texts    texts
 	preview  *diffuse.Preview // nil: nobody asked yet
 }
 
-// NewStudio checks that the folder is of a model that makes pictures here.
-func NewStudio(folder string) (*Studio, error) {
-	f, err := pipelineOf(folder)
+// NewStudio finds the parts of a model that makes pictures here: in its folder as diffusers has it, or, beside each
+// other, in files as other programs have them, at the path of the folder or of the transformer.
+func NewStudio(path string, named Files) (*Studio, error) {
+	p, err := findParts(path, named)
 	if err != nil {
 		return nil, err
 	}
-	usual, err := f.usual(folder)
-	return &Studio{Folder: folder, Usual: usual, Guides: f.guides, pipeline: f}, err
-}
-
-// readSmall reads a description.
-func readSmall(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, env.OnFile(path, err)
-	}
-	defer f.Close()
-	text, err := safefile.ReadAll(f, env.MostDescription)
-	if err != nil {
-		return nil, env.OnFile(path, err)
-	}
-	return text, nil
+	how := p.pipeline()
+	return &Studio{Usual: how.usual, Guides: how.guides, parts: p, pipeline: how}, nil
 }
 
 // Begin is where latents begin: of noise, unless a command has others.
@@ -156,7 +137,7 @@ func (s *Studio) told(o *paint.Order, drawing *paint.Drawing, step func(int, ir.
 
 // read makes rows of the prompts.
 func (s *Studio) read(d backend.Device, o *paint.Order) (prompt, negative *paint.Text, err error) {
-	e := s.pipeline.texts(s.Folder)
+	e := s.pipeline.texts(s.parts)
 	defer func() { err = errors.Join(err, e.close()) }()
 	rows := func(text string) (*paint.Text, error) {
 		return s.texts.get(o.Salt, text, func() (*paint.Text, error) { return e.read(d, text) })
@@ -170,13 +151,9 @@ func (s *Studio) read(d backend.Device, o *paint.Order) (prompt, negative *paint
 // latents draws the latents of the picture.
 func (s *Studio) latents(ctx context.Context, d backend.Device, o *paint.Order, drawing *paint.Drawing, begin Begin) (
 	_ []float32, err error) {
-	text, err := readSmall(filepath.Join(s.Folder, "scheduler", "scheduler_config.json"))
+	flow, err := s.parts.flow()
 	if err != nil {
 		return nil, err
-	}
-	flow, err := diffuse.ReadFlow(text)
-	if err != nil {
-		return nil, fmt.Errorf("scheduler/scheduler_config.json: %w", err)
 	}
 	t, err := s.transformer(d)
 	if err != nil {
@@ -200,31 +177,23 @@ func (s *Studio) latents(ctx context.Context, d backend.Device, o *paint.Order, 
 
 // transformer opens the transformer.
 func (s *Studio) transformer(d backend.Device) (paint.Transformer, error) {
-	text, err := readSmall(filepath.Join(s.Folder, "transformer", "config.json"))
+	f, config, err := s.parts.open(s.parts.kind)
 	if err != nil {
 		return nil, err
 	}
-	f, err := checkpoint.OpenUnchanged(filepath.Join(s.Folder, "transformer"))
-	if err != nil {
-		return nil, err
-	}
-	t, err := s.pipeline.open(d, f, text)
+	t, err := s.pipeline.open(d, f, config)
 	return t, errors.Join(err, f.Close())
 }
 
 // autoencoder opens the autoencoder.
 func (s *Studio) autoencoder(d backend.Device) (*paint.Autoencoder, error) {
-	text, err := readSmall(filepath.Join(s.Folder, "vae", "config.json"))
+	f, config, err := s.parts.open(pixels.AutoencoderKind)
 	if err != nil {
 		return nil, err
 	}
-	said, err := pixels.ReadSettings(text)
+	said, err := settings(config, "vae", pixels.Published, pixels.ReadSettings)
 	if err != nil {
-		return nil, fmt.Errorf("vae/config.json: %w", err)
-	}
-	f, err := checkpoint.OpenUnchanged(filepath.Join(s.Folder, "vae"))
-	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, f.Close())
 	}
 	a, err := paint.OpenAutoencoder(d, f, said)
 	return a, errors.Join(err, f.Close())

@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/internal/refusal"
+	"github.com/sluice-ai/sluice/stages/model/pixels"
 	"github.com/sluice-ai/sluice/stages/token"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -53,16 +54,16 @@ func (t *texts) get(salt uint64, text string, compute func() (*paint.Text, error
 
 // encoder is the model that reads texts for Z-Image, once it is open.
 type encoder struct {
-	folder string
-	file   *gguf.File
-	vocab  *token.Vocab
+	parts *parts
+	file  *gguf.File
+	vocab *token.Vocab
 }
 
 func (e *encoder) open() (err error) {
 	if e.file != nil {
 		return nil
 	}
-	if e.file, err = namedmodel.OpenEncoder(e.folder); err != nil {
+	if e.file, err = namedmodel.OpenEncoder(e.parts.paths[pixels.Reader], e.parts.words[pixels.Reader]); err != nil {
 		return err
 	}
 	if e.vocab, err = token.New(&e.file.Meta); err != nil {
@@ -85,7 +86,7 @@ func (e *encoder) read(d backend.Device, text string) (*paint.Text, error) {
 		return nil, refusal.TooLong("the prompt has %d tokens, want at most %d", len(ids), mostTokens)
 	}
 	rows, err := paint.Encode(d, e.file, ids)
-	return &paint.Text{Rows: rows}, err
+	return &paint.Text{Rows: rows, Width: len(rows) / len(ids)}, err
 }
 
 func (e *encoder) close() error {

@@ -45,7 +45,7 @@ func (c *Serve) painters(o *server.Options) (closed func() error, err error) {
 		if p.studios[m.Name] != nil {
 			return nil, env.Usagef("--image-model has the name %q twice: name them with NAME=FOLDER", m.Name)
 		}
-		if p.studios[m.Name], err = paint.NewStudio(m.Path); err != nil {
+		if p.studios[m.Name], err = paint.NewStudio(m.Path, paint.Files{}); err != nil {
 			return nil, err
 		}
 		p.names = append(p.names, m.Name)

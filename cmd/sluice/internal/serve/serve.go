@@ -32,7 +32,7 @@ type Serve struct {
 	KeepAlive   time.Duration `name:"keep-alive" placeholder:"TIME" help:"Unload models that nobody asked for in so long, such as 10m or 1h30m. Default: only when others need their memory."`
 	Lora        []string      `name:"lora" sep:"none" placeholder:"[NAME=]PATH[:SCALE]" help:"Adapter (LoRA) of the model, a GGUF file or a folder of PEFT, which requests ask for: model is its name, or MODEL+NAME. May be repeated. The processor computes them."`
 	Loras       string        `name:"loras" placeholder:"FOLDER" help:"Folder of adapters that requests ask for by the names of their files or folders. With --allow-store clients load and unload them."`
-	ImageModels []string      `name:"image-model" sep:"none" placeholder:"[NAME=]FOLDER" help:"Folder of a model that makes pictures (sluice image), for /v1/images/generations and /sdapi/v1/txt2img. May be repeated. The processor computes it, in turns with texts that it computes."`
+	ImageModels []string      `name:"image-model" sep:"none" placeholder:"[NAME=]PATH" help:"Folder of a model that makes pictures, or the file of its transformer with the others beside it (sluice image), for /v1/images/generations and /sdapi/v1/txt2img. May be repeated. The processor computes it, in turns with texts that it computes."`
 
 	compute.Flags
 	Addr   string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on. The default reaches this machine only; :8080 is all of its addresses; port 0 takes a free one. Default: 127.0.0.1:8080."`

@@ -22,7 +22,7 @@ import (
 )
 
 type Synth struct {
-	Shape  string `placeholder:"NAME" help:"Known model to take the shape of, such as llama-3.1-8b."`
+	Shape  string `placeholder:"NAME" help:"Known model to take the shape of, such as llama-3.1-8b, or a part of one that makes pictures, such as flux-schnell."`
 	Config string `placeholder:"FILE" help:"A model's config.json, for shapes that are not known."`
 	Quant  string `default:"Q4_K_M" placeholder:"TYPE" help:"File type. Default: Q4_K_M."`
 	Layers int    `placeholder:"N" help:"Layers, if not as many as the model has."`
@@ -38,7 +38,7 @@ type Synth struct {
 func (Synth) Examples() [2]string {
 	return [2]string{
 		`sluice synth --list --quant Q8_0`,
-		`sluice synth --shape smollm2-1.7b --quant Q4_K_M -o smollm2-1.7b-Q4_K_M.gguf`,
+		`sluice synth --shape flux-schnell --quant Q8_0 -o flux1-schnell-Q8_0.gguf`,
 	}
 }
 
@@ -53,15 +53,8 @@ func (c *Synth) Run(e *env.Env) error {
 	if c.List {
 		return c.list(e.Stdout, recipe)
 	}
-	name, config, err := c.config(e)
+	model, err := c.model(e, recipe)
 	if err != nil {
-		return err
-	}
-	model, err := c.plan(name, config, recipe)
-	if err != nil {
-		return fmt.Errorf("%s: %w", cmp.Or(c.Config, c.Shape), err)
-	}
-	if err := model.vocabulary(config.Vocab); err != nil {
 		return err
 	}
 	out, err := e.Create(c.Output, c.Force, c.Config)
@@ -91,6 +84,37 @@ func (c *Synth) check() error {
 		return env.Usagef("want -o FILE, and one of --shape NAME and --config FILE")
 	}
 	return env.NotOver(c.Output, c.Config)
+}
+
+// model is what the flags name, with its vocabulary.
+func (c *Synth) model(e *env.Env, recipe *ftype.Type) (*synthetic, error) {
+	if p, ok := synth.FindPicture(c.Shape, c.Tiny); ok {
+		if c.Layers != 0 || c.Vocab != 0 || c.Hollow {
+			return nil, env.Usagef("--layers, --vocab and --hollow: %s makes pictures, and takes --tiny alone", c.Shape)
+		}
+		return c.picture(p, recipe)
+	}
+	name, config, err := c.config(e)
+	if err != nil {
+		return nil, err
+	}
+	model, err := c.plan(name, config, recipe)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", cmp.Or(c.Config, c.Shape), err)
+	}
+	return model, model.vocabulary(config.Vocab)
+}
+
+// picture is a network that pictures are made with.
+func (c *Synth) picture(p *synth.Picture, recipe *ftype.Type) (*synthetic, error) {
+	shaped, err := models.ShapedPicture(p, recipe)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	if p.Vocabulary != nil {
+		p.Vocabulary(shaped.Meta)
+	}
+	return &synthetic{shaped, synth.Filler{Seed: c.Seed}}, nil
 }
 
 // config is the shape that the flags name, and a name for the model.
@@ -189,6 +213,15 @@ func (c *Synth) list(w io.Writer, recipe *ftype.Type) error {
 		architecture, _ := model.Meta.String("general.architecture")
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\n", s.Name, architecture, config.Layers, config.Width,
 			env.Parameters(model.Parameters), env.BinarySize(model.Bytes))
+	}
+	pictures := synth.Pictures(c.Tiny)
+	for i := range pictures {
+		p := &pictures[i]
+		model, err := c.picture(p, recipe)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(t, "%s\t%s\t-\t-\t%s\t%s\n", p.Name, p.Arch, env.Parameters(model.Parameters), env.BinarySize(model.Bytes))
 	}
 	return t.Flush()
 }
