@@ -26,12 +26,18 @@ type execution struct {
 	pos    []int // by row
 	span   []int // by row
 	logits []float32
-	part   []bool // by group: whether the running part has it; nil: the segment runs whole
-	again  bool   // this part is not the segment's first
+	running
 
 	failed  atomic.Bool
 	mu      sync.Mutex
 	failure error // the first one of the segment; under mu
+}
+
+// running is what of a segment is computed now.
+type running struct {
+	part  []bool       // by group: whether the running part has it; nil: the segment runs whole
+	again bool         // this part is not the segment's first
+	stop  *atomic.Bool // Work.Stop
 }
 
 // segment is a bound segment.

@@ -38,6 +38,7 @@ type pool struct {
 
 	turn     sync.Mutex // held by the caller whose task runs: models on different goroutines take turns
 	task     task
+	stop     *atomic.Bool // of the task: chunks that are not begun are left out once it is true; nil: none is
 	patience time.Duration
 
 	waiting  atomic.Bool   // do is parked until left is 0
@@ -96,10 +97,15 @@ func (p *pool) size() int { return len(p.workers) + 1 }
 // do runs chunks 0…n−1 of t and returns when all are done. Goroutines that call it take turns of about a millisecond
 // while several have much to do: one that has waited that long is next (sync.Mutex, starvation mode). If chunks panic,
 // do panics with a *workerPanic after the others are done.
-func (p *pool) do(t task, n int) {
+func (p *pool) do(t task, n int) { p.until(nil, t, n) }
+
+// until is do, but leaves out the chunks that are not begun yet once stop is true; nil: it never is.
+func (p *pool) until(stop *atomic.Bool, t task, n int) {
 	if n == 1 || len(p.workers) == 0 {
 		for i := range n {
-			t.run(0, i)
+			if stop == nil || !stop.Load() {
+				t.run(0, i)
+			}
 		}
 		return
 	}
@@ -108,7 +114,7 @@ func (p *pool) do(t task, n int) {
 	}
 	p.turn.Lock()
 	defer p.turn.Unlock()
-	p.task = t
+	p.task, p.stop = t, stop
 	p.left.Store(int64(n))
 	p.word.Store(uint64(n) << 32)
 	for i := range min(n-1, len(p.workers)) {
@@ -116,7 +122,7 @@ func (p *pool) do(t task, n int) {
 	}
 	p.work(0)
 	p.wait()
-	p.task = nil
+	p.task, p.stop = nil, nil
 	if f := p.failure.Swap(nil); f != nil {
 		panic(f)
 	}
@@ -148,6 +154,9 @@ func (p *pool) work(id int) {
 }
 
 func (p *pool) chunk(id, chunk int) {
+	if p.stop != nil && p.stop.Load() {
+		return
+	}
 	defer func() {
 		if v := recover(); v != nil {
 			p.failure.CompareAndSwap(nil, &workerPanic{v, debug.Stack()})

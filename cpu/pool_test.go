@@ -49,6 +49,29 @@ func TestPoolRunsEachChunkOnce(t *testing.T) {
 	})
 }
 
+// TestPoolStops: once a task is stopped, no more chunks begin than workers have claimed; the next task has all of its
+// own.
+func TestPoolStops(t *testing.T) {
+	for _, threads := range []int{1, 3} {
+		p := newPool(threads)
+		stop := &atomic.Bool{}
+		work := &tally{ran: make([]atomic.Int32, 200), do: func(int, int) { stop.Store(true) }}
+		p.until(stop, work, 200)
+		ran := int32(0)
+		for i := range work.ran {
+			ran += work.ran[i].Load()
+		}
+		require.LessOrEqual(t, ran, int32(threads))
+		require.Positive(t, ran)
+		work = &tally{ran: make([]atomic.Int32, 200)}
+		p.do(work, 200)
+		for i := range work.ran {
+			require.EqualValues(t, 1, work.ran[i].Load())
+		}
+		p.close()
+	}
+}
+
 func TestPoolOnOneProcessor(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	p := newPool(3)

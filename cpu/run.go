@@ -13,7 +13,9 @@ import (
 func (m *model) Run(w backend.Work, s *backend.Step) error {
 	err := s.Follows(&m.config.Layout, &w)
 	if err == nil {
+		m.stop = w.Stop
 		err = m.compute(&w, s)
+		m.stop = nil
 	}
 	w.Release()
 	if err != nil || !w.Ends() {
@@ -87,9 +89,12 @@ func (m *model) run(seg *segment, from, to int) error {
 
 func (m *model) runPhases(seg *segment, from, to int) error {
 	for _, ph := range seg.phases[from:to] {
-		m.device.pool.do(ph, ph.chunks())
+		m.device.pool.until(m.stop, ph, ph.chunks())
 		if m.failed.Load() {
 			return m.takeFailure(seg)
+		}
+		if m.stop != nil && m.stop.Load() {
+			return backend.ErrStopped
 		}
 	}
 	return nil

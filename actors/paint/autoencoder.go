@@ -33,8 +33,8 @@ func OpenAutoencoder(d backend.Device, f *gguf.File, s pixels.Settings) (*Autoen
 		return nil, err
 	}
 	x := &Autoencoder{Autoencoder: a, device: d}
-	if x.decoder, err = network(f, a.Decoder, a.Tensors); err == nil && a.Encoder != nil {
-		x.encoder, err = network(f, a.Encoder, a.Tensors)
+	if x.decoder, err = network(d, f, a.Decoder, a.Tensors); err == nil && a.Encoder != nil {
+		x.encoder, err = network(d, f, a.Encoder, a.Tensors)
 	}
 	return x, err
 }

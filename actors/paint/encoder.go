@@ -65,7 +65,7 @@ func encode(d backend.Device, f *gguf.File, e *pixels.Encoder, tokens []int32) (
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
-	n, err := whole(f, e.Bound, e.Tensors)
+	n, err := whole(d, f, e.Bound, e.Tensors)
 	if err != nil {
 		return nil, err
 	}

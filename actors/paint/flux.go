@@ -27,7 +27,7 @@ func OpenFlux(d backend.Device, f *gguf.File, s pixels.FluxSettings) (*Flux, err
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
 	x := &Flux{Flux: m, device: d}
-	err = networks(f, m.Tensors, []part{{&x.timed, m.Timed}, {&x.image, m.Image}, {&x.text, m.Text},
+	err = networks(d, f, m.Tensors, []part{{&x.timed, m.Timed}, {&x.image, m.Image}, {&x.text, m.Text},
 		{&x.attention, m.Attention}, {&x.joint, m.Joint}})
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/sluice-ai/sluice/actors/blocks"
+	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/mem"
 	"github.com/sluice-ai/sluice/stages/model/pixels"
@@ -37,10 +38,10 @@ func room(f *gguf.File) error {
 }
 
 // whole is a network of one model, which stays for the next step.
-func whole(f *gguf.File, p *ir.Bound, list []pixels.Tensor) (*blocks.Network, error) {
+func whole(d backend.Device, f *gguf.File, p *ir.Bound, list []pixels.Tensor) (*blocks.Network, error) {
 	n := &blocks.Network{Bound: p, Runs: [][]int{p.All()}}
 	var err error
-	n.Weights, err = weights(f, p, list)
+	n.Weights, err = weights(d, f, p, list)
 	return n, err
 }
 
@@ -51,12 +52,12 @@ type part struct {
 }
 
 // networks reads the parts of a transformer, if memory has room for the file.
-func networks(f *gguf.File, list []pixels.Tensor, parts []part) (err error) {
+func networks(d backend.Device, f *gguf.File, list []pixels.Tensor, parts []part) (err error) {
 	if err := room(f); err != nil {
 		return err
 	}
 	for _, part := range parts {
-		if *part.to, err = whole(f, part.p, list); err != nil {
+		if *part.to, err = whole(d, f, part.p, list); err != nil {
 			return err
 		}
 	}
@@ -64,20 +65,23 @@ func networks(f *gguf.File, list []pixels.Tensor, parts []part) (err error) {
 }
 
 // network reads a program's weights. Each segment is computed on its own.
-func network(f *gguf.File, p *ir.Bound, list []pixels.Tensor) (*blocks.Network, error) {
+func network(d backend.Device, f *gguf.File, p *ir.Bound, list []pixels.Tensor) (*blocks.Network, error) {
 	n := &blocks.Network{Bound: p}
 	for s := range p.Segments {
 		n.Runs = append(n.Runs, []int{s})
 	}
 	var err error
-	n.Weights, err = weights(f, p, list)
+	n.Weights, err = weights(d, f, p, list)
 	return n, err
 }
 
-// weights copies a program's weights, in its order.
-func weights(f *gguf.File, p *ir.Bound, list []pixels.Tensor) ([][]byte, error) {
+// weights copies a program's weights, in its order, unless nobody wants what the device computes any more.
+func weights(d backend.Device, f *gguf.File, p *ir.Bound, list []pixels.Tensor) ([][]byte, error) {
 	all := make([][]byte, len(p.Weights))
 	for r, i := range p.Tensors {
+		if err := ended(d); err != nil {
+			return nil, err
+		}
 		if list[i].From == pixels.Computed {
 			all[r] = make([]byte, 4*p.Weights[r].Rows*p.Weights[r].Cols)
 			continue

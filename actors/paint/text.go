@@ -39,6 +39,9 @@ func Encode(d backend.Device, f *gguf.File, tokens []int32) ([]float32, error) {
 		if !used[r] {
 			continue
 		}
+		if err := ended(d); err != nil {
+			return nil, err
+		}
 		err := f.View(&f.Tensors[i], func(data []byte) error {
 			n.Weights[r] = slices.Clone(data)
 			return nil

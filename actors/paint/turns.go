@@ -2,27 +2,40 @@ package paint
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
-// Turning is a device whose segments are computed in turns with others on the same cores, until a context ends. s may
-// be nil: nobody else computes there.
+// Turning is a device that computes until a context ends, and then leaves even a segment where it is, if the device
+// below can. Its segments are computed in turns with others on the same cores; s may be nil: nobody else computes
+// there.
 func Turning(ctx context.Context, d backend.Device, s *run.Sharer) backend.Device {
-	return &turning{d, ctx, s}
+	t := &turning{Device: d, ctx: ctx, sharer: s}
+	context.AfterFunc(ctx, func() { t.stop.Store(true) })
+	return t
 }
 
 type turning struct {
 	backend.Device
 	ctx    context.Context //nolint:containedctx // of one picture, as the device is
+	stop   atomic.Bool     // the context has ended
 	sharer *run.Sharer
 }
 
+// ended is why nothing is computed on a device any more; nil: it is, or it is none of Turning.
+func ended(d backend.Device) error {
+	if t, ok := d.(*turning); ok && t.ctx.Err() != nil {
+		return context.Cause(t.ctx)
+	}
+	return nil
+}
+
 func (t *turning) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
-	if t.ctx.Err() != nil {
-		return nil, context.Cause(t.ctx)
+	if err := ended(t); err != nil {
+		return nil, err
 	}
 	m, err := t.Device.Compile(p, c)
 	if err != nil {
@@ -39,8 +52,8 @@ type turned struct {
 
 func (m *turned) Run(w backend.Work, s *backend.Step) error {
 	t := m.device
-	if t.ctx.Err() != nil {
-		return context.Cause(t.ctx)
+	if err := ended(t); err != nil {
+		return err
 	}
 	if t.sharer != nil {
 		if err := t.sharer.Take(t.ctx); err != nil {
@@ -48,5 +61,12 @@ func (m *turned) Run(w backend.Work, s *backend.Step) error {
 		}
 		defer t.sharer.Give()
 	}
-	return m.Model.Run(w, s)
+	w.Stop = &t.stop
+	if err := m.Model.Run(w, s); err != nil {
+		if gone := ended(t); gone != nil {
+			return gone // rather than that it was stopped
+		}
+		return err
+	}
+	return ended(t)
 }

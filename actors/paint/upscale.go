@@ -45,7 +45,7 @@ func OpenUpscaler(d backend.Device, f *gguf.File) (*Upscaler, error) {
 	if err := room(f); err != nil {
 		return nil, err
 	}
-	n, err := network(f, u.Bound, u.Tensors)
+	n, err := network(d, f, u.Bound, u.Tensors)
 	return &Upscaler{Upscaler: u, device: d, program: n}, err
 }
 

@@ -36,7 +36,8 @@ func OpenZImage(d backend.Device, f *gguf.File, s pixels.ZImageSettings) (*ZImag
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
 	z := &ZImage{ZImage: m, device: d}
-	err = networks(f, m.Tensors, []part{{&z.timed, m.Timed}, {&z.image, m.Image}, {&z.text, m.Text}, {&z.joint, m.Joint}})
+	err = networks(d, f, m.Tensors, []part{{&z.timed, m.Timed}, {&z.image, m.Image}, {&z.text, m.Text},
+		{&z.joint, m.Joint}})
 	if err != nil {
 		return nil, err
 	}

@@ -52,6 +52,32 @@ func TestCoresAreShared(t *testing.T) {
 	})
 }
 
+// TestTextsKeepHalf: beside a picture, however long its segments are, an answer takes at least half as many steps as
+// alone, but for those of one segment; and the picture has as much of the time as answers leave.
+func TestTextsKeepHalf(t *testing.T) {
+	for _, segment := range []time.Duration{time.Millisecond, 70 * time.Millisecond, 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			const step, between = 20 * time.Millisecond, 300 * time.Microsecond
+			steps := func(beside bool) (text, picture time.Duration) {
+				c, alone := &Cores{}, &sync.Mutex{}
+				until := time.Now().Add(time.Minute)
+				var all sync.WaitGroup
+				if s := c.Join(); beside {
+					all.Go(func() { picture = taking(t, s, until, segment, 10*time.Microsecond, alone) })
+				}
+				s := c.Join()
+				all.Go(func() { text = taking(t, s, until, step, between, alone) })
+				all.Wait()
+				return text / step, picture
+			}
+			quiet, _ := steps(false)
+			beside, picture := steps(true)
+			require.GreaterOrEqual(t, beside+segment/step, quiet/2, "of %d", quiet)
+			require.Greater(t, picture, 28*time.Second)
+		})
+	}
+}
+
 // TestCoresAreFree: who is alone, or beside those who want nothing, waits for nobody.
 func TestCoresAreFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

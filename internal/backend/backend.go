@@ -8,6 +8,7 @@ package backend
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"github.com/sluice-ai/sluice/internal/ir"
 )
@@ -15,6 +16,9 @@ import (
 // ErrWeights is wrapped by the error of a step whose weights cannot be read any more: no step of the model can be
 // computed until it is loaded again.
 var ErrWeights = errors.New("a page of the weights cannot be read")
+
+// ErrStopped is the error of a segment that was left where it was, by Work.Stop.
+var ErrStopped = errors.New("nobody wants the step any more")
 
 // ErrLost is wrapped by the error of a step whose device is gone: it was reset, or hangs. Everything that models on the
 // device do fails from then on. Once they are closed, the next Compile opens the device anew.
@@ -192,6 +196,9 @@ type Work struct {
 	Whole   bool  // all groups that are needed are there; Groups and Last are not read
 	Groups  []int // that this part computes with; they are there
 	Last    bool  // no part follows: what the segment does after its products comes with this one
+	// Stop, once it is true, has a device that can leave the segment where it is: Run returns ErrStopped, and what it has
+	// written is not to be read. nil: nobody stops it.
+	Stop *atomic.Bool
 
 	// Done is called when nothing reads the groups any more: once, even after an error, by any goroutine. Each callback
 	// may be nil.

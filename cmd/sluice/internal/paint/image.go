@@ -177,7 +177,7 @@ func (c *Image) draw(e *env.Env, s *Studio) (b *picture.Bitmap, err error) {
 	if c.Dump != "" {
 		with.Step = dump.step
 	}
-	if b, err = s.Draw(ctx, d, o, with); err != nil || c.Dump == "" {
+	if b, err = s.Draw(ctx, paint.Turning(ctx, d, nil), o, with); err != nil || c.Dump == "" {
 		return b, err
 	}
 	dump.image(b)

@@ -62,7 +62,9 @@ func (c *Upscale) enlarge(e *env.Env, data []byte, out *safefile.File) (from, to
 	if err != nil {
 		return nil, nil, err
 	}
-	u, err := paint.OpenUpscaler(d, f)
+	ctx, cancel := e.Interruptible(context.Background())
+	defer cancel()
+	u, err := paint.OpenUpscaler(paint.Turning(ctx, d, nil), f)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, nil, err
 	}
@@ -79,8 +81,6 @@ func (c *Upscale) enlarge(e *env.Env, data []byte, out *safefile.File) (from, to
 	bar := e.Progress("enlarging")
 	bar.Count = true
 	defer bar.Clear()
-	ctx, cancel := e.Interruptible(context.Background())
-	defer cancel()
 	to, err = u.Upscale(ctx, from, paint.Options{Blend: c.Blend, Done: func(part, parts int) {
 		bar.Show(int64(part), int64(parts))
 	}})
