@@ -11,6 +11,7 @@ import (
 	"io"
 	"mime/multipart"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -363,6 +364,44 @@ func TestTxt2imgRefuses(t *testing.T) {
 	_, body := r.get(t, "/")
 	require.Contains(t, body, "POST /v1/images/generations")
 	require.Contains(t, body, "stable-diffusion-webui's API")
+}
+
+// TestImageModelsAreListed: models that make pictures are listed with what they can do, described by name, and refuse
+// to write; Ollama's and Anthropic's lists, whose clients would ask them for text, do without.
+func TestImageModelsAreListed(t *testing.T) {
+	r := painting(t, newEasel("painter", "org/other"), Options{})
+	type object struct {
+		ID     string
+		Can    []string `json:"capabilities"`
+		Status struct{ Value string }
+	}
+	var said struct{ Data []object }
+	_, body := r.get(t, "/v1/models")
+	require.NoError(t, json.Unmarshal([]byte(body), &said))
+	painters := map[string]string{}
+	for _, o := range said.Data {
+		if slices.Contains(o.Can, "image") {
+			require.Equal(t, []string{"image"}, o.Can)
+			painters[o.ID] = o.Status.Value
+		}
+	}
+	require.Equal(t, map[string]string{"painter": "loaded", "org/other": "loaded"}, painters)
+	require.Greater(t, len(said.Data), len(painters), "beside those that write")
+	var one object
+	status, body := r.get(t, "/v1/models/org/other")
+	require.Equal(t, http.StatusOK, status, body)
+	require.NoError(t, json.Unmarshal([]byte(body), &one))
+	require.Equal(t, "org/other", one.ID)
+	status, _ = r.get(t, "/v1/models/nobody")
+	require.Equal(t, http.StatusNotFound, status)
+	_, body = r.get(t, "/api/tags")
+	require.NotContains(t, body, "painter")
+	for path, fields := range map[string]string{"/v1/chat/completions": `"messages":[{"role":"user","content":"x"}]`,
+		"/v1/completions": `"prompt":"x"`} {
+		status, body = r.post(t, path, `{"model":"painter",`+fields+`}`)
+		require.Equal(t, http.StatusBadRequest, status, body)
+		require.Contains(t, body, "painter makes pictures, and no text: ask POST /v1/images/generations")
+	}
 }
 
 // TestNoImages: a server whose models make no pictures has no paths for them.

@@ -108,8 +108,11 @@ func breakers(v *token.Vocab, texts []string) *sample.Breakers {
 // directory caches the descriptions of models.
 type directory struct {
 	models Models
-	mu     sync.Mutex
-	known  map[string]*Model
+	// Painter makes pictures of texts; nil: nothing does.
+	Painter Painter
+
+	mu    sync.Mutex
+	known map[string]*Model
 }
 
 // Entries lists all models that requests may ask for.
@@ -174,6 +177,10 @@ func (d *directory) Asked(x *exchange.Exchange, name string) (*Model, *wire.Faul
 
 // AskedTo is Asked for a given task. A model that is made for another task is refused.
 func (d *directory) AskedTo(x *exchange.Exchange, do Task, name string) (*Model, *wire.Fault) {
+	if d.MakesPictures(name) {
+		return nil, wire.Invalid("model", "model_not_supported", "the model %s makes pictures, and no text: ask "+
+			"POST /v1/images/generations, or another model: %s", wire.Shown(name), d.offer())
+	}
 	said := name
 	name, adapter := d.adapterOf(name)
 	if name == "" {

@@ -26,6 +26,19 @@ type Painter interface {
 	Draw(ctx context.Context, name string, o *paint.Order) (*picture.Bitmap, error)
 }
 
+// PictureModels lists the models that make pictures.
+func (d *directory) PictureModels() []string {
+	if d.Painter == nil {
+		return nil
+	}
+	return d.Painter.Names()
+}
+
+// MakesPictures says whether a name is that of a model that makes pictures, and of none that answers.
+func (d *directory) MakesPictures(name string) bool {
+	return slices.Contains(d.PictureModels(), name) && !slices.Contains(d.models.Names(), name)
+}
+
 // Limits of a request for pictures.
 const (
 	MaxPictures      = 4

@@ -35,8 +35,6 @@ type Service struct {
 	Sessions *actors.Sessions
 	// Promises has requests with a deadline go before those of other clients: what was foreseen of them then holds.
 	Promises bool
-	// Painter makes pictures of texts; nil: nothing does.
-	Painter  Painter
 	painting painting
 	easels   *stock
 	// Folder has the adapters that clients may load; nil: they may not change which there are.

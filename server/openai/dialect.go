@@ -34,7 +34,7 @@ func Dialect(s *answer.Service) answer.Dialect {
 			{Method: post, Path: "/v1/load_lora_adapter", Private: true, Handle: a.loadAdapter},
 			{Method: post, Path: "/v1/unload_lora_adapter", Private: true, Handle: a.unloadAdapter},
 			{Method: get, Path: answer.ModelsPath, Help: "the model", Handle: a.list},
-			{Method: get, Path: answer.ModelsPath + "/", Name: "/v1/models/{name}", Handle: answer.Described(s, a.object)},
+			{Method: get, Path: answer.ModelsPath + "/", Name: "/v1/models/{name}", Handle: a.describe},
 			// As llama-server has them too: base URLs often lack /v1.
 			{Method: post, Path: "/chat/completions", Name: "/v1/chat/completions", Handle: a.chat},
 			{Method: post, Path: "/responses", Name: "/v1/responses", Handle: a.respond},

@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"strings"
+
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/server/answer"
@@ -63,6 +65,23 @@ func (a *api) object(e *answer.Entry) modelObject {
 	return o
 }
 
+// painter describes a model that makes pictures. It has no place among those that are loaded and unloaded: its parts
+// come when a picture wants them.
+func (a *api) painter(name string) modelObject {
+	o := modelObject{ID: name, Object: "model", Created: a.created, OwnedBy: "sluice", Can: []string{"image"}}
+	o.Status.Value = "loaded"
+	return o
+}
+
+// describe serves GET /v1/models/{name}.
+func (a *api) describe(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	if name := strings.TrimPrefix(string(rc.Path()), answer.ModelsPath+"/"); a.MakesPictures(name) {
+		wire.WriteJSON(rc, a.painter(name))
+		return nil
+	}
+	return answer.Described(a.Service, a.object)(rc, x)
+}
+
 // list serves GET /v1/models.
 func (a *api) list(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 	all := []modelObject{}
@@ -73,6 +92,9 @@ func (a *api) list(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
 		o := modelObject{ID: x.Name, Object: "model", Created: a.created, OwnedBy: "sluice", Parent: x.Base}
 		o.Status.Value = "loaded" // with its model: it comes when it is asked for
 		all = append(all, o)
+	}
+	for _, name := range a.PictureModels() {
+		all = append(all, a.painter(name))
 	}
 	wire.WriteJSON(rc, struct {
 		Object string        `json:"object"`

@@ -97,6 +97,23 @@ export async function* chat(body, signal) {
   throw lost();
 }
 
+// paint asks for a picture and yields the events of its stream: previews, then the picture.
+export async function* paint(body, signal) {
+  const response = await tell('v1/images/generations', { ...body, stream: true, partial_images: 3 }, 'POST', signal);
+  for await (const data of events(response.body)) {
+    const event = JSON.parse(data);
+    if (event.error) throw new Refusal(200, event.error.message, event.error.code);
+    yield event;
+    if (event.type.endsWith('.completed')) return;
+  }
+  throw new Refusal(0, 'The picture broke off: the connection to the server was lost.');
+}
+
+// painted says how far the newest picture of this key is.
+export async function painted() {
+  return (await ask('sdapi/v1/progress?skip_current_image=true')).json();
+}
+
 const lost = () => new Refusal(0, 'The answer broke off: the connection to the server was lost.');
 
 // events reads server-sent events: the data of each. broken makes an error of one of the connection.

@@ -9,6 +9,7 @@ import { eyes } from './files.js';
 import { showHistory } from './history.js';
 import { listenToKeys } from './keys.js';
 import { modelsDrawer } from './models.js';
+import { Pictures } from './pictures.js';
 import { askKey, settingsDrawer } from './settings.js';
 import { Conversations, loadSettings, saveSettings } from './store.js';
 import { begin } from './thread.js';
@@ -41,6 +42,7 @@ const page = {
 };
 const chat = new Chat(page);
 const engine = new Engine(refused);
+const pictures = new Pictures(refused);
 const openSettings = settingsDrawer(settings, (name) => { if (name === 'theme') paint(); }, {
   conversation: () => chat.conversation,
   keep: () => { if (chat.conversation.head) chat.keep(chat.conversation); },
@@ -78,7 +80,9 @@ async function loadModels() {
   }
   banner(ill && ill.status !== 401 ? ill.message : '');
   try {
-    known = (await models()).filter(talks);
+    const all = await models();
+    known = all.filter(talks);
+    pictures.models(all.filter((m) => m.capabilities?.includes('image')));
   } catch (e) {
     refused(e, () => {});
     if (e.status !== 401) banner(e.message);
@@ -160,16 +164,16 @@ async function take(file) {
 // route opens what the address names.
 async function route() {
   const at = location.hash;
-  const live = at === '#/engine';
-  byId('chat').hidden = live;
-  engine.open(live);
-  byId('to-engine').toggleAttribute('aria-current', live);
-  byId('to-chat').toggleAttribute('aria-current', !live);
-  if (live) byId('to-engine').setAttribute('aria-current', 'page');
-  else byId('to-chat').setAttribute('aria-current', 'page');
-  document.title = live ? 'Engine · sluice' : 'sluice';
+  const view = { '#/engine': 'engine', '#/pictures': 'pictures' }[at] ?? 'chat';
+  byId('chat').hidden = view !== 'chat';
+  engine.open(view === 'engine');
+  pictures.open(view === 'pictures');
+  for (const link of document.querySelectorAll('.views a')) link.removeAttribute('aria-current');
+  byId('to-' + view).setAttribute('aria-current', 'page');
+  byId('model').closest('.model-picker').classList.toggle('blank', view === 'pictures');
+  document.title = { engine: 'Engine · sluice', pictures: 'Pictures · sluice' }[view] ?? 'sluice';
   showSidebar(false);
-  if (live) {
+  if (view !== 'chat') {
     await listConversations();
     return;
   }
@@ -245,7 +249,8 @@ function escape() {
   if (document.body.classList.contains('sidebar-open')) {
     showSidebar(false);
     byId('open-sidebar').focus();
-  } else if (chat.running) chat.stop();
+  } else if (!pictures.root.hidden) pictures.running?.abort();
+  else if (chat.running) chat.stop();
 }
 
 function search() {
