@@ -17,6 +17,7 @@
 package sluice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,6 +66,10 @@ func Open(ctx context.Context, name string, o Options) (*Model, error) {
 	file, err := namedmodel.OpenWeights(os.LookupEnv, name)
 	if err != nil {
 		return nil, err
+	}
+	if own, err := namedmodel.AdaptersOf(os.LookupEnv, name); err != nil || len(own) > 0 {
+		return nil, errors.Join(cmp.Or(err, fmt.Errorf("%s has adapters of its own (ADAPTER of its Modelfile), which the "+
+			"package does not load: name the model that it is made of", name)), file.Close())
 	}
 	device, err := o.open()
 	if err != nil {

@@ -44,7 +44,8 @@ const (
 // leaves for another. One that a request uses does not leave.
 type adapters struct {
 	program *ir.Program
-	most    int64 // bytes
+	most    int64   // bytes
+	own     []taken // that all requests have; they stay
 
 	mu    sync.Mutex
 	known []*adapter // by id; nil: it was taken away
@@ -96,6 +97,25 @@ func (s *adapters) add(a Adapter) error {
 	return nil
 }
 
+// keep loads adapters that all requests have, and which nobody names or takes away.
+func (s *adapters) keep(all []Adapter) error {
+	if len(all) >= mostApplied {
+		return fmt.Errorf("the model has %d adapters of its own, want less than %d", len(all), mostApplied)
+	}
+	for _, a := range all {
+		loaded, err := a.Open(s.program)
+		if err != nil {
+			return err
+		}
+		loaded.Collect()
+		if s.bytes += loaded.Bytes; s.bytes > s.most {
+			return fmt.Errorf("the model's own adapters take more than %d MiB", s.most>>20)
+		}
+		s.own = append(s.own, taken{&adapter{Adapter: a}, loaded, 1})
+	}
+	return nil
+}
+
 // drop forgets an adapter. Requests that use it go on.
 func (s *adapters) drop(name string) bool {
 	s.mu.Lock()
@@ -133,8 +153,8 @@ func (s *adapters) take(asked []Adapting) (all []taken, err error) {
 			s.release(all)
 		}
 	}()
-	if len(asked) > mostApplied {
-		return nil, refusal.Of("%d adapters are asked for, want at most %d", len(asked), mostApplied)
+	if most := mostApplied - len(s.own); len(asked) > most {
+		return nil, refusal.Of("%d adapters are asked for, want at most %d", len(asked), most)
 	}
 	for _, one := range asked {
 		if x := float64(one.Scale); math.IsNaN(x) || math.Abs(x) > 1e6 {
@@ -255,7 +275,7 @@ func (s *adapters) adapt(asked []Adapting, salt uint64) (steps []ir.Applied, sal
 	if err != nil {
 		return nil, salt, nil, err
 	}
-	steps, salted = applied(all, salt)
+	steps, salted = applied(slices.Concat(s.own, all), salt)
 	return steps, salted, func() { s.release(all) }, nil
 }
 

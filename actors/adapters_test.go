@@ -151,3 +151,35 @@ func TestAdaptersRefuse(t *testing.T) {
 	_, err := none.Generate(named)
 	require.ErrorContains(t, err, "takes no adapters")
 }
+
+// TestOwnAdapters: a model's own adapters change all its answers as if each request named them, are added to those that
+// requests name, and have no id; what is too much for the model, or cannot be opened, is an error of the model.
+func TestOwnAdapters(t *testing.T) {
+	loads := new(atomic.Int32)
+	own := func(c *Config) { c.Own = []Adapter{randomAdapter("own", 1, loads)} }
+	prompt := prompts(1)[0]
+	with := func(named ...Adapting) Request {
+		r := ask(prompt, 16)
+		r.Adapters = named
+		return r
+	}
+	other, _ := adapted(t, nil)
+	e, _ := adapted(t, own)
+	require.Len(t, e.Adapters(), 4)
+	require.Equal(t, int32(1), loads.Load())
+	require.NotEqual(t, spelled(t, begin(t, other, with())), spelled(t, begin(t, e, with())))
+	require.Equal(t, spelled(t, begin(t, other, with(Adapting{"0", 1}))), spelled(t, begin(t, e, with())))
+	require.Equal(t, spelled(t, begin(t, other, with(Adapting{"0", 1}, Adapting{"1", 1}))),
+		spelled(t, begin(t, e, with(Adapting{"1", 1}))))
+	require.False(t, e.DropAdapter("own"))
+	alone := startFixture(t, fixture, own)
+	require.Equal(t, spelled(t, begin(t, e, with())), spelled(t, begin(t, alone, with())))
+
+	s := &adapters{program: e.spec.bound.Program, most: 1 << 20}
+	many := make([]Adapter, mostApplied)
+	require.ErrorContains(t, s.keep(many), "16 adapters of its own, want less than 16")
+	require.ErrorContains(t, s.keep([]Adapter{randomAdapter("a", 1, loads), randomAdapter("b", 2, loads)}), "take more than 1 MiB")
+	broken := Adapter{Open: func(*ir.Program) (*lora.Loaded, error) { return nil, errors.New("torn") }}
+	require.EqualError(t, s.keep([]Adapter{broken}), "torn")
+	require.Len(t, s.own, 1)
+}

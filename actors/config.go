@@ -75,6 +75,8 @@ type Model struct {
 	// may take; default: AdapterMemory.
 	Adapted  bool
 	Adapters int64
+	// Own are adapters that change all answers, beside those that requests name.
+	Own []Adapter
 	// Tower is the mmproj file, by which the model sees pictures. The house closes it. Default: the model does not see.
 	// With TowerIfFits the model runs without a tower that cannot be used; Info.Blind then says why.
 	Tower       *gguf.File
@@ -129,9 +131,12 @@ type Config struct {
 	hooks
 }
 
+// adapted says whether the model's program has places for adapters.
+func (m *Model) adapted() bool { return m.Adapted || len(m.Own) > 0 }
+
 // adapterMemory is what adapters may take; 0: the model takes none.
 func (m *Model) adapterMemory() int64 {
-	if !m.Adapted {
+	if !m.adapted() {
 		return 0
 	}
 	return cmp.Or(m.Adapters, AdapterMemory)

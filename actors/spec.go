@@ -107,8 +107,11 @@ func specOf(m *Model) (*spec, error) {
 			m.File.Name, have, want)
 	}
 	s.info = infoOf(m, s.bound)
-	if m.Adapted {
+	if m.adapted() {
 		s.adapters = &adapters{program: s.bound.Program, most: m.adapterMemory()}
+		if err := s.adapters.keep(m.Own); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.File.Name, err)
+		}
 	}
 	s.about = sync.OnceValues(func() (*meta.Map, quant.Type) { return withoutLists(&s.file.Meta), mostOf(s.bound) })
 	if err := s.describe(); err != nil {
@@ -136,7 +139,7 @@ func bind(m *Model) (*ir.Bound, error) {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
 	program, err := arch.Record(&f.Meta, has,
-		arch.Options{Context: m.Context, Adapted: m.Adapted, Head: m.head, Known: known})
+		arch.Options{Context: m.Context, Adapted: m.adapted(), Head: m.head, Known: known})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}

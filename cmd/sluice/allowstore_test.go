@@ -187,7 +187,7 @@ func TestAllowStoreRefuses(t *testing.T) {
 		{"/api/create", `{"model":"x","from":"mini","messages":[{"role":"robot","content":""}]}`, 400, "messages[0].role"},
 		{"/api/create", `{"model":"x","from":"mini","template":"{% for %}"}`, 400, "template: "},
 		{"/api/create", `{"model":"x","from":"mini","quantize":"Q99"}`, 400, "is no file type"},
-		{"/api/create", `{"model":"x","from":"mini","adapters":{"a":"b"}}`, 400, "adapters cannot be applied"},
+		{"/api/create", `{"model":"x","from":"mini","adapters":{"a":"b"}}`, 400, "is no digest"},
 		{"/api/copy", `{"source":"none","destination":"x"}`, 404, "model 'none' not found"},
 		{"/api/copy", `{"source":"mini","destination":"/etc/x"}`, 400, "there are no models of"},
 		{"/api/pull", `{"model":"` + path + `"}`, 400, "no name of a model"},

@@ -42,6 +42,7 @@ type located struct {
 	path  string
 	since time.Time                          // when it was pulled or made, if it is in the store
 	texts func(store.Role) ([]string, error) // what lies beside its weights; nil: nothing does
+	files func(store.Role) ([]string, error) // paths of what does
 }
 
 // locate is Locate; it also finds what lies beside the model.
@@ -57,7 +58,7 @@ func locate(lookup Lookup, value string) (located, error) {
 		if err != nil {
 			return located{}, err
 		}
-		return located{path: m.Path, texts: m.Texts}, nil
+		return located{path: m.Path, texts: m.Texts, files: m.Files}, nil
 	}
 	name, err := store.ParseName(value)
 	if err != nil {
@@ -79,7 +80,17 @@ func locate(lookup Lookup, value string) (located, error) {
 		return located{}, err
 	}
 	texts := func(role store.Role) ([]string, error) { return s.Texts(&m.Manifest, role) }
-	return located{path, m.Pulled, texts}, nil
+	files := func(role store.Role) ([]string, error) { return s.Paths(&m.Manifest, role) }
+	return located{path, m.Pulled, texts, files}, nil
+}
+
+// AdaptersOf returns the paths of the adapters that change a model which -m could name, as its Modelfile has them.
+func AdaptersOf(lookup Lookup, value string) ([]string, error) {
+	at, err := locate(lookup, value)
+	if err != nil || at.files == nil {
+		return nil, err
+	}
+	return at.files(store.Adapter)
 }
 
 // State tells files, or folders, of a model from what they were before.

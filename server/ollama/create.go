@@ -14,6 +14,7 @@ type Creation struct {
 	Name     string
 	From     string            // a name in the store, or the digest of a file there; empty: made of Files
 	Files    map[string]string // digests by file name
+	Adapters map[string]string // likewise, of what changes the model
 	Quantize string            // type to quantise to; empty: none
 
 	Template, System     string
@@ -52,7 +53,7 @@ func decodeCreate(f *wire.Fields) (*Creation, *wire.Fault) {
 	f.Text("template", &o.Template)
 	f.Text("system", &o.System)
 	f.Texts("license", maxLicenses, maxLicense, &o.Licenses)
-	o.files(f)
+	o.Files, o.Adapters = digests(f, "files"), digests(f, "adapters")
 	for name, to := range map[string]*string{"parameters": &o.Parameters, "messages": &o.Messages} {
 		if raw, ok := f.Get(name); ok {
 			*to = strings.Clone(raw)
@@ -60,9 +61,6 @@ func decodeCreate(f *wire.Fields) (*Creation, *wire.Fault) {
 	}
 	f.Absent("modelfile", "send what it says in the fields from, template, system, parameters and messages")
 	f.Absent("path", "files of the server cannot be named: upload them to "+blobs)
-	if raw, ok := f.Get("adapters"); ok && raw != "{}" {
-		f.Fault = wire.Invalid("adapters", "unsupported_value", "adapters cannot be applied: merge them into the model first")
-	}
 	if fault := named(f, "model", o.Name); fault != nil {
 		return nil, fault
 	}
@@ -72,29 +70,31 @@ func decodeCreate(f *wire.Fields) (*Creation, *wire.Fault) {
 	return o, nil
 }
 
-// files decodes names of files and their digests.
-func (o *Creation) files(f *wire.Fields) {
-	raw, ok := f.Get("files")
+// digests decodes names of files and their digests.
+func digests(f *wire.Fields, field string) map[string]string {
+	const want = `an object such as {"model.gguf": "sha256:..."}`
+	raw, ok := f.Get(field)
 	if !ok {
-		return
+		return nil
 	}
-	o.Files = map[string]string{}
+	all := map[string]string{}
 	r := f.Reader(raw)
 	if r.Next() != '{' {
-		f.Wrong("files", raw, `an object such as {"model.gguf": "sha256:..."}`)
-		return
+		f.Wrong(field, raw, want)
+		return nil
 	}
 	err := r.Object(func(name string) error {
 		digest, err := r.String()
-		if len(o.Files) <= maxFiles {
-			o.Files[strings.Clone(name)] = strings.Clone(digest)
+		if len(all) <= maxFiles {
+			all[strings.Clone(name)] = strings.Clone(digest)
 		}
 		return err
 	})
 	switch {
 	case err != nil:
-		f.Broken("files", raw, err, `an object such as {"model.gguf": "sha256:..."}`)
-	case len(o.Files) > maxFiles:
-		f.Fault = wire.Invalid("files", "invalid_value", "files has more than %d entries: want fewer", maxFiles)
+		f.Broken(field, raw, err, want)
+	case len(all) > maxFiles:
+		f.Fault = wire.Invalid(field, "invalid_value", "%s has more than %d entries: want fewer", field, maxFiles)
 	}
+	return all
 }

@@ -194,13 +194,18 @@ func TestPullFromOllama(t *testing.T) {
 	got, err = c.Pull(context.Background(), s, named(t, "small:1b"))
 	require.NoError(t, err)
 	require.True(t, got.Fresh)
-	for text, want := range map[string]string{
-		"small":                "small: " + h.URL + "/v2/library/small/manifests/latest answers 404 Not Found: manifest unknown: the registry has no such model",
-		"ollama.com/ann/tuned": "it is made of another model and an adapter, which sluice cannot apply",
-	} {
-		_, err := c.Pull(context.Background(), s, named(t, text))
-		require.ErrorContains(t, err, want)
-	}
+	_, err = c.Pull(context.Background(), s, named(t, "small"))
+	require.ErrorContains(t, err, "small: "+h.URL+"/v2/library/small/manifests/latest answers 404 Not Found: manifest unknown: "+
+		"the registry has no such model")
+	got, err = c.Pull(context.Background(), s, named(t, "ollama.com/ann/tuned"))
+	require.NoError(t, err)
+	require.Len(t, got.Manifest.Adapters(), 1)
+	require.Equal(t, "adapter.gguf", got.Manifest.Adapters()[0].Name)
+	paths, err := s.Paths(&got.Manifest, store.Adapter)
+	require.NoError(t, err)
+	data, err := os.ReadFile(paths[0])
+	require.NoError(t, err)
+	require.Equal(t, h.Layers["ann/tuned/latest"]["adapter"], data)
 }
 
 // What a server sends in place of the right file is an error, whatever it is.

@@ -23,7 +23,7 @@ const (
 // layerRoles maps the kinds of layers to the roles of files. Layers of other kinds are not fetched.
 var layerRoles = map[string]store.Role{
 	"model": store.Weights, "template": store.Template, "system": store.System, "params": store.Params,
-	"license": store.License, "messages": store.Messages, "projector": store.Projector,
+	"license": store.License, "messages": store.Messages, "projector": store.Projector, "adapter": store.Adapter,
 }
 
 // ParseLayers decodes a manifest of the registry, or of a folder that Ollama keeps, into the files of a model.
@@ -46,9 +46,6 @@ func ParseLayers(data []byte, n store.Name) ([]store.File, error) {
 	count := map[store.Role]int{}
 	for i, layer := range said.Layers {
 		kind, _ := strings.CutPrefix(layer.MediaType, layerType)
-		if kind == "adapter" {
-			return nil, errors.New("it is made of another model and an adapter, which sluice cannot apply")
-		}
 		role, known := layerRoles[kind]
 		if !known {
 			continue
@@ -74,6 +71,8 @@ func layerName(role store.Role, n store.Name, nth int) string {
 		return n.Model + "-" + n.Tag + ".gguf"
 	case store.Projector:
 		name, ext = "mmproj-"+n.Model+"-"+n.Tag, ".gguf"
+	case store.Adapter:
+		ext = ".gguf"
 	}
 	if nth > 1 {
 		name += "-" + strconv.Itoa(nth)

@@ -92,21 +92,37 @@ func (m *Model) read(root string) (*store.Manifest, error) {
 
 // Texts returns the contents of the model's files of a role, such as its system message. Only Ollama keeps some.
 func (m *Model) Texts(role store.Role) ([]string, error) {
+	said, _, err := m.files(role)
+	if said == nil || err != nil {
+		return nil, err
+	}
+	return said.Texts(m.blobs, role)
+}
+
+// Files returns the paths of the model's files of a role, such as its adapters. Only Ollama keeps some.
+func (m *Model) Files(role store.Role) ([]string, error) {
+	_, paths, err := m.files(role)
+	return paths, err
+}
+
+// files finds the model's files of a role; nil: it has a single one, that of its weights.
+func (m *Model) files(role store.Role) (said *store.Manifest, paths []string, err error) {
 	if m.manifest == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	root := filepath.Dir(m.blobs)
-	said, err := m.read(root)
-	if err != nil {
-		return nil, err
+	if said, err = m.read(root); err != nil {
+		return nil, nil, err
 	}
 	for _, f := range said.Files {
 		if f.Role != role {
 			continue
 		}
-		if _, err := inside(root, f.Digest.In(m.blobs)); err != nil {
-			return nil, fmt.Errorf("%s of %s: %w", f.Name, m.Name, err)
+		path := f.Digest.In(m.blobs)
+		if _, err := inside(root, path); err != nil {
+			return nil, nil, fmt.Errorf("%s of %s: %w", f.Name, m.Name, err)
 		}
+		paths = append(paths, path)
 	}
-	return said.Texts(m.blobs, role)
+	return said, paths, nil
 }

@@ -121,7 +121,7 @@ func TestOllama(t *testing.T) {
 	require.Equal(t, map[string]string{
 		"ollama:llama3.2": blob, "ollama:llama3.2:1b": blob, "ollama:ann/tiny:q8_0": blob, "ollama:hf.co/Bob/Small-GGUF:Q4_K_M": blob,
 		"ollama:gone":    "damage: a file of it is missing",
-		"ollama:tuned":   at + "tuned/latest: it is made of another model and an adapter, which sluice cannot apply",
+		"ollama:tuned":   blob,
 		"ollama:both":    at + "both/latest: it has 2 GGUF files of weights, want 1",
 		"ollama:none":    at + "none/latest: it has 0 GGUF files of weights, want 1",
 		"ollama:cut":     "damage: DIR/blobs/" + strings.Replace(cut.digest(), ":", "-", 1) + " has 5 bytes, want 19",
@@ -147,6 +147,14 @@ func TestOllama(t *testing.T) {
 	m, err := Find(p, "ollama:llama3.2:latest")
 	require.NoError(t, err)
 	require.Equal(t, "ollama:llama3.2", m.Name)
+	m, err = Find(p, "ollama:tuned")
+	require.NoError(t, err)
+	paths, err := m.Files(store.Adapter)
+	require.NoError(t, err)
+	require.Len(t, paths, 1)
+	data, err := os.ReadFile(paths[0])
+	require.NoError(t, err)
+	require.Equal(t, "lora", string(data))
 	for name, want := range map[string]string{
 		"ollama:llama3.2:3b": `"ollama:llama3.2:3b" is no model that another program keeps here: sluice list --all shows those that are`,
 		"ollama:gone":        "ollama:gone: a file of it is missing",

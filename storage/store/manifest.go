@@ -51,6 +51,7 @@ const (
 	Weights   Role = "weights"   // a GGUF file, or one of its parts, in their order; or safetensors
 	Config    Role = "config"    // the files beside safetensors: hyper-parameters, vocabulary, template
 	Projector Role = "projector" // how the model sees (mmproj, GGUF)
+	Adapter   Role = "adapter"   // what changes the model (LoRA, GGUF)
 	Template  Role = "template"
 	System    Role = "system"
 	Params    Role = "params"
@@ -58,8 +59,8 @@ const (
 	Messages  Role = "messages"
 )
 
-var roles = map[Role]bool{Weights: true, Config: true, Projector: true, Template: true, System: true, Params: true,
-	License: true, Messages: true}
+var roles = map[Role]bool{Weights: true, Config: true, Projector: true, Adapter: true, Template: true, System: true,
+	Params: true, License: true, Messages: true}
 
 // File is one file of a model.
 type File struct {
@@ -110,6 +111,9 @@ func (m *Manifest) Weights() []File { return m.of(Weights) }
 func (m *Manifest) named() []File {
 	return slices.Concat(m.of(Weights), m.of(Config), m.of(Projector))
 }
+
+// Adapters returns the files that change the model, in the order in which they were added.
+func (m *Manifest) Adapters() []File { return m.of(Adapter) }
 
 func (m *Manifest) of(role Role) (all []File) {
 	for _, f := range m.Files {

@@ -208,6 +208,18 @@ func (p *Partial) Fill(data []byte) error {
 // mostText bounds the size of a file that Texts reads, in bytes.
 const mostText = 4 << 20
 
+// Paths returns where a model's files of a role lie, in the manifest's order.
+func (s *Store) Paths(m *Manifest, role Role) (all []string, err error) {
+	for _, f := range m.of(role) {
+		path := s.blob(f.Digest)
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("%s of %s: %w", f.Name, m.Name, err)
+		}
+		all = append(all, path)
+	}
+	return all, nil
+}
+
 // Texts returns the contents of a model's files of a role, in the manifest's order.
 func (s *Store) Texts(m *Manifest, role Role) (all []string, err error) {
 	return m.Texts(s.path(blobsFolder), role)

@@ -11,7 +11,8 @@ import (
 
 // Modelfile is the content of a Modelfile.
 type Modelfile struct {
-	From string // a name, or a path
+	From     string   // a name, or a path
+	Adapters []string // paths of what changes it (LoRA)
 	Manner
 }
 
@@ -19,7 +20,7 @@ type Modelfile struct {
 const most = 4 << 20
 
 // instructions are those that change something.
-var instructions = [...]string{"FROM", "PARAMETER", "TEMPLATE", "SYSTEM", "MESSAGE", "LICENSE"}
+var instructions = [...]string{"FROM", "ADAPTER", "PARAMETER", "TEMPLATE", "SYSTEM", "MESSAGE", "LICENSE"}
 
 // ofOllama are instructions that say how Ollama itself is to run a model: which version of it, and which of its own
 // parsers and writers of prompts. They are read and change nothing.
@@ -120,9 +121,6 @@ func (m *Modelfile) read(s *scanner) error {
 		return err
 	}
 	if !slices.Contains(instructions[:], name) {
-		if name == "ADAPTER" {
-			return fmt.Errorf("ADAPTER: adapters cannot be applied: merge it into the model first")
-		}
 		return fmt.Errorf("%.40q is no instruction: %s", word, nearest.Word(name, instructions[:]))
 	}
 	first := ""
@@ -142,6 +140,8 @@ func (m *Modelfile) read(s *scanner) error {
 			return fmt.Errorf("FROM is there a second time: a model is made from one other")
 		}
 		m.From = value
+	case "ADAPTER":
+		m.Adapters = append(m.Adapters, value)
 	case "PARAMETER":
 		return m.Parameters.setText(first, value)
 	case "TEMPLATE":
@@ -171,6 +171,9 @@ func (m *Modelfile) say(role, content string) error {
 func (m *Modelfile) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "FROM %s\n", m.From)
+	for _, path := range m.Adapters {
+		fmt.Fprintf(&b, "ADAPTER %s\n", path)
+	}
 	for _, text := range []struct{ name, value string }{{"TEMPLATE", m.Template}, {"SYSTEM", m.System}} {
 		if text.value != "" {
 			fmt.Fprintf(&b, "%s %s\n", text.name, quoted(text.value))

@@ -49,6 +49,12 @@ func TestParse(t *testing.T) {
 	m, err = Parse("\ufeffFROM ./a b.gguf\r\nSYSTEM\r\n")
 	require.NoError(t, err)
 	require.Equal(t, &Modelfile{From: "./a b.gguf"}, m)
+	m, err = Parse("FROM a\nADAPTER ./one two.gguf\nadapter b\n")
+	require.NoError(t, err)
+	require.Equal(t, &Modelfile{From: "a", Adapters: []string{"./one two.gguf", "b"}}, m)
+	again, err = Parse(m.String())
+	require.NoError(t, err)
+	require.Equal(t, m, again)
 }
 
 // Errors name the line, and what was probably meant.
@@ -67,7 +73,7 @@ func TestParseRefuses(t *testing.T) {
 		"FROM a\nPARAMETER stop \"\"":            "line 2: PARAMETER has no value",
 		"FROM a\nFROM b":                         "line 2: FROM is there a second time: a model is made from one other",
 		"FROM":                                   "line 1: FROM has no value",
-		"FROM a\nADAPTER ./lora.gguf":            "line 2: ADAPTER: adapters cannot be applied: merge it into the model first",
+		"FROM a\nADAPTER":                        "line 2: ADAPTER has no value",
 		"FROM a\nMESSAGE robot hello":            `line 2: MESSAGE has the role "robot": want one of system, user, assistant`,
 		"FROM a\nSYSTEM \xff":                    "it is not UTF-8",
 		"FROM a\nPARAMETER repeat_last_n \"-2\"": "line 2: repeat_last_n is -2: want an integer from -1 to 2147483647",

@@ -72,6 +72,14 @@ func AdapterOf(name, path string, scale float32, base *meta.Map) actors.Adapter 
 	}}
 }
 
+// ownAdapters are the adapters at paths, which change all answers of a model, as its Modelfile says.
+func ownAdapters(paths []string, m *actors.Model) (all []actors.Adapter) {
+	for _, path := range paths {
+		all = append(all, AdapterOf(AdapterName(path), path, 1, &m.File.Meta))
+	}
+	return all
+}
+
 // AddTo loads the adapters that the flags name. applied has all requests of the engine changed by them; else requests
 // name those that they want.
 func (f *AdapterFlags) AddTo(e *actors.Engine, applied bool) error {

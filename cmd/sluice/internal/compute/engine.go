@@ -83,7 +83,8 @@ func (f *EngineFlags) Start(ctx context.Context, e *env.Env, edit func(*actors.C
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	if len(f.Lora) > 0 {
+	own, unread := namedmodel.AdaptersOf(e.Lookup, f.Model)
+	if len(f.Lora)+len(own) > 0 {
 		f.OnProcessor() // cards compute no adapters yet
 	}
 	began := e.Now()
@@ -95,7 +96,10 @@ func (f *EngineFlags) Start(ctx context.Context, e *env.Env, edit func(*actors.C
 	if err != nil {
 		return nil, errors.Join(err, file.Close(), device.Close())
 	}
-	model.Adapted = len(f.Lora) > 0
+	if unread != nil {
+		return nil, errors.Join(unread, model.Close(), device.Close())
+	}
+	model.Adapted, model.Own = len(f.Lora) > 0, ownAdapters(own, &model)
 	one := actors.Config{Model: model, Device: device}
 	if edit != nil {
 		edit(&one)
@@ -127,6 +131,11 @@ func (f *Flags) Enter(ctx context.Context, e *env.Env, h *actors.House, d backen
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+	own, err := namedmodel.AdaptersOf(e.Lookup, m.Path)
+	if err != nil {
+		return nil, errors.Join(err, model.Close())
+	}
+	model.Own = ownAdapters(own, &model)
 	one := actors.Config{Model: model, Device: d}
 	edit(&one.Model)
 	return f.enter(ctx, e, h, &one, began)

@@ -54,7 +54,7 @@ func (b *Builder) FromName(n store.Name) (*Material, error) {
 	}
 	from := &Material{manner: manner, source: m.Source}
 	for _, f := range m.Files {
-		if f.Role == store.Weights || f.Role == store.Config || f.Role == store.Projector {
+		if slices.Contains([]store.Role{store.Weights, store.Config, store.Projector, store.Adapter}, f.Role) {
 			b.Tell("using existing layer " + string(f.Digest))
 			from.layers = append(from.layers, store.Layer{File: f})
 		}
@@ -155,34 +155,53 @@ func (b *Builder) inspect(ctx context.Context, from *Material, quantize string) 
 		return err
 	}
 	defer scratch.Close()
-	dir := scratch.Dir
-	path := dir
-	for i := range from.layers {
-		l := &from.layers[i]
-		at, err := b.Store.Blob(l.Digest)
-		if err != nil {
-			return unfitf("%s: %w", l.Name, err)
-		}
-		if err := os.Symlink(at, filepath.Join(dir, l.Name)); err != nil {
-			return err
-		}
-		if path == dir && l.Role == store.Weights && !isFolder(from.layers) {
-			path = filepath.Join(dir, l.Name)
-		}
+	path, err := b.lay(scratch.Dir, from)
+	if err != nil {
+		return err
 	}
 	b.Tell("parsing weights")
 	file, err := namedmodel.OpenPath(path)
 	if err != nil {
-		return unfitf("what it is made from: %s", strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), ""))
+		return unfitf("what it is made from: %s", without(scratch.Dir, err))
 	}
 	defer file.Close()
 	if len(file.Tensors) == 0 {
 		return unfitf("what it is made from has no weights")
 	}
+	if err := b.inspectAdapters(from, file); err != nil {
+		return err
+	}
 	if quantize == "" {
 		return nil
 	}
-	return b.quantize(ctx, from, file, filepath.Join(dir, ".quantized.gguf"), quantize)
+	return b.quantize(ctx, from, file, filepath.Join(scratch.Dir, ".quantized.gguf"), quantize)
+}
+
+// lay links the files of a model under their names in a folder, and returns the path that it is opened by.
+func (b *Builder) lay(dir string, from *Material) (path string, err error) {
+	path = dir
+	for i := range from.layers {
+		l := &from.layers[i]
+		if l.Role == store.Adapter {
+			continue
+		}
+		at, err := b.Store.Blob(l.Digest)
+		if err != nil {
+			return "", unfitf("%s: %w", l.Name, err)
+		}
+		if err := os.Symlink(at, filepath.Join(dir, l.Name)); err != nil {
+			return "", err
+		}
+		if path == dir && l.Role == store.Weights && !isFolder(from.layers) {
+			path = filepath.Join(dir, l.Name)
+		}
+	}
+	return path, nil
+}
+
+// without is an error's text without the paths of a folder.
+func without(dir string, err error) string {
+	return strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), "")
 }
 
 // isFolder says whether files are opened as a folder of safetensors.
@@ -218,7 +237,9 @@ func (b *Builder) quantize(ctx context.Context, from *Material, file *gguf.File,
 		return err
 	}
 	made := store.File{Role: store.Weights, Name: "model-" + recipe.Name + ".gguf", Digest: d}
-	others := slices.DeleteFunc(from.layers, func(l store.Layer) bool { return l.Role != store.Projector })
+	others := slices.DeleteFunc(from.layers, func(l store.Layer) bool {
+		return l.Role != store.Projector && l.Role != store.Adapter
+	})
 	from.layers = append([]store.Layer{{File: made}}, others...)
 	return nil
 }

@@ -27,7 +27,7 @@ func (Create) Examples() [2]string {
 // Help is what the flags do not say.
 func (Create) Help() string {
 	return "A Modelfile says FROM which model (a name in the store, a GGUF file, or a folder of safetensors), and how it runs: " +
-		"SYSTEM, TEMPLATE, PARAMETER, MESSAGE. Files are copied into the store, unless they are there."
+		"SYSTEM, TEMPLATE, PARAMETER, MESSAGE. ADAPTER names what changes it (LoRA: a GGUF file, or a folder of PEFT). Files are copied into the store, unless they are there."
 }
 
 // mostModelfile is how many bytes a Modelfile may have.
@@ -55,6 +55,9 @@ func (c *Create) Run(e *env.Env) error {
 	w := Builder{Store: s, Tell: func(string) {}}
 	base, err := w.locate(ctx, c.File, m.From)
 	if err != nil {
+		return err
+	}
+	if err := w.adaptFrom(ctx, base, c.File, m.Adapters); err != nil {
 		return err
 	}
 	made, err := w.Make(ctx, name, base, &m.Manner, c.Quantize)
@@ -102,22 +105,9 @@ func (b *Builder) fromPath(ctx context.Context, path string) (*Material, error) 
 func (b *Builder) fromFiles(ctx context.Context, files []string) (*Material, error) {
 	digests := map[string]string{}
 	for _, path := range files {
-		f, err := os.Open(path)
+		d, err := b.upload(ctx, path)
 		if err != nil {
-			return nil, env.OnFile(path, err)
-		}
-		info, err := f.Stat()
-		if err == nil && !info.Mode().IsRegular() {
-			err = fmt.Errorf("is no file")
-		}
-		if err != nil {
-			f.Close()
-			return nil, env.OnFile(path, err)
-		}
-		d, err := b.Store.Upload(ctx, "", info.Size(), contextReader{ctx, f})
-		f.Close()
-		if err != nil {
-			return nil, env.OnFile(path, err)
+			return nil, err
 		}
 		digests[filepath.Base(path)] = string(d)
 	}

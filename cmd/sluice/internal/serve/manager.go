@@ -115,6 +115,9 @@ func (m *manager) Create(ctx context.Context, c *ollama.Creation, tell func(olla
 		return refusal(library.Unmakable{Err: err})
 	}
 	from, err := m.from(&b, c)
+	if err == nil {
+		err = b.AdaptBy(from, c.Adapters)
+	}
 	if err != nil {
 		return refusal(err)
 	}
