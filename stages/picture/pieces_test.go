@@ -42,6 +42,15 @@ func TestCutsAreTheProcessors(t *testing.T) {
 	require.Equal(t, []int{6, 1}, []int{cut.Across, cut.Down}, "as it is turned")
 }
 
+// TestLongest: the longer side becomes as long as it may be, and no more than 4096 pixels; the other one is even.
+func TestLongest(t *testing.T) {
+	for _, c := range [][5]int{{2048, 640, 481, 2048, 1540}, {2048, 481, 640, 1540, 2048}, {2048, 640, 480, 2048, 1536},
+		{2048, 5000, 1, 2048, 1}, {5000, 640, 480, 4096, 3072}, {5000, 480, 640, 3072, 4096}} {
+		w, h := (&Settings{Most: c[0]}).longest(c[1], c[2])
+		require.Equal(t, []int{c[3], c[4]}, []int{w, h}, c)
+	}
+}
+
 // TestPieces: pieces are those of the whole, line by line, and then all of it as one.
 func TestPieces(t *testing.T) {
 	s := &Settings{Way: Split, Filter: Lanczos, Width: 16, Height: 16, Most: 40, Patch: 4, Merge: 2, Frames: 1,

@@ -25,6 +25,7 @@ func TestSlicesAreTheProcessors(t *testing.T) {
 		{2000, 2000, layout{3, 3, size{448, 448}, size{448, 448}}}, {100, 3000, layout{1, 3, size{84, 2450}, size{140, 1414}}},
 		{5376, 336, layout{9, 1, size{1792, 112}, size{602, 336}}}, {1, 1, layout{0, 0, size{448, 448}, size{0, 0}}},
 		{1, 65535, layout{0, 0, size{14, 114688}, size{0, 0}}}, {700, 900, layout{2, 2, size{392, 504}, size{392, 504}}},
+		{940, 940, layout{2, 2, size{448, 448}, size{448, 448}}},
 	} {
 		require.Equal(t, c.want, minicpm.sliced(c.w, c.h), "%d × %d", c.w, c.h)
 		cut, err := minicpm.cut(c.w, c.h)

@@ -331,7 +331,7 @@ func TestPieces(t *testing.T) {
 
 // TestPiecesAreNumbered: MiniCPM-V numbers the pictures of a prompt, not their pieces.
 func TestPiecesAreNumbered(t *testing.T) {
-	v := vocabOf(t, map[int32]string{1: "<image>", 2: "</image>", 3: "<image_id>", 4: "</image_id>", 5: "<unk>"})
+	v := vocabOf(t, map[int32]string{1: "<image>", 2: "</image>", 3: "<image_id>", 4: "</image_id>", 5: "<unk>"}, 7)
 	s := picture.Settings{Way: picture.Slices, Filter: picture.Bilinear, Patch: 8, Merge: 1, Frames: 1, Width: 16,
 		Height: 16, Tokens: 1, Least: 1, Most: 4, Factor: 1.0 / 255, Std: [3]float32{1, 1, 1}}
 	e, err := EyesOf("resampler", &s, v)
@@ -344,4 +344,5 @@ func TestPiecesAreNumbered(t *testing.T) {
 		require.Equal(t, 1, strings.Count(text, "<image_id>"+id+"</image_id><image>"), text)
 	}
 	require.Len(t, p.Pictures, 5+1+1)
+	require.Equal(t, 1, strings.Count(text, "<7>"), "a prompt begins once")
 }

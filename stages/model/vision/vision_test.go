@@ -240,6 +240,9 @@ func TestByPart(t *testing.T) {
 	l, err = tower.Layout(1, 8)
 	require.NoError(t, err)
 	require.Equal(t, []float32{0, 0, 1, 1, 2, 2, 3, 3}, tower.Learned(l, table))
+	l, err = tower.Layout(3, 1)
+	require.NoError(t, err)
+	require.Equal(t, []float32{0, 4, 8}, tower.Learned(l, table))
 }
 
 // TestAsk: questions stand behind patches, whose columns and lines are waves; their own keys are far away.
