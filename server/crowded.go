@@ -16,6 +16,7 @@ type crowded struct {
 	since            time.Time // when the log last had a line of connections beyond the limit
 	refused, evicted int       // connections since then
 	starving         time.Time // when the log last had a line of a resource that the system lacks
+	strange          time.Time // when the log last had a line of who is no member of the cluster
 	lingering        int       // refused connections whose clients may still be speaking
 }
 
@@ -52,6 +53,17 @@ func (c *crowded) starved(log zerolog.Logger, open int, why error) {
 	c.starving = time.Now()
 	log.Warn().Err(why).Int("open", open).Msg("a connection cannot be accepted yet: a higher limit of open files " +
 		"(ulimit -n, LimitNOFILE) would let more in")
+}
+
+// stranger says in the log, from time to time, who was refused where members of a cluster are taken.
+func (c *crowded) stranger(log zerolog.Logger, at net.Addr, why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.strange) < reportEvery {
+		return
+	}
+	c.strange = time.Now()
+	log.Warn().Str("from", at.String()).Msg("refused, where members are taken: " + why.Error())
 }
 
 // linger closes a connection once its client has read the answer. If it were closed while bytes from the client are

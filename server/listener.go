@@ -21,6 +21,8 @@ type listener struct {
 	short   func(why error)                    // tells the log what the system lacks
 	secure  *tls.Config                        // nil: nothing is encrypted
 
+	stranger func(at net.Addr, err error) // tells the log who failed to shake hands; nil: nobody has to hear of it
+
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
 	closed bool          // no more connections are accepted
@@ -159,6 +161,9 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 	n, err := c.plain().Read(p)
 	if n == 0 {
+		if err != nil && c.listener.stranger != nil && !c.secure.ConnectionState().HandshakeComplete {
+			c.listener.stranger(c.RemoteAddr(), err)
+		}
 		return 0, err
 	}
 	c.mu.Lock()

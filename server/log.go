@@ -5,8 +5,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
+	"github.com/sluice-ai/sluice/server/cluster"
 	"github.com/sluice-ai/sluice/server/exchange"
 )
 
@@ -27,7 +29,11 @@ func (s *Server) answered(x *exchange.Exchange, e *entry, route string, status i
 	took := time.Since(e.began)
 	s.metrics.inFlight.Dec()
 	s.metrics.answered(route, status, took)
-	line := x.Log.Info().Str("client", e.client).Str("method", e.method).Str("path", e.path).Int("status", status).
+	level := zerolog.InfoLevel
+	if route == cluster.Path && status == fasthttp.StatusOK {
+		level = zerolog.DebugLevel // twice a second of each member
+	}
+	line := x.Log.WithLevel(level).Str("client", e.client).Str("method", e.method).Str("path", e.path).Int("status", status).
 		Int("prompt_tokens", x.Prompt).Int("generated_tokens", x.Generated).Dur("ms", took)
 	if x.Failed != "" {
 		line = line.Str("error", x.Failed)

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/cluster"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/page"
 	"github.com/sluice-ai/sluice/server/wire"
@@ -164,6 +165,19 @@ func (s *Server) own() []answer.Route {
 		{Method: get, Path: "/debug/actors", Private: true, Help: "what happens inside", Handle: s.debugActors},
 		{Method: get, Path: "/debug/trace", Private: true, Help: "what happens from now on, for Perfetto", Handle: s.debugTrace},
 	}
+}
+
+// letIn returns the fault for which whoever sent a request is refused; nil if there is none. Of another member
+// of the cluster only its reports are taken, and requests of clients that it has let in.
+func (s *Server) letIn(rc *fasthttp.RequestCtx, to *target, from string) *wire.Fault {
+	if from == "" {
+		return s.access.browser(rc, &to.Route)
+	}
+	to.Public = true
+	if path := string(rc.Path()); path != cluster.Path && !slices.Contains(movable, path) {
+		return notFound(rc, nil)
+	}
+	return nil
 }
 
 // admit returns the fault for which a request is refused before its handler runs; nil if there is none.

@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/system"
 	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/cluster"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/fetch"
 	"github.com/sluice-ai/sluice/server/ollama"
@@ -43,6 +44,8 @@ type Options struct {
 	Answers *actors.Answers // streamed answers are kept there while they are computed, and for a while; nil: they are not
 
 	Sessions *actors.Sessions // texts of slots are kept there when clients say so; nil: they are not
+
+	Cluster *cluster.Cluster // that the server is a member of; nil: of none
 
 	Painter answer.Painter // makes pictures of texts; nil: nothing does
 
@@ -84,6 +87,7 @@ type Server struct {
 	metrics  *metrics
 	http     fasthttp.Server
 	listener *listener
+	members  *listener // for members of the cluster; nil: it is of none
 	crowded  crowded
 	intake   *exchange.Intake
 	page     *page.Page
@@ -138,13 +142,15 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 		service.Fetch = fetch.New().Get
 	}
 	spoken := list(service)
-	s.routes = newRoutes(append(spoken, answer.Dialect{Routes: s.own(), Fault: spoken[0].Fault}))
+	own := append(s.own(), s.clusterRoutes()...)
+	s.routes = newRoutes(append(spoken, answer.Dialect{Routes: own, Fault: spoken[0].Fault}))
 	s.access.names, s.access.proxies = o.HostNames, o.Proxies
 	s.access.setKeys(o.APIKeys)
 	s.access.origins = o.Origins
 	s.metrics = newMetrics(s.models, service.Waiting, &o)
 	s.listener = &listener{most: connections(system.MostFiles()), who: s.access.peer, crowded: &s.crowded, refuse: s.full,
 		short: s.short, secure: o.TLS, conns: map[*conn]struct{}{}, shut: make(chan struct{})}
+	s.members = s.membersOf(o.Cluster)
 	s.base, s.cut = context.WithCancelCause(context.Background())
 	s.http = fasthttp.Server{
 		Handler:      s.serve,
@@ -207,6 +213,10 @@ func (s *Server) Serve(ln net.Listener) error {
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
 	s.listener.close()
+	if s.members != nil {
+		s.options.Cluster.Drain()
+		s.members.close()
+	}
 	patient, giveUp := context.WithCancel(context.Background())
 	defer giveUp()
 	down := make(chan error, 1)
@@ -248,6 +258,10 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	if digest, ok := s.access.digest(&rc.Request.Header); ok && !s.options.SharePrefix {
 		x.Salt = binary.LittleEndian.Uint64(digest[:])
 	}
+	from := s.member(rc)
+	if from != "" {
+		passed(rc, x)
+	}
 	if c, ok := rc.Conn().(*conn); ok {
 		x.Hold(c.begin, c.end)
 	}
@@ -264,26 +278,36 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 		x.Answered(rc.Response.StatusCode())
 	}()
 	rc.Response.Header.Set("X-Request-Id", id)
-	fault := s.access.browser(rc, &to.Route)
+	fault := s.letIn(rc, &to, from)
 	if fault == nil && s.access.preflight(rc, to.Private) {
 		return
 	}
 	if fault == nil {
-		fault = s.admit(rc, &to)
+		to, fault = s.handle(rc, x, to, from)
 	}
+	if fault != nil {
+		x.Failed = fault.Text
+		to.refuse(rc, fault)
+	}
+}
+
+// handle answers a request that is let in, of a client or of the member from. It returns the route that it had at last.
+func (s *Server) handle(rc *fasthttp.RequestCtx, x *exchange.Exchange, to target, from string) (target, *wire.Fault) {
+	fault := s.admit(rc, &to)
 	if fault == nil && !to.Early {
 		fault = x.Await(s.loaded)
 	}
 	if fault == nil {
 		to, fault = s.again(rc, x, to)
 	}
+	answered := false
 	if fault == nil {
+		answered, fault = s.elsewhere(rc, x, from)
+	}
+	if fault == nil && !answered {
 		fault = to.Handle(rc, x)
 	}
-	if fault != nil {
-		x.Failed = fault.Text
-		to.refuse(rc, fault)
-	}
+	return to, fault
 }
 
 // unreadable answers bytes that could not be parsed as a request.

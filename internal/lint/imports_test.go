@@ -42,6 +42,7 @@ var layers = []struct {
 	{"cmd/sluice", []string{"server", "actors", "stages", "storage", "cpu", "gpu", "internal"}},
 	{"server/wire", []string{"stages/bill", "internal/jsontext"}},
 	{"server/quota", nil},
+	{"server/cluster", []string{"stages/route", "internal"}},
 	{"server/fetch", nil},
 	{"server/page", nil},
 	{"server/exchange", []string{"server/quota", "server/wire", "stages/bill"}},
@@ -60,7 +61,7 @@ var layers = []struct {
 	{"server/sdapi", []string{"server/answer", "server/exchange", "server/wire"}},
 	{"server/openai", []string{"server/answer", "server/decode", "server/exchange", "server/wire", "actors", "stages/chat",
 		"stages/sample", "internal/jsontext"}},
-	{"server", []string{"actors", "stages/chat", "stages/sample", "stages/swap", "stages/token", "internal"}},
+	{"server", []string{"actors", "stages/chat", "stages/route", "stages/sample", "stages/swap", "stages/token", "internal"}},
 	{"actors/run", []string{"internal/trace"}}, // it knows no model, no device and no file
 	{"actors/devicetest", []string{"cpu", "gpu", "internal"}},
 	{"actors/tiers", []string{"actors/run", "stages/place", "storage", "internal"}}, // it knows no steps

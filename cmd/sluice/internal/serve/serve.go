@@ -48,6 +48,7 @@ type Serve struct {
 	compute.KeepFlag
 	accessFlags
 	tlsFlags
+	clusterFlags
 	library.PullFlag
 	compute.TraceFlag
 	env.ForceFlag
@@ -128,6 +129,7 @@ func (c *Serve) Run(e *env.Env) (err error) {
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
 	s.Loaded(describe(l))
+	c.clusterFlags.begin(s)
 	r := newReloader(c, e, s, l, keys) // before anybody knows of the server and changes files
 	if err := c.announce(e, l, ln.Addr(), len(keys) > 0); err != nil {
 		return err
@@ -138,8 +140,8 @@ func (c *Serve) Run(e *env.Env) (err error) {
 	return c.stop(e, s)
 }
 
-// lasting has pictures made, and what outlives the server kept in --state, until closed is called. Models record on
-// incidents, unless that is nil.
+// lasting has pictures made, the server become a member of its cluster, and what outlives it kept in --state, until
+// closed is called. Models record on incidents, unless that is nil.
 func (c *Serve) lasting(e *env.Env, o *server.Options) (incidents *actors.Tape, closed func(), err error) {
 	if o.Sessions, err = c.Sessions(&c.Flags, o.Log); err != nil {
 		return nil, nil, err
@@ -153,7 +155,11 @@ func (c *Serve) lasting(e *env.Env, o *server.Options) (incidents *actors.Tape, 
 		o.Answers = answers
 		incidents, err = c.Incidents(&c.Flags, c.State, o.Log)
 	}
+	if err == nil {
+		err = c.clusterFlags.open(e, o)
+	}
 	return incidents, func() {
+		c.clusterFlags.end()
 		written()
 		incidents.Close()
 		if err := put(); err != nil {

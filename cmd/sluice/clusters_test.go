@@ -1,0 +1,144 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestClusterFlags: what makes no member is said before anything is loaded.
+func TestClusterFlags(t *testing.T) {
+	dir := t.TempDir()
+	made := sluice("", "cluster", "cert", "-o", dir, "--cluster", "home", "a")
+	require.Equal(t, exitDone, made.code, made.stderr)
+	short := sluice("", "cluster", "cert", "-o", dir, "--days", "3", "soon")
+	require.Equal(t, exitDone, short.code, short.stderr)
+	mine, above := filepath.Join(dir, "a.pem"), filepath.Join(dir, "authority.pem")
+	for _, c := range []struct {
+		flags, want string
+		code        int
+	}{
+		{"--pass " + mine, "are of members of a cluster: name it with --cluster", exitUsage},
+		{"--join h:1", "name it with --cluster", exitUsage},
+		{"--cluster home", "needs --pass FILE (sluice cluster cert makes it) and --member-addr", exitUsage},
+		{"--cluster home --pass " + mine, "needs --pass FILE", exitUsage},
+		{"--cluster home --member-addr 127.0.0.1:0 --pass none.pem", "none.pem: no such file", exitFailed},
+		{"--cluster home --member-addr 127.0.0.1:0 --pass " + above, "it is the authority of cluster", exitFailed},
+		{"--cluster work --member-addr 127.0.0.1:0 --pass " + mine, `is of cluster "home", and --cluster is "work"`, exitUsage},
+		{"--cluster home --member-addr :7777 --pass " + mine, "want HOST:PORT by which others reach this machine", exitUsage},
+		{"--cluster home --member-addr 0.0.0.0:0 --pass " + mine, "want HOST:PORT by which others", exitUsage},
+		{"--cluster home --member-addr 127.0.0.1 --pass " + mine, "want HOST:PORT by which others", exitUsage},
+		{"--cluster home --member-addr 127.0.0.1:0 --join h --pass " + mine, `--join: "h" is no address of a member`, exitUsage},
+		{"--cluster home --member-addr 127.0.0.1:0 --join h --pass " + filepath.Join(dir, "soon.pem"), "the pass of soon ends on 2026-11-23", exitUsage},
+	} {
+		o := sluice("", append([]string{"serve", "--addr", "127.0.0.1:0"}, strings.Fields(c.flags)...)...)
+		require.Equal(t, c.code, o.code, "%s: %s", c.flags, o.stderr)
+		require.Contains(t, o.stderr, c.want, c.flags)
+	}
+}
+
+// asked asks a server of a cluster, and returns what it knew of the prompt, and the answer.
+func askedMember(t *testing.T, url string) (cached int, text string) {
+	t.Helper()
+	body := fmt.Sprintf(`{"model":%q,"temperature":0,"max_tokens":8,"messages":[{"role":"user","content":%q}]}`, "m",
+		strings.Repeat("What is the capital of France? ", 40))
+	q, err := http.NewRequest(http.MethodPost, url+"/v1/chat/completions", strings.NewReader(body))
+	require.NoError(t, err)
+	q.Header.Set("Authorization", "Bearer k")
+	r, err := http.DefaultClient.Do(q)
+	require.NoError(t, err)
+	defer r.Body.Close()
+	said, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, r.StatusCode, "%s", said)
+	var got kept
+	require.NoError(t, json.Unmarshal(said, &got))
+	return got.Usage.Of.Cached, got.Choices[0].Message.Content
+}
+
+// members are the names of the members that a server hears, itself left out.
+func members(t *testing.T, url string) (names string) {
+	t.Helper()
+	q, err := http.NewRequest(http.MethodGet, url+"/cluster", nil)
+	require.NoError(t, err)
+	q.Header.Set("Authorization", "Bearer k")
+	r, err := http.DefaultClient.Do(q)
+	require.NoError(t, err)
+	defer r.Body.Close()
+	var got struct {
+		Members []struct{ Member string }
+	}
+	require.NoError(t, json.NewDecoder(r.Body).Decode(&got))
+	for _, m := range got.Members[1:] {
+		names += m.Member
+	}
+	return names
+}
+
+// Three processes find each other by the address of one. What one was asked, each of them knows; when a member is
+// killed, the others answer; one that is stopped leaves without an error.
+func TestClusterOfProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("three servers, of which one is killed")
+	}
+	dir := t.TempDir()
+	made := sluice("", "cluster", "cert", "-o", dir, "--cluster", "home", "a", "b", "c")
+	require.Equal(t, exitDone, made.code, made.stderr)
+	defer http.DefaultClient.CloseIdleConnections()
+	type member struct {
+		url string
+		c   *exec.Cmd
+	}
+	all := map[string]member{}
+	first := ""
+	for _, name := range []string{"a", "b", "c"} {
+		flags := []string{"--name", "m", "--cluster", "home", "--pass", filepath.Join(dir, name+".pem"), "--member-addr", "127.0.0.1:0"}
+		if first != "" {
+			flags = append(flags, "--join", first)
+		}
+		url, c, stderr := startApart(t, flags...)
+		at := regexp.MustCompile(`member . of cluster home, at (\S+)`).FindStringSubmatch(fmt.Sprint(stderr))
+		require.NotNil(t, at, "%s", stderr)
+		if first == "" {
+			first = at[1]
+		}
+		all[name] = member{url, c}
+	}
+	sees := func(name, others string) {
+		require.Eventually(t, func() bool { return members(t, all[name].url) == others }, time.Minute, 20*time.Millisecond)
+	}
+	sees("a", "bc")
+	sees("b", "ac")
+	sees("c", "ab")
+	cached, want := askedMember(t, all["a"].url)
+	require.Zero(t, cached)
+	for _, name := range []string{"b", "c", "a"} {
+		cached, text := askedMember(t, all[name].url)
+		require.Equal(t, want, text)
+		require.Positive(t, cached, "%s passes it on to who knows it", name)
+	}
+	kill(all["b"].c, syscall.SIGKILL)
+	for _, name := range []string{"a", "c", "a", "c"} {
+		_, text := askedMember(t, all[name].url)
+		require.Equal(t, want, text)
+	}
+	sees("a", "c")
+	require.NoError(t, all["a"].c.Process.Signal(os.Interrupt))
+	require.NoError(t, all["a"].c.Wait())
+	_, text := askedMember(t, all["c"].url)
+	require.Equal(t, want, text)
+	sees("c", "")
+}

@@ -1,0 +1,114 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/internal/pass"
+	"github.com/sluice-ai/sluice/server"
+	"github.com/sluice-ai/sluice/server/cluster"
+)
+
+// clusterFlags make a server a member of a cluster.
+type clusterFlags struct {
+	Cluster string   `name:"cluster" placeholder:"NAME" help:"Be a member of this cluster: what the server is asked goes to the member that should answer it, and others pass on to it. It needs --pass and --member-addr."`
+	Pass    string   `name:"pass" placeholder:"FILE" help:"Pass of this member, which sluice cluster cert made."`
+	Members string   `name:"member-addr" placeholder:"HOST:PORT" help:"Address of this machine where other members reach it, and no clients. Port 0 takes a free one."`
+	Join    []string `name:"join" placeholder:"HOST:PORT,..." help:"Addresses of other members, by which all are found. They need not be there yet."`
+
+	member *cluster.Cluster
+	ln     net.Listener
+	leave  func()
+}
+
+// soon is how long before its end a pass is spoken of.
+const soon = 30 * 24 * time.Hour
+
+// open reads the pass and opens the address for members. It does nothing for a server that is to be no member.
+func (f *clusterFlags) open(e *env.Env, o *server.Options) error {
+	if f.Cluster == "" {
+		if f.Pass != "" || f.Members != "" || len(f.Join) > 0 {
+			return env.Usagef("--pass, --member-addr and --join are of members of a cluster: name it with --cluster")
+		}
+		return nil
+	}
+	if f.Pass == "" || f.Members == "" {
+		return env.Usagef("--cluster %s needs --pass FILE (sluice cluster cert makes it) and --member-addr HOST:PORT", f.Cluster)
+	}
+	p, err := f.pass(e)
+	if err != nil {
+		return err
+	}
+	host, _, err := net.SplitHostPort(f.Members)
+	if ip := net.ParseIP(host); err != nil || host == "" || ip != nil && ip.IsUnspecified() {
+		return env.Usagef("--member-addr is %q: want HOST:PORT by which others reach this machine, such as 192.168.1.5:7777", f.Members)
+	}
+	if f.ln, err = net.Listen("tcp", f.Members); err != nil {
+		if op := (*net.OpError)(nil); errors.As(err, &op) {
+			err = op.Err // the rest of the error only repeats the address
+		}
+		return fmt.Errorf("--member-addr %s: %w: choose another, or stop what listens there", f.Members, err)
+	}
+	at := f.Members
+	if tcp, ok := f.ln.Addr().(*net.TCPAddr); ok {
+		at = net.JoinHostPort(host, fmt.Sprint(tcp.Port))
+	}
+	f.member, err = cluster.New(cluster.Options{Pass: p, Addr: at, Join: f.Join, Log: o.Log})
+	if err != nil {
+		return errors.Join(env.Usagef("--join: %v", err), f.ln.Close())
+	}
+	o.Cluster = f.member
+	_, err = fmt.Fprintf(e.Stderr, "sluice: member %s of cluster %s, at %s\n", p.Member, p.Cluster, at)
+	return err
+}
+
+// pass reads the pass, and says so if it ends soon.
+func (f *clusterFlags) pass(e *env.Env) (*pass.Pass, error) {
+	text, err := e.ReadFile(f.Pass, 64<<10)
+	if err != nil {
+		return nil, err
+	}
+	p, err := pass.Parse(text, e.Now)
+	if err != nil {
+		return nil, fmt.Errorf("--pass %s: %w", f.Pass, err)
+	}
+	if p.Cluster != f.Cluster {
+		return nil, env.Usagef("--pass %s is of cluster %q, and --cluster is %q", f.Pass, p.Cluster, f.Cluster)
+	}
+	if p.Expires.Sub(e.Now()) < soon {
+		fmt.Fprintf(e.Stderr, "sluice: the pass of %s ends on %s: make another with sluice cluster cert\n", p.Member,
+			p.Expires.UTC().Format(time.DateOnly))
+	}
+	return p, nil
+}
+
+// begin has a loaded server meet the others.
+func (f *clusterFlags) begin(s *server.Server) {
+	if f.member == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() { f.member.Run(ctx) })
+	all.Go(func() { _ = s.ServeMembers(f.ln) }) // it ends with the server
+	f.leave = func() {
+		cancel()
+		all.Wait()
+	}
+}
+
+// end has a server that has stopped, or never began, leave the cluster.
+func (f *clusterFlags) end() {
+	if f.member == nil {
+		return
+	}
+	_ = f.ln.Close() // it may be closed
+	if f.leave != nil {
+		f.leave()
+	}
+}

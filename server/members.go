@@ -1,0 +1,282 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/pass"
+	"github.com/sluice-ai/sluice/server/answer"
+	"github.com/sluice-ai/sluice/server/cluster"
+	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/wire"
+	"github.com/sluice-ai/sluice/stages/route"
+)
+
+// movable are the paths of requests that any member of a cluster can answer: those that a model answers by what they
+// hold, and nothing that is kept here.
+var movable = []string{"/v1/chat/completions", "/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/rerank",
+	"/v1/messages", "/v1/messages/count_tokens", "/api/chat", "/api/generate", "/api/embed", "/api/embeddings"}
+
+// Headers of requests that a member passes on: who asks it, and whose prefixes the client shares.
+const (
+	clientHeader = "X-Sluice-Client"
+	saltHeader   = "X-Sluice-Salt"
+	memberHeader = "X-Sluice-Member" // of answers: who gave it
+)
+
+const (
+	mostMemberConns = 512
+	attempts        = 3 // at other members, before a request is answered here
+)
+
+// ServeMembers answers what members of the cluster pass on on ln, until Shutdown, and then closes ln.
+func (s *Server) ServeMembers(ln net.Listener) error {
+	s.members.Listener = ln
+	return s.http.Serve(s.members)
+}
+
+// membersOf makes the listener for members; nil: the server is no member of a cluster.
+func (s *Server) membersOf(c *cluster.Cluster) *listener {
+	if c == nil {
+		return nil
+	}
+	c.Offers = s.offers
+	return &listener{most: mostMemberConns, who: s.access.peer, crowded: &s.crowded, refuse: s.full, short: s.short,
+		secure: c.Pass.Server(), conns: map[*conn]struct{}{}, shut: make(chan struct{}),
+		stranger: func(at net.Addr, err error) { s.crowded.stranger(s.log, at, c.Pass.Explain(err)) }}
+}
+
+// member returns the name of the member that sent a request; "": a client did.
+func (s *Server) member(rc *fasthttp.RequestCtx) string {
+	c, ok := rc.Conn().(*conn)
+	if !ok || s.members == nil || c.listener != s.members {
+		return ""
+	}
+	state := c.secure.ConnectionState()
+	return pass.MemberOf(&state)
+}
+
+// passed takes what the member that passed a request on says of its client.
+func passed(rc *fasthttp.RequestCtx, x *exchange.Exchange) {
+	h := &rc.Request.Header
+	x.Client = string(h.Peek(clientHeader))
+	x.Salt, _ = strconv.ParseUint(string(h.Peek(saltHeader)), 16, 64) // 0 is everybody's
+}
+
+// clusterRoutes are the routes that members of a cluster have.
+func (s *Server) clusterRoutes() []answer.Route {
+	if s.options.Cluster == nil {
+		return nil
+	}
+	return []answer.Route{
+		{Method: fasthttp.MethodGet, Path: "/cluster", Private: true, Early: true, Help: "the members of the cluster",
+			Handle: s.shownMembers},
+		{Method: fasthttp.MethodPost, Path: cluster.Path, Public: true, Handle: s.reported},
+	}
+}
+
+func (s *Server) shownMembers(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {
+	text, err := json.MarshalIndent(map[string]any{"cluster": s.options.Cluster.Pass.Cluster,
+		"members": s.options.Cluster.Members()}, "", "  ")
+	if err != nil {
+		return wire.Refused(fasthttp.StatusInternalServerError, "internal", "%v", err)
+	}
+	rc.SetContentType("application/json")
+	rc.SetBody(append(text, '\n'))
+	return nil
+}
+
+// reported hears a member's report, and answers with ours.
+func (s *Server) reported(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	name := s.member(rc)
+	if name == "" {
+		return notFound(rc, x)
+	}
+	body, fault := x.Arrive(rc, s.intake, s.options.Reading)
+	if fault != nil {
+		return fault
+	}
+	is, err := cluster.ReadReport(strings.NewReader(body))
+	if err == nil {
+		err = s.options.Cluster.Meet(is, name)
+	}
+	if err != nil {
+		return wire.Refused(fasthttp.StatusConflict, "report", "%v", err)
+	}
+	text, err := json.Marshal(s.options.Cluster.Report())
+	if err != nil {
+		return wire.Refused(fasthttp.StatusInternalServerError, "internal", "%v", err)
+	}
+	rc.SetContentType("application/json")
+	rc.SetBody(text)
+	return nil
+}
+
+// offers is what a member of a cluster has: its models, and what their answers may expect now.
+func (s *Server) offers() (all []route.Model) {
+	select {
+	case <-s.loaded:
+	default:
+		return nil
+	}
+	for _, name := range s.models.Names() {
+		m := route.Model{Name: name, Load: loading}
+		if e := s.models.Engine(name); e != nil {
+			m = offered(name, e)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// What is said of models whose speed is not known yet.
+const (
+	loading  = 10 * time.Second
+	oneToken = time.Millisecond // of a prompt
+	sampled  = 256              // tokens of a prompt whose reading is foreseen
+)
+
+// offered foresees a short and a longer prompt, and says what lies between them.
+func offered(name string, e *actors.Engine) route.Model {
+	m := route.Model{Name: name, Token: oneToken, Each: 20 * oneToken}
+	foresee := func(tokens int) (time.Duration, bool) {
+		busy, _, known := e.Foresee([]actors.Request{{Tokens: make([]int32, tokens)}})
+		if !known {
+			return 0, false
+		}
+		m.Each = max(busy[0].Each, 0)
+		return max(busy[0].First, 0), true
+	}
+	long, known := foresee(sampled + 1)
+	if short, ok := foresee(1); known && ok {
+		m.Wait, m.Token = short, max(long-short, 0)/sampled
+	}
+	return m
+}
+
+// elsewhere passes a request on to the member that should answer it, and its answer back. It returns false if that is
+// ourselves.
+func (s *Server) elsewhere(rc *fasthttp.RequestCtx, x *exchange.Exchange, from string) (bool, *wire.Fault) {
+	c := s.options.Cluster
+	if c == nil || !slices.Contains(movable, string(rc.Path())) || len(rc.Request.Header.Peek(lastEvent)) > 0 {
+		return false, nil
+	}
+	body, fault := x.Arrive(rc, s.intake, s.options.Reading)
+	if fault != nil {
+		return false, fault
+	}
+	ask, ok := cluster.Read(x.Salt, body)
+	if !ok {
+		return false, nil
+	}
+	if from != "" {
+		c.Took(&ask)
+		return false, nil
+	}
+	var not []string
+	for range attempts {
+		goal := c.Send(&ask, not)
+		if goal == nil {
+			return false, nil
+		}
+		x.Watch()
+		if s.askMember(rc, x, goal, body) {
+			return true, nil
+		}
+		if x.Context.Err() != nil {
+			return false, gone(x)
+		}
+		not = append(not, goal.Member)
+	}
+	return false, nil
+}
+
+// gone is the fault of a request whose Context has ended.
+func gone(x *exchange.Exchange) *wire.Fault {
+	if errors.Is(context.Cause(x.Context), exchange.ErrStopping) {
+		return wire.Stopping()
+	}
+	return wire.Gone()
+}
+
+// askMember has a member answer a request. It returns false if nothing came from there, so that another can.
+func (s *Server) askMember(rc *fasthttp.RequestCtx, x *exchange.Exchange, to *cluster.Goal, body string) bool {
+	ctx, cancel := context.WithCancel(x.Context)
+	lost := make(chan struct{})
+	go func() {
+		defer close(lost)
+		select {
+		case <-to.Gone:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	end := func() {
+		cancel()
+		<-lost
+	}
+	got, err := s.options.Cluster.Do(memberRequest(ctx, rc, x, to.Addr, body))
+	log := x.Log.With().Str("member", to.Member).Logger()
+	switch {
+	case err != nil && x.Context.Err() == nil:
+		s.options.Cluster.Failed(to.Addr)
+		log.Warn().Err(err).Msg("a member does not answer: the request goes elsewhere")
+	case err == nil && got.StatusCode == http.StatusServiceUnavailable:
+		log.Info().Msg("a member cannot answer now: the request goes elsewhere")
+		_ = got.Body.Close() // nothing is wanted of it
+	case err == nil:
+		log.Debug().Msg("passed on")
+		h := &rc.Response.Header
+		h.Set(memberHeader, to.Member)
+		if wait := got.Header.Get("Retry-After"); wait != "" {
+			h.Set("Retry-After", wait)
+		}
+		rc.SetStatusCode(got.StatusCode)
+		if err = x.Relay(rc, got.Header.Get("Content-Type"), got.ContentLength, got.Body, end); err == nil {
+			return true
+		}
+		log.Warn().Err(err).Msg("a member breaks off: the request goes elsewhere")
+		h.Del(memberHeader)
+		h.Del("Retry-After")
+		rc.SetStatusCode(http.StatusOK)
+	}
+	end()
+	return false
+}
+
+// memberRequest is a client's request as a member gets it.
+func memberRequest(ctx context.Context, rc *fasthttp.RequestCtx, x *exchange.Exchange, addr, body string,
+) *http.Request {
+	q := (&http.Request{Method: http.MethodPost, Header: http.Header{}, ContentLength: int64(len(body)),
+		Body: io.NopCloser(strings.NewReader(body))}).WithContext(ctx)
+	q.URL = &url.URL{Scheme: "https", Host: addr, Path: string(rc.Path()), RawQuery: string(rc.URI().QueryString())}
+	for name, value := range rc.Request.Header.All() {
+		if !ours(string(name)) {
+			q.Header.Add(string(name), string(value))
+		}
+	}
+	q.Header.Set("X-Request-Id", x.ID)
+	q.Header.Set(clientHeader, x.Client)
+	q.Header.Set(saltHeader, strconv.FormatUint(x.Salt, 16))
+	return q
+}
+
+// ours says whether a header is of this connection or for this server only.
+func ours(name string) bool {
+	name = strings.ToLower(name)
+	return slices.Contains([]string{"host", "connection", "content-length", "transfer-encoding", "expect", "te", "upgrade",
+		"keep-alive", "trailer", "origin", "cookie", "accept-encoding", "x-forwarded-for"}, name) ||
+		strings.HasPrefix(name, "sec-") || strings.HasPrefix(name, "proxy-") || strings.HasPrefix(name, "x-sluice-")
+}
