@@ -25,16 +25,29 @@ type turning struct {
 	sharer *run.Sharer
 }
 
-// ended is why nothing is computed on a device any more; nil: it is, or it is none of Turning.
+// ended is why nothing is computed on a device any more.
 func ended(d backend.Device) error {
-	if t, ok := d.(*turning); ok && t.ctx.Err() != nil {
-		return context.Cause(t.ctx)
+	if over := d.Traits().Ended; over != nil {
+		return over()
 	}
 	return nil
 }
 
+func (t *turning) Traits() backend.Traits {
+	x := t.Device.Traits()
+	x.Ended = t.ended
+	return x
+}
+
+func (t *turning) ended() error {
+	if t.ctx.Err() == nil {
+		return nil
+	}
+	return context.Cause(t.ctx)
+}
+
 func (t *turning) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
-	if err := ended(t); err != nil {
+	if err := t.ended(); err != nil {
 		return nil, err
 	}
 	m, err := t.Device.Compile(p, c)
@@ -52,7 +65,7 @@ type turned struct {
 
 func (m *turned) Run(w backend.Work, s *backend.Step) error {
 	t := m.device
-	if err := ended(t); err != nil {
+	if err := t.ended(); err != nil {
 		return err
 	}
 	if t.sharer != nil {
@@ -63,10 +76,10 @@ func (m *turned) Run(w backend.Work, s *backend.Step) error {
 	}
 	w.Stop = &t.stop
 	if err := m.Model.Run(w, s); err != nil {
-		if gone := ended(t); gone != nil {
+		if gone := t.ended(); gone != nil {
 			return gone // rather than that it was stopped
 		}
 		return err
 	}
-	return ended(t)
+	return t.ended()
 }

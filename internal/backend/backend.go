@@ -63,6 +63,8 @@ type Traits struct {
 	Halves bool // attention over caches of halves rounds queries and weights to halves, too
 	// Driver is the name and version of what compiled the device's kernels, on which bits may depend; empty: the program.
 	Driver string
+	// Ended says why the device computes nothing any more, for who prepares work for it; nil: it always computes.
+	Ended func() error
 }
 
 // Missing says what of a program one of several devices has no kernel for; nil: each can compute it.

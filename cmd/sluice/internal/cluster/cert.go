@@ -31,7 +31,7 @@ type cert struct {
 }
 
 func (cert) Examples() [2]string {
-	return [2]string{`sluice cluster cert --cluster home desk attic`, `sluice cluster cert -o /root/home garage --days 30`}
+	return [2]string{`sluice cluster cert --cluster home desk attic`, `sluice cluster cert -o passes garage --days 30`}
 }
 
 // Help is what the flags do not say.
