@@ -273,10 +273,11 @@ func memberRequest(ctx context.Context, rc *fasthttp.RequestCtx, x *exchange.Exc
 	return q
 }
 
-// ours says whether a header is of this connection or for this server only.
+// ours says whether a header is of this connection or for this server only: the client's key is, which no other member
+// has to know.
 func ours(name string) bool {
 	name = strings.ToLower(name)
 	return slices.Contains([]string{"host", "connection", "content-length", "transfer-encoding", "expect", "te", "upgrade",
-		"keep-alive", "trailer", "origin", "cookie", "accept-encoding", "x-forwarded-for"}, name) ||
+		"keep-alive", "trailer", "origin", "cookie", "accept-encoding", "x-forwarded-for", "authorization", "x-api-key"}, name) ||
 		strings.HasPrefix(name, "sec-") || strings.HasPrefix(name, "proxy-") || strings.HasPrefix(name, "x-sluice-")
 }

@@ -17,10 +17,12 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/pass"
 	"github.com/sluice-ai/sluice/server/cluster"
+	"github.com/sluice-ai/sluice/server/exchange"
 )
 
 // town is a cluster of servers in this process.
@@ -353,4 +355,17 @@ func TestStrangersOfClusters(t *testing.T) {
 	status, said = post(cluster.Path, `{"version":1,"member":"b","addr":"127.0.0.1:2"}`)
 	require.Equal(t, 409, status)
 	require.Contains(t, said, "the pass of b is in use at 127.0.0.1:1 and at 127.0.0.1:2")
+}
+
+// TestWhatMembersAreTold: what is meant for the server that is asked, as its client's key, stays there.
+func TestWhatMembersAreTold(t *testing.T) {
+	rc := &fasthttp.RequestCtx{}
+	for _, name := range []string{"Authorization", "X-Api-Key", "Cookie", "Origin", "Sec-Fetch-Mode", clientHeader} {
+		rc.Request.Header.Set(name, "secret")
+	}
+	rc.Request.Header.Set("Anthropic-Version", "2023-06-01")
+	x := &exchange.Exchange{ID: "7", Client: "me", Salt: 0xabc}
+	q := memberRequest(t.Context(), rc, x, "desk:7777", "{}")
+	require.Equal(t, http.Header{"Anthropic-Version": {"2023-06-01"}, "X-Request-Id": {"7"}, clientHeader: {"me"},
+		saltHeader: {"abc"}}, q.Header)
 }
