@@ -8,8 +8,9 @@ import (
 
 // When an actor restarts, messages and answers may be lost with it. Rather than guess which, the actors that work
 // together start a new generation: one of them sends Flush to its partners, who forget what they held, and answer
-// Flushed. Mailboxes keep order, so that after the answers nothing of an older generation is under way; messages of an
-// older generation that come later are dropped.
+// Flushed. Mailboxes keep order, so that after the answers no partner sends anything of an older generation. What they
+// sent each other before may still wait in a mailbox when the new one has begun: its receiver drops it by its
+// generation. So a message is never filled again for a newer generation than that which it was made in.
 
 // Flush starts generation Gen at its receiver, which calls Done when it holds nothing older.
 type Flush struct {
