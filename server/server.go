@@ -57,6 +57,7 @@ type Options struct {
 
 	Patience time.Duration // how long a client may leave a write waiting; default 1 min
 	Reading  time.Duration // how long a request may take to arrive; default 30 s
+	Queueing time.Duration // how long one may wait for its share of memory; default 10 s
 	Beat     time.Duration // how often a waiting client hears of its prompt; default 1 s
 }
 
@@ -70,8 +71,7 @@ const (
 	idleWorker      = 500 * time.Millisecond
 	cutting         = 3 * time.Second // how long answers that are cut at shutdown may take to say so
 
-	intake      = 192 << 20 // bytes that requests may cost together until their prompts are made
-	intakeQueue = 10 * time.Second
+	intake = 192 << 20 // bytes that requests may cost together until their prompts are made
 )
 
 // Server serves models in several dialects.
@@ -125,10 +125,13 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	if o.Reading <= 0 {
 		o.Reading = 30 * time.Second
 	}
+	if o.Queueing <= 0 {
+		o.Queueing = 10 * time.Second
+	}
 	s := &Server{began: time.Now(), log: o.Log, options: o, prefix: rand.Uint32(), loaded: make(chan struct{}),
 		page: page.New(o.Store != nil, o.MCP)}
 	s.models = &s.later
-	s.intake = exchange.NewIntake(intake, maxBody, intakeQueue)
+	s.intake = exchange.NewIntake(intake, maxBody, o.Queueing)
 	service := answer.New(s.models, s.intake, o.Reading)
 	service.Folder, service.Sessions = o.Adapters, o.Sessions
 	if s.service = service; o.Answers != nil {
@@ -283,7 +286,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 		return
 	}
 	if fault == nil {
-		to, fault = s.handle(rc, x, to, from)
+		fault = s.handle(rc, x, &to, from)
 	}
 	if fault != nil {
 		x.Failed = fault.Text
@@ -291,14 +294,15 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	}
 }
 
-// handle answers a request that is let in, of a client or of the member from. It returns the route that it had at last.
-func (s *Server) handle(rc *fasthttp.RequestCtx, x *exchange.Exchange, to target, from string) (target, *wire.Fault) {
-	fault := s.admit(rc, &to)
+// handle answers a request that is let in, of a client or of the member from. The route may become another one before
+// the answer begins, and no more once it has: it may still be streamed, and end, after this returned.
+func (s *Server) handle(rc *fasthttp.RequestCtx, x *exchange.Exchange, to *target, from string) *wire.Fault {
+	fault := s.admit(rc, to)
 	if fault == nil && !to.Early {
 		fault = x.Await(s.loaded)
 	}
 	if fault == nil {
-		to, fault = s.again(rc, x, to)
+		*to, fault = s.again(rc, x, *to)
 	}
 	answered := false
 	if fault == nil {
@@ -307,7 +311,7 @@ func (s *Server) handle(rc *fasthttp.RequestCtx, x *exchange.Exchange, to target
 	if fault == nil && !answered {
 		fault = to.Handle(rc, x)
 	}
-	return to, fault
+	return fault
 }
 
 // unreadable answers bytes that could not be parsed as a request.

@@ -49,9 +49,10 @@ func (r *running) byTo(t *testing.T, path, address, body string) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// behindProxy has a proxy say whose a request is, and so much patience with an answer that nobody reads that no test
-// takes its end for something else.
-var behindProxy = Options{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Patience: 10 * time.Minute}
+// behindProxy has a proxy say whose a request is, and so much patience with an answer that nobody reads, and with a
+// request that waits for memory, that no test takes its end for something else.
+var behindProxy = Options{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Patience: 10 * time.Minute,
+	Queueing: 10 * time.Minute}
 
 // waiting waits until so many answers wait for a place.
 func (r *running) waiting(t *testing.T, n int) {
