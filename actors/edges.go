@@ -159,6 +159,7 @@ func (w *modelWiring) wireSteps(g *run.Graph, h *houseWiring, flight int) {
 	c.request = run.Connect[kvRequest](g, w.scheduler, w.kv, run.Each(w.sessionEdges.submit),
 		"the sequence waits for its last answer")
 	w.kvEdges.answer = run.Connect[kvRequest](g, w.kv, w.scheduler, run.Each(c.request), "an answer to each")
+	c.begun = run.Connect[begun](g, w.scheduler, w.kv, run.Most(run.ControlCredits), run.Bounded)
 	w.kvEdges.move = run.Count[move](g, w.kv, w.mover, movesAhead, "the move waits in the books, and who needs it")
 	w.moverEdges.answer = run.Connect[move](g, w.mover, w.kv, run.Each(w.kvEdges.move.Edge), "an answer to each")
 	c.mask = run.Count[mask](g, w.scheduler, w.masks, masksAhead, "the sequence waits for its client's turn")

@@ -14,8 +14,8 @@ import (
 	"github.com/sluice-ai/sluice/storage/kvfiles"
 )
 
-// The KV owner accepts Flush and kvRequest from the scheduler, *settle and *transfer from the facade by way of the
-// model, and *move from the mover, as an answer.
+// The KV owner accepts Flush, begun and kvRequest from the scheduler, *settle and *transfer from the facade by way of
+// the model, and *move from the mover, as an answer.
 //
 // kvRequest asks for blocks, or gives them back. A sequence has one such request under way at most; the same struct
 // returns as the answer. tokens is read-only.
@@ -32,6 +32,11 @@ type kvRequest struct {
 }
 
 func (*kvRequest) Late() {}
+
+// begun, from the scheduler, says that nothing of an older generation is computed any more.
+type begun struct{ gen uint64 }
+
+func (*begun) Late() {}
 
 // settle, from the facade, asks to be told when nothing of the model is to be written to files any more. No request may
 // be open.
@@ -79,6 +84,7 @@ type transfers struct {
 	now     *transfer                 // the same, once it holds blocks; nil: none does
 	due     *transfer                 // the same, if it has to begin
 	refused []*kvRequest              // requests that may have room when it is over
+	begun   bool                      // the generation: no step of an older one writes to blocks
 }
 
 func (k *kvOwner) Receive(c actor.Context) {
@@ -97,12 +103,17 @@ func (k *kvOwner) Receive(c actor.Context) {
 		k.transfers.open.Load().end(ErrClosed)
 		k.system.Lifecycle(c)
 	case *run.Flush:
-		k.era = era{m.Gen, k.closed.Load()}
+		k.era, k.transfers.begun = era{m.Gen, k.closed.Load()}, false
 		k.interrupt()
 		k.cache.Lose()                // blocks in host memory and in files stay cached in the next generation
 		k.waiting, k.spare = nil, nil // older moves may still be in a mailbox
 		k.out.move.Reset()
 		k.flushed(m)
+	case *begun:
+		if m.gen == k.gen {
+			k.transfers.begun = true
+			k.proceed()
+		}
 	case *kvRequest:
 		if m.gen == k.gen {
 			k.serve(m)
@@ -131,7 +142,7 @@ func (k *kvOwner) Receive(c actor.Context) {
 // was on its way, and a restart would lose what lies in host memory, too.
 func (k *kvOwner) moved(m *move) {
 	if errors.Is(m.err, errNotCompiled) {
-		if m.of != nil && m.of == k.transfers.now { // it may be of the generation that is about to begin
+		if m.of != nil && m.of == k.transfers.now { // who asked need not wait for that
 			k.out.move.Give()
 			k.finish(errMoved)
 		}
@@ -286,11 +297,11 @@ func (k *kvOwner) interrupt() {
 	k.transfers.due = t
 }
 
-// begin has a transfer that is due hold its blocks, once a generation has begun, and it is known what there are files
-// of.
+// begin has a transfer that is due hold its blocks, once a generation has begun. Before, a step of an older one may
+// still be computed, which writes to blocks that are free in the books.
 func (k *kvOwner) begin() {
 	t := k.transfers.due
-	if t == nil || !k.filed.restored || k.gen == 0 {
+	if t == nil || !k.transfers.begun {
 		return
 	}
 	k.transfers.due = nil

@@ -80,16 +80,10 @@ func (v *mover) Receive(c actor.Context) {
 	}
 }
 
-// takes says whether a move is carried out. Those of an older generation have no answer. A transfer may be of a newer
-// one, since it does not wait until the mover knows of that, too.
+// takes says whether a move is carried out. Those of an older generation have no answer. What there are files of is
+// asked before a generation begins.
 func (v *mover) takes(m *move) bool {
-	switch {
-	case m.of != nil:
-		return m.gen >= v.gen
-	case len(m.all) == 0: // asks what there are files of, before a generation begins
-		return true
-	}
-	return m.gen == v.gen
+	return m.gen == v.gen || m.of == nil && len(m.all) == 0
 }
 
 func (v *mover) carry(m *move) {

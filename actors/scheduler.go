@@ -62,6 +62,7 @@ type failing struct {
 type schedulerEdges struct {
 	partners  run.Partners // kv, mover, sampler, masks, device
 	restarted run.Edge[restarted]
+	begun     run.Edge[begun]
 	request   run.Edge[kvRequest]
 	mask      run.Counted[mask]
 	step      run.Counted[step]
@@ -120,7 +121,7 @@ func (s *scheduler) Receive(c actor.Context) {
 		}
 	case *run.Flushed:
 		if m.Gen == s.gen {
-			s.unflushed.Done(m)
+			s.flushed(m)
 		}
 	case *restarted:
 		s.strike(c, m.During)
@@ -181,6 +182,13 @@ func (s *scheduler) restart(c actor.Context) {
 		s.lacks(trace.Loading)
 	} else {
 		s.lacks(trace.Restarting)
+	}
+}
+
+// flushed takes a partner's answer to Flush.
+func (s *scheduler) flushed(m *run.Flushed) {
+	if s.unflushed.Done(m); s.unflushed == 0 {
+		s.out.begun.Send(&begun{s.gen})
 	}
 }
 
