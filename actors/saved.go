@@ -132,6 +132,9 @@ func (e *Engine) transfer(t *transfer) error {
 	if err := e.health.get(); err != nil { // who failed the model since may have missed this one
 		return err
 	}
+	if e.stay.ends() { // likewise
+		return ErrClosed
+	}
 	e.wiring.facade.transfer.Send(t)
 	select {
 	case <-t.done:

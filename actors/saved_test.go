@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -164,6 +165,7 @@ func TestTransfersOfAModelThatFails(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	for _, begun := range []bool{true, false} {
 		e := startFixture(t, fixture, nil)
+		alone(t, e, prompts(1), 1) // the generation has begun
 		require.NoError(t, e.house.system.Stop(e.at("mover")))
 		if !begun {
 			e.carrying.Lock()
@@ -182,6 +184,31 @@ func TestTransfersOfAModelThatFails(t *testing.T) {
 		require.ErrorIs(t, <-over, errNoRoom)
 		shut(t, e)
 	}
+}
+
+// TestTransfersEndWithTheEngine: a transfer that waits for a generation to begin, and one behind it, keep no engine from
+// closing.
+func TestTransfersEndWithTheEngine(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	e := startFixture(t, fixture, nil)
+	alone(t, e, prompts(1), 1)
+	require.NoError(t, e.house.system.Stop(e.at("mover"))) // no generation begins without it
+	e.crash("kv")
+	require.Eventually(t, func() bool { return e.generations.Load() == 2 }, patient, time.Millisecond)
+	over := make(chan error)
+	for range 2 {
+		go func() { over <- e.transfer(&transfer{do: copyIn, tokens: make([]int32, backend.BlockSize)}) }()
+	}
+	require.Eventually(t, func() bool {
+		e.stay.mu.Lock()
+		defer e.stay.mu.Unlock()
+		return e.stay.open == 2 && e.transfers.Load() != nil
+	}, patient, time.Millisecond)
+	now, cut := context.WithCancel(t.Context())
+	cut()
+	require.ErrorIs(t, e.Close(now), context.Canceled)
+	require.ErrorIs(t, <-over, ErrClosed)
+	require.ErrorIs(t, <-over, ErrClosed)
 }
 
 // TestRefusedBesideATransfer: requests for which there is no room beside a transfer's blocks do not wait for one that

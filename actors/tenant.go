@@ -126,6 +126,7 @@ func (t *tenant) finish(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		t.wiring.facade.hangUpAll.Send(&hangUpAll{ErrClosed})
+		t.transfers.Load().end(ErrClosed) // it may wait for a generation to begin
 		<-t.stay.empty
 		return ctx.Err()
 	}
