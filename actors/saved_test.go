@@ -186,8 +186,8 @@ func TestTransfersOfAModelThatFails(t *testing.T) {
 	}
 }
 
-// TestTransfersEndWithTheEngine: a transfer that waits for a generation to begin, and one behind it, keep no engine from
-// closing.
+// TestTransfersEndWithTheEngine: a transfer that waits for a generation to begin, and one behind it, keep no engine
+// from closing.
 func TestTransfersEndWithTheEngine(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	e := startFixture(t, fixture, nil)
