@@ -67,26 +67,34 @@ func (in *Intake) Waiting() int { return in.turns.Waiting() }
 // cost is the memory that a request was charged, in bytes.
 type cost struct{ receiving, making int64 }
 
-// Receive reads the body, and waits until its prompt may be made. The exchange is charged for it until Release.
-func (x *Exchange) Receive(rc *fasthttp.RequestCtx, in *Intake, patience time.Duration) (string, *wire.Fault) {
+// Arrive reads the body, unless that is done. The exchange is charged for it until Release.
+func (x *Exchange) Arrive(rc *fasthttp.RequestCtx, in *Intake, patience time.Duration) (string, *wire.Fault) {
 	length := rc.Request.Header.ContentLength()
 	x.intake = in
 	if length > in.most {
 		return "", in.tooLarge()
 	}
-	body := ""
-	switch {
-	case !x.complete:
-		var fault *wire.Fault
-		if body, fault = x.read(rc.RequestBodyStream(), length, patience); fault != nil {
+	if !x.complete {
+		body, fault := x.read(rc.RequestBodyStream(), length, patience)
+		if fault != nil {
 			return "", fault
 		}
 		x.arrive()
-	case x.given == nil:
+		if x.given == nil {
+			x.given = &body
+		}
+	}
+	if x.given == nil {
 		return "", nil
 	}
-	if x.given != nil {
-		body = *x.given
+	return *x.given, nil
+}
+
+// Receive reads the body, and waits until its prompt may be made. The exchange is charged for it until Release.
+func (x *Exchange) Receive(rc *fasthttp.RequestCtx, in *Intake, patience time.Duration) (string, *wire.Fault) {
+	body, fault := x.Arrive(rc, in, patience)
+	if fault != nil || x.given == nil {
+		return "", fault
 	}
 	x.body, x.Text = len(body), body
 	x.Watch()
@@ -94,7 +102,7 @@ func (x *Exchange) Receive(rc *fasthttp.RequestCtx, in *Intake, patience time.Du
 	if making > in.made/64 {
 		most = in.made * 7 / 8 // the rest is reserved for small requests
 	}
-	fault := x.pay(cost{making: making}, most)
+	fault = x.pay(cost{making: making}, most)
 	x.making = time.Now()
 	return body, fault
 }
