@@ -1,8 +1,6 @@
 package vision
 
 import (
-	"math"
-
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
@@ -25,18 +23,5 @@ func llama4(r *outline) {
 
 // pairs is RoPE of neighbours, whose first half turns by columns, and whose second half by lines.
 func (r *outline) pairs() func(x ir.Value) ir.Value {
-	const base = 10000
-	d := r.width / r.heads
-	a := ir.RoPEArgs{HeadDim: d, Dims: d, Mscale: 1, Interleaved: true}
-	if d%4 != 0 {
-		r.faultf("heads have %d values, want a multiple of 4", d)
-		return nil
-	}
-	for _, axis := range []uint8{2, 1} {
-		for i := range d / 4 {
-			a.Freq = append(a.Freq, math.Pow(base, -4*float64(i)/float64(d)))
-			a.Axes = append(a.Axes, axis)
-		}
-	}
-	return func(x ir.Value) ir.Value { return r.patches.Rope(x, a, "") }
+	return r.neighbours(func(half, i int) (exponent int, axis uint8) { return 4 * i, uint8(2 - half) })
 }

@@ -137,3 +137,23 @@ func (r *outline) shuffle(otherwise int) {
 		r.faultf("clip.vision.projector.scale_factor is %d, want a divisor of %d patches", r.Merge, side)
 	}
 }
+
+// neighbours is RoPE of neighbours by two axes. of says for each pair of a half by which axis it turns, and its
+// frequency: base^(-exponent/width of a head).
+func (r *outline) neighbours(of func(half, i int) (exponent int, axis uint8)) func(x ir.Value) ir.Value {
+	const base = 10000
+	d := r.width / r.heads
+	a := ir.RoPEArgs{HeadDim: d, Dims: d, Mscale: 1, Interleaved: true}
+	if d%4 != 0 {
+		r.faultf("heads have %d values, want a multiple of 4", d)
+		return nil
+	}
+	for half := range 2 {
+		for i := range d / 4 {
+			exponent, axis := of(half, i)
+			a.Freq = append(a.Freq, math.Pow(base, -float64(exponent)/float64(d)))
+			a.Axes = append(a.Axes, axis)
+		}
+	}
+	return func(x ir.Value) ir.Value { return r.patches.Rope(x, a, "") }
+}

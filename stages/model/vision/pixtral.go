@@ -1,8 +1,6 @@
 package vision
 
 import (
-	"math"
-
 	"github.com/sluice-ai/sluice/internal/ir"
 )
 
@@ -43,18 +41,5 @@ func pixtral(r *outline) {
 // alternate is RoPE of neighbours: every second frequency turns the first half by lines, the others the second half by
 // columns.
 func (r *outline) alternate() func(x ir.Value) ir.Value {
-	const base = 10000
-	d := r.width / r.heads
-	a := ir.RoPEArgs{HeadDim: d, Dims: d, Mscale: 1, Interleaved: true}
-	if d%4 != 0 {
-		r.faultf("heads have %d values, want a multiple of 4", d)
-		return nil
-	}
-	for axis := range 2 {
-		for i := range d / 4 {
-			a.Freq = append(a.Freq, math.Pow(base, -2*float64(2*i+axis)/float64(d)))
-			a.Axes = append(a.Axes, uint8(1+axis))
-		}
-	}
-	return func(x ir.Value) ir.Value { return r.patches.Rope(x, a, "") }
+	return r.neighbours(func(half, i int) (exponent int, axis uint8) { return 2 * (2*i + half), uint8(1 + half) })
 }
