@@ -142,10 +142,6 @@ func (k *kvOwner) Receive(c actor.Context) {
 // was on its way, and a restart would lose what lies in host memory, too.
 func (k *kvOwner) moved(m *move) {
 	if errors.Is(m.err, errNotCompiled) {
-		if m.of != nil && m.of == k.transfers.now { // who asked need not wait for that
-			k.out.move.Give()
-			k.finish(errMoved)
-		}
 		return
 	}
 	if m.err != nil {
