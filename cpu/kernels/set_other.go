@@ -1,6 +1,6 @@
-//go:build !amd64 || purego
+//go:build (!amd64 && !arm64) || purego
 
 package kernels
 
-// native lists nothing: there are sets in assembly for amd64 only.
+// native lists nothing: there are sets in assembly for amd64 and arm64 only.
 func native() []*Set { return nil }

@@ -104,6 +104,21 @@ func TestTwin(t *testing.T) {
 	}
 }
 
+// TestTwinBriefly takes each way through a product once or twice: on an emulated processor TestTwin takes minutes.
+func TestTwinBriefly(t *testing.T) {
+	for _, typ := range types {
+		seed := uint64(300)
+		for kind := range natures {
+			for _, acts := range []int{1, 2, 3, 4, 7, 12, 33} {
+				seed++
+				checkTwin(t, shape{typ, 17, 1 + int(seed)%9, acts, int(seed) % 3, kind, seed})
+			}
+			checkTwin(t, shape{typ, 80, max(1, 771/unit(typ)), 1, 1, kind, seed})
+			checkTwin(t, shape{typ, 45, max(3, 259/unit(typ)), 15, 1, kind, seed})
+		}
+	}
+}
+
 // Panels of floats hold some k: rows of several panels, with each remainder of k%4, and one strip left over or none.
 func TestTwinFloats(t *testing.T) {
 	for _, typ := range []quant.Type{quant.F32, quant.F16, quant.BF16} {

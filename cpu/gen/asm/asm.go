@@ -1,7 +1,8 @@
-// Package asm writes Go assembly for vectors of 8 or of 16 lanes of 32 bits: routines and their declarations, constants,
-// registers.
+// Package asm writes Go assembly for vectors of 4, of 8 or of 16 lanes of 32 bits: routines and their declarations,
+// constants, registers.
 //
-// A routine is written once for all instruction sets. Operands stand in the order of Go's assembler: the result is last.
+// A routine is written once for all instruction sets, in amd64's instructions, which arm64.go and neon.go spell for arm64.
+// Operands stand in the order of Go's assembler: the result is last.
 // A row of lanes, mostly 16, is held in one zmm register, in two ymm registers side by side, or in memory of that size
 // (vec.go): an instruction on a row is emitted once for each part. What the instruction sets do not spell alike is a word
 // there: the end of a row by masks (Partial), comparisons (NotLess, Where), halves of a row onto each other (Fold).
@@ -23,6 +24,8 @@ type ISA struct {
 	Lanes  int    // of a register
 	VNNI   bool   // VPDPBUSD and VPDPWSSD
 	AMX    bool   // tiles of int8; all else is VNNI's
+	ARM    bool   // arm64, see arm64.go
+	Dots   bool   // SDOT
 }
 
 var (
@@ -30,10 +33,34 @@ var (
 	AVX512 = ISA{Name: "avx512", Suffix: "AVX512", Lanes: 16}
 	VNNI   = ISA{Name: "avx512vnni", Suffix: "VNNI", Lanes: 16, VNNI: true}
 	AMX    = ISA{Name: "amx", Suffix: "AMX", Lanes: 16, VNNI: true, AMX: true}
+	NEON   = ISA{Name: "neon", Suffix: "NEON", Lanes: 4, ARM: true}
+	SDOT   = ISA{Name: "dotprod", Suffix: "SDOT", Lanes: 4, ARM: true, Dots: true}
 )
 
 // Wide says whether registers are zmm.
 func (s ISA) Wide() bool { return s.Lanes == 16 }
+
+// Registers is how many vectors a routine may hold.
+func (s ISA) Registers() int {
+	switch {
+	case s.ARM:
+		return neonRegisters
+	case s.Wide():
+		return 32
+	}
+	return 16
+}
+
+// Direct says whether products of four bytes are added to words at once, and not first as int16.
+func (s ISA) Direct() bool { return s.VNNI || s.ARM }
+
+// Architecture says of what machines it is, as a build constraint.
+func (s ISA) Architecture() string {
+	if s.ARM {
+		return "arm64 && !purego"
+	}
+	return "amd64 && !purego"
+}
 
 // Width is the bytes of a register.
 func (s ISA) Width() int { return 4 * s.Lanes }
@@ -60,7 +87,7 @@ func Header(generator, constraint string) string {
 // New begins a file of assembly.
 func New(s ISA, generator string) *Emitter {
 	e := &Emitter{ISA: s}
-	e.text.WriteString(Header(generator, "amd64 && !purego") + "#include \"go_asm.h\"\n#include \"textflag.h\"\n")
+	e.text.WriteString(Header(generator, s.Architecture()) + "#include \"go_asm.h\"\n#include \"textflag.h\"\n")
 	return e
 }
 
@@ -83,23 +110,35 @@ func (e *Emitter) Line(format string, args ...any) { fmt.Fprintf(&e.text, format
 
 // F writes an instruction, a label, or an empty line.
 func (e *Emitter) F(format string, args ...any) {
-	if !strings.HasSuffix(format, ":") && format != "" {
-		format = "\t" + format
+	switch {
+	case strings.HasSuffix(format, ":") || format == "":
+		e.Line(format, args...)
+	case e.ARM:
+		e.spell(fmt.Sprintf(format, args...))
+	default:
+		e.Line("\t"+format, args...)
 	}
-	e.Line(format, args...)
 }
 
 // Reg takes a free vector register.
 func (e *Emitter) Reg() string {
-	form, all := "Y%d", 16
-	if e.Wide() {
-		form, all = "Z%d", 32
-	}
-	if e.used == all {
+	if e.used == e.Registers() {
 		panic("out of registers")
 	}
 	e.used++
-	return fmt.Sprintf(form, e.used-1)
+	return e.Register(e.used - 1)
+}
+
+// Register is the name of a vector register.
+func (s ISA) Register(n int) string {
+	form := "Y%d"
+	switch {
+	case s.ARM:
+		form = "V%d"
+	case s.Wide():
+		form = "Z%d"
+	}
+	return fmt.Sprintf(form, n)
 }
 
 // Used counts the registers taken; Free gives back all but the first so many.

@@ -41,6 +41,9 @@ func (e *Emitter) Enter(name, what string, frame int, signature string) {
 	if frame > 0 {
 		flags = "0"
 	}
+	if e.ARM && frame > 0 {
+		frame += linkBytes - 8
+	}
 	e.Line("\n// %s\nTEXT ·%s(SB), %s, $%d-%d", comment, name, flags, frame, end)
 }
 

@@ -51,12 +51,19 @@ func (b *blocks) ask(s source) {
 		b.every = 16 / b.Lanes // bodies for a tile
 		b.wanted = maxStrips * linesOf(s.tile/maxStrips/b.every)
 	case s.small():
-		for i := range linesOf(s.tile) {
-			b.emitter.ahead(lineBytes*i, "(BX)", b.distance)
+		if !b.ARM { // quarters of a tile would each ask for all of it
+			b.askTile(s)
 		}
 	default:
 		b.every, b.wanted = 1, linesOf(s.tile)
 		b.F("MOVQ BX, %s", b.aheadAt())
+	}
+}
+
+// askTile asks for the lines of a small tile.
+func (b *blocks) askTile(s source) {
+	for i := range linesOf(s.tile) {
+		b.emitter.ahead(lineBytes*i, "(BX)", s.distance())
 	}
 }
 

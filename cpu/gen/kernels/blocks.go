@@ -45,6 +45,7 @@ type blocks struct {
 	isum           []string // the block's sums, a vector for each row, if sub-blocks have scales
 	acc            []string // a sub-block's sums, else the block's
 	pairs          []string // sums of products as int16; without VNNI
+	xs             []string // arm64: 16 activations of each row
 	codes, tmp, t  string
 	held           map[string]string // vectors of the tile that are used again: place to register, see vector
 	total          []string          // float sums; zmm only
@@ -69,7 +70,7 @@ func (s source) emitBlocks(e *emitter, name string) {
 		e.keep(s.keep...)
 	} else {
 		e.clearFrame(b.totalAt, 64*rows)
-		e.keep(s.keep[0])
+		e.keepSome(s.keep)
 	}
 	e.F("")
 	if !e.Wide() {
@@ -89,20 +90,31 @@ func (s source) emitBlocks(e *emitter, name string) {
 	e.finish(totals, b.totalAt)
 }
 
-// block writes the body for a tile; in ymm form for its halves, one after the other, whose sums are at R12.
+// block writes the body for a tile; where registers are smaller for its halves or quarters, one after the other, whose
+// sums are at R12.
 func (s source) block(b *blocks) {
 	if b.Wide() {
 		b.tileBody(s)
 		return
 	}
-	b.F("XORL SI, SI")
-	b.F("half:")
-	b.tileBody(s)
-	b.F("ADDQ $2, SI")
-	b.F("ADDQ $32, R12")
-	b.F("CMPQ SI, $4")
-	b.F("JLT half")
+	if b.ARM && s.small() {
+		b.askTile(s)
+	}
+	b.eachHalf(func() {
+		b.tileBody(s)
+		b.F("ADDQ $%d, R12", b.Width())
+	})
 	b.F("SUBQ $64, R12")
+}
+
+// eachHalf repeats body for the parts of a tile that fill a register.
+func (e *emitter) eachHalf(body func()) {
+	e.F("XORL SI, SI")
+	e.F("half:")
+	body()
+	e.F("ADDQ $%d, SI", e.Lanes/4)
+	e.F("CMPQ SI, $4")
+	e.F("JLT half")
 }
 
 // tileBody writes the body for the tile at BX.
@@ -119,7 +131,10 @@ func (b *blocks) registers(subs bool) {
 		b.isum = b.take(b.rows)
 	}
 	b.acc = b.take(b.rows)
-	if !b.VNNI {
+	switch {
+	case b.ARM:
+		b.xs = b.take(b.rows)
+	case !b.VNNI:
 		b.pairs = b.take(b.rows)
 	}
 	b.codes, b.tmp, b.t = b.Reg(), b.Reg(), b.Reg()
@@ -250,7 +265,7 @@ func (b *blocks) vector(base string, offset int) string {
 	if r, ok := b.held[place]; ok {
 		return r
 	}
-	if !b.Wide() || b.rows != 1 || b.stage != fused || b.Used() >= 32-spare {
+	if b.Registers() == 16 || b.rows != 1 || b.stage != fused || b.Used() >= b.Registers()-spare {
 		return place
 	}
 	r := b.Reg()
@@ -294,8 +309,13 @@ func (b *blocks) field(from string, right int, constant, to string) {
 	b.and(b.Const(constant), to, to)
 }
 
-// merge sets those bits of codes that are set in v and in the constant; in ymm form v is destroyed.
+// merge sets those bits of codes, which has none of the constant's, that are set in v and in the constant; in ymm form v is
+// destroyed.
 func (b *blocks) merge(v, constant string) {
+	if b.ARM {
+		b.Insert(v, b.Const(constant), b.codes)
+		return
+	}
 	if b.Wide() {
 		b.F("VPTERNLOGD $0xf8, %s, %s, %s", b.Const(constant), v, b.codes) // codes | v&constant
 		return

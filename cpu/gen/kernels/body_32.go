@@ -94,6 +94,8 @@ func (b *blocks) q8_0() {
 // signed32 is a block of signed codes, or, with VNNI, of codes that are 128 too large.
 func (b *blocks) signed32(v []vector) {
 	switch {
+	case b.ARM:
+		b.dots(v, 127, false)
 	case b.VNNI:
 		b.startAt("DX", x32Neg, 7)
 		b.dots(v, 255, true)

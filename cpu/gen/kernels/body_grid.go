@@ -92,6 +92,10 @@ func (b *blocks) gather(g *grid, k int, points string) {
 		g.high(b, k)
 		b.or(b.t, b.codes, b.codes)
 	}
+	if b.ARM {
+		b.F("VPGATHERDD (%s)(%s*4), %s", points, b.codes, b.tmp)
+		return
+	}
 	if b.Wide() {
 		b.F("KXNORW K2, K2, K2")
 		b.F("VPGATHERDD (%s)(%s*4), K2, %s", points, b.codes, b.tmp)

@@ -374,7 +374,7 @@ func (b *blocks) spreadScales(v string, first int) {
 			b.F("VPSRLD $%d, %s, %s", 8*j, v, to)
 			b.and(b.Const("byte0"), to, to)
 		}
-		if !b.VNNI {
+		if !b.Direct() {
 			b.F("VPSLLD $16, %s, %s", to, b.t)
 			b.or(b.t, to, to)
 		}

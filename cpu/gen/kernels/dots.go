@@ -16,7 +16,7 @@ func (b *blocks) dots(vectors []vector, most int, started bool) {
 		b.tileDots(vectors)
 		return
 	}
-	if !b.VNNI {
+	if !b.Direct() {
 		b.pairSums(vectors, most, func(first bool) { b.widen(b.pairs, started || !first) })
 		return
 	}
@@ -30,18 +30,35 @@ func (b *blocks) dots(vectors []vector, most int, started bool) {
 		chains = append(chains, b.take(1))
 		b.zero(chains[1][0])
 	}
+	loaded := -1
 	for i, v := range vectors {
 		b.unpacked(b.codes, v.codes)
 		if b.stage == expand {
 			continue
 		}
 		for r, acc := range chains[i%len(chains)] {
+			if b.ARM {
+				b.dotElement(r, v.x, &loaded, acc)
+				continue
+			}
 			b.F("VPDPBUSD.BCST %s, %s, %s", b.x("DI", v.x, r), b.codes, acc)
 		}
 	}
 	if len(chains) > 1 {
 		b.F("VPADDD %s, %s, %s", chains[1][0], b.acc[0], b.acc[0])
 	}
+}
+
+// dotElement is arm64's VPDPBUSD: both operands have signs, and activations are elements of a register. Those of a row
+// are loaded by 16, unless these are the loaded ones.
+func (b *blocks) dotElement(r, x int, loaded *int, acc string) {
+	if sixteen := x &^ 15; sixteen != *loaded {
+		for r := range b.rows {
+			b.load(b.x("DI", sixteen, r), b.xs[r])
+		}
+		*loaded = sixteen
+	}
+	b.Dot(b.codes, b.xs[r], x%16/4, acc)
 }
 
 // pairSums sets pairs to sums of products of codes and x as int16, for each chunk of vectors, and calls done.
@@ -79,7 +96,7 @@ func (b *blocks) startLong() {
 }
 
 func (b *blocks) addLong(vectors []vector) {
-	if b.VNNI {
+	if b.Direct() {
 		b.dots(vectors, 0, true)
 		return
 	}
@@ -101,7 +118,7 @@ func (b *blocks) endLong(most, vectors int) {
 	if vectors > chunkOf(most) {
 		panic("sums of so many products do not fit int16")
 	}
-	if !b.VNNI && b.stage != expand {
+	if !b.Direct() && b.stage != expand {
 		b.widen(b.pairs, true)
 	}
 }
@@ -117,7 +134,7 @@ func (b *blocks) scaledDots(vectors []vector, most, raised int, scale string) {
 		}
 		return
 	}
-	if b.VNNI {
+	if b.Direct() {
 		b.dots(vectors, most, false)
 		b.scaled(scale)
 		return
@@ -142,7 +159,7 @@ func (b *blocks) lower(raised int) {
 
 // shortDots does what scaledDots does for sums of a sub-block that fit int16; scale leaves a scale in codes.
 func (b *blocks) shortDots(vectors []vector, most int, scale func()) {
-	if b.VNNI {
+	if b.Direct() {
 		b.dots(vectors, most, false)
 		b.unpacked(b.codes, scale)
 		b.scaledShort(b.codes)
@@ -164,11 +181,11 @@ func (b *blocks) twice(scale func(), to string) {
 // offsetDots adds scale·Σ (codes - 2^shift)·x of a sub-block of 16 to isum, given the place of -Σx; 2^shift·scale is
 // below 2¹⁵. scale leaves int32 in codes. With VNNI codes may be shifted to the left by raised bits.
 func (b *blocks) offsetDots(vectors []vector, most, raised int, base string, offset, shift int, scale func()) {
-	if b.VNNI {
+	if b.Direct() {
 		b.startAt(base, offset, shift+raised)
 		b.dots(vectors, most, true)
 		b.lower(raised)
-		if 16*127<<shift >= 1<<15 {
+		if 16*127<<shift >= 1<<15 || b.ARM {
 			b.unpacked(b.codes, scale)
 			b.scaled(b.codes)
 			return
@@ -199,6 +216,10 @@ func (b *blocks) offsetDots(vectors []vector, most, raised int, base string, off
 
 // signedDots sets acc to Σ codes·x for signed codes without VNNI: |w| times x with the sign of w, and 2·128·127 < 2¹⁵.
 func (b *blocks) signedDots(vectors []vector) {
+	if b.ARM {
+		b.dots(vectors, 127, false)
+		return
+	}
 	for i, v := range vectors {
 		b.unpacked(b.codes, v.codes)
 		if b.stage == expand {
@@ -311,7 +332,8 @@ func (b *blocks) inRegister(operand string) string {
 	return b.tmp
 }
 
-// scaledShort adds acc·scale to isum where sums are known to fit int16; scale is an int16 with zeros above. VNNI only.
+// scaledShort adds acc·scale to isum where sums are known to fit int16; scale is an int16 with zeros above, which on
+// arm64 is not negative.
 func (b *blocks) scaledShort(scale string) {
 	switch b.stage {
 	case planes:
@@ -321,6 +343,10 @@ func (b *blocks) scaledShort(scale string) {
 		return
 	}
 	for r, acc := range b.acc {
+		if b.ARM {
+			b.MulAdd(scale, acc, b.isum[r])
+			continue
+		}
 		b.F("VPDPWSSD %s, %s, %s", scale, acc, b.isum[r])
 	}
 }
@@ -336,6 +362,10 @@ func (b *blocks) scaled(scale string) {
 	}
 	scale = b.inRegister(scale)
 	for r, acc := range b.acc {
+		if b.ARM {
+			b.MulAdd(scale, acc, b.isum[r])
+			continue
+		}
 		b.F("VPMULLD %s, %s, %s", scale, acc, acc)
 		b.F("VPADDD %s, %s, %s", acc, b.isum[r], b.isum[r])
 	}

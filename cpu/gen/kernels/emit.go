@@ -79,7 +79,7 @@ func (e *emitter) constants() {
 	if e.AMX {
 		e.tileConfigs()
 	}
-	if e.Wide() {
+	if e.Wide() || e.ARM {
 		return
 	}
 	e.F("")
@@ -115,6 +115,16 @@ func (e *emitter) keep(names ...string) {
 		load = "VMOVDQU32"
 	}
 	e.Hold(load, names...)
+}
+
+// keepSome keeps the first constant, and as many more as there is room for.
+func (e *emitter) keepSome(names []string) {
+	const spare = 3 // for those that bodies take
+	n := 1
+	if e.Registers() > 16 {
+		n = max(1, min(len(names), e.Registers()-e.Used()-spare))
+	}
+	e.keep(names[:n]...)
 }
 
 // op writes an instruction whose zmm form has another name, as bitwise ones do.
@@ -181,9 +191,12 @@ func (e *emitter) finish(acc []string, frame int) {
 	e.Load("lanes", "CX")
 	e.lanesMask()
 	for r, a := range acc {
-		if e.Wide() {
+		switch {
+		case e.ARM:
+			e.copyLanes(fmt.Sprintf("%d(SP)", frame+64*r), e.x("DI", 0, r), fmt.Sprint(r))
+		case e.Wide():
 			e.F("VMOVUPS %s, K1, %s", a, e.x("DI", 0, r))
-		} else {
+		default:
 			e.storeLanes(r, fmt.Sprintf("%d(SP)", frame+64*r), fmt.Sprintf("%d(SP)", frame+64*r+32))
 		}
 	}
@@ -191,8 +204,11 @@ func (e *emitter) finish(acc []string, frame int) {
 	e.F("RET")
 }
 
-// lanesMask sets K1, or Y0 and Y1, to the first CX lanes.
+// lanesMask sets K1, or Y0 and Y1, to the first CX lanes. There are no masks on arm64.
 func (e *emitter) lanesMask() {
+	if e.ARM {
+		return
+	}
 	if e.Wide() {
 		e.F("MOVL $1, AX")
 		e.F("SHLL CX, AX")
@@ -209,6 +225,10 @@ func (e *emitter) lanesMask() {
 
 // storeSums copies the masked lanes of 16 sums at R12 to DI.
 func (e *emitter) storeSums() {
+	if e.ARM {
+		e.copyLanes("(R12)", "(DI)", "")
+		return
+	}
 	if e.Wide() {
 		e.load("(R12)", "Z0")
 		e.F("VMOVUPS Z0, K1, (DI)")
@@ -219,14 +239,35 @@ func (e *emitter) storeSums() {
 
 // clearFrame clears bytes of the frame.
 func (e *emitter) clearFrame(at, bytes int) {
-	zero := "Z0"
-	if !e.Wide() {
-		zero = "Y0"
-	}
+	zero := e.Register(0)
 	e.zero(zero)
 	for end := at + bytes; at < end; at += e.Width() {
 		e.store(zero, fmt.Sprintf("%d(SP)", at))
 	}
+}
+
+// copyLanes copies CX lanes of 16: what masks do elsewhere. It needs AX, BX, DX and SI.
+func (e *emitter) copyLanes(from, to, label string) {
+	e.F("LEAQ %s, BX", from)
+	e.F("LEAQ %s, DX", to)
+	e.F("MOVQ CX, AX")
+	e.F("CMPQ AX, $16")
+	e.F("JLT lane%s", label)
+	for i := range 4 {
+		e.load(fmt.Sprintf("%d(BX)", 16*i), e.Register(i))
+	}
+	for i := range 4 {
+		e.store(e.Register(i), fmt.Sprintf("%d(DX)", 16*i))
+	}
+	e.F("JMP lanes%s", label)
+	e.F("lane%s:", label)
+	e.F("MOVL (BX), SI")
+	e.F("MOVL SI, (DX)")
+	e.F("ADDQ $4, BX")
+	e.F("ADDQ $4, DX")
+	e.F("DECQ AX")
+	e.F("JNZ lane%s", label)
+	e.F("lanes%s:", label)
 }
 
 // storeLanes copies two halves to the masked lanes of row r at DI.

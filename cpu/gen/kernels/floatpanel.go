@@ -213,22 +213,25 @@ func (p *panel) finishFloats() {
 	p.F("strip:")
 	p.results()
 	p.F("row:")
+	r := []string{p.Register(4), p.Register(5), p.Register(6), p.Register(7)}
 	for half := 0; half < 64; half += p.Width() {
-		r := []string{"Z4", "Z5", "Z6", "Z7"}
-		if !p.Wide() {
-			r = []string{"Y4", "Y5", "Y6", "Y7"}
-		}
 		for i := range 4 {
 			p.load(fmt.Sprintf("%d(R12)", pairBytes*i+half), r[i])
 		}
 		p.F("VADDPS %s, %s, %s", r[1], r[0], r[0])
 		p.F("VADDPS %s, %s, %s", r[3], r[2], r[2])
 		p.F("VADDPS %s, %s, %s", r[2], r[0], r[0])
-		if p.Wide() {
+		switch {
+		case p.ARM:
+			p.store(r[0], fmt.Sprintf("%d(R12)", half))
+		case p.Wide():
 			p.F("VMOVUPS %s, K1, (DI)", r[0])
-		} else {
+		default:
 			p.F("VMASKMOVPS %s, Y%d, %d(DI)", r[0], half/32, half)
 		}
+	}
+	if p.ARM {
+		p.storeSums()
 	}
 	p.nextRow(sumsBytesOfRow)
 	p.F("ADDQ $64, %s", p.word(wordBase))

@@ -11,6 +11,10 @@ func (e *emitter) passes() []pass {
 	if e.Wide() {
 		return []pass{{[]int{0, 1, 2, 3}, []int{0}}}
 	}
+	if e.ARM {
+		all := []int{0, 1, 2, 3}
+		return []pass{{all, []int{0}}, {all, []int{1}}, {all, []int{2}}, {all, []int{3}}}
+	}
 	return []pass{{[]int{0, 1}, []int{0}}, {[]int{2, 3}, []int{0}}, {[]int{0, 1}, []int{1}}, {[]int{2, 3}, []int{1}}}
 }
 
@@ -52,7 +56,7 @@ func (s source) emitPass(e *emitter, p pass, label string) []string {
 	if !e.Wide() {
 		for r, row := range p.rows {
 			for h, half := range p.halves {
-				e.F("VMOVUPS %s, %d(SP)", parts[0][r*len(p.halves)+h], 64*row+32*half)
+				e.F("VMOVUPS %s, %d(SP)", parts[0][r*len(p.halves)+h], 64*row+e.Width()*half)
 			}
 		}
 	}
@@ -77,7 +81,7 @@ func (s source) fours(e *emitter, p pass, parts partial, label string) {
 			e.ahead(offset, "(BX)", near)
 		}
 		for h, half := range p.halves {
-			s.convert(e, fmt.Sprintf("%d(BX)", s.tile*at+s.tile/2*half), w)
+			s.convert(e, fmt.Sprintf("%d(BX)", s.tile*at+s.tile*e.Lanes/16*half), w)
 			for r, row := range p.rows {
 				acc := parts[i][r*len(p.halves)+h]
 				if e.Wide() {

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -31,14 +32,21 @@ func main() {
 	}
 }
 
-// run writes an assembly file for each instruction set, and one of Go: declarations and sets. Every set has what the one
-// before has, but for routines of its own.
+// run writes what each architecture has.
 func run(dir string) error {
+	return errors.Join(
+		write(dir, "stubs_gen.go", asm.AVX2, asm.AVX512, asm.VNNI, asm.AMX),
+		write(dir, "stubs_arm64_gen.go", asm.NEON, asm.SDOT))
+}
+
+// write writes an assembly file for each instruction set of an architecture, and one of Go: declarations and sets. Every
+// set has what the one before has, but for routines of its own.
+func write(dir, file string, isas ...asm.ISA) error {
 	var stubs strings.Builder
-	stubs.WriteString(asm.Header(generator, "amd64 && !purego") +
+	stubs.WriteString(asm.Header(generator, isas[0].Architecture()) +
 		"package kernels\n\nimport \"github.com/sluice-ai/sluice/internal/quant\"\n")
 	below := "generic"
-	for _, isa := range []asm.ISA{asm.AVX2, asm.AVX512, asm.VNNI, asm.AMX} {
+	for _, isa := range isas {
 		e := &emitter{asm.New(isa, generator)}
 		if e.ownBlocks() {
 			e.constants()
@@ -55,12 +63,12 @@ func run(dir string) error {
 		}
 		below = set
 	}
-	return asm.WriteGo(dir, "stubs_gen.go", stubs.String())
+	return asm.WriteGo(dir, file, stubs.String())
 }
 
 // ownFloats and ownBlocks say which formats a set multiplies by routines of its own. Few processors have AVX-512 without
-// VNNI: theirs for blocks would be a third of all assembly. VNNI and AMX bring nothing to floats.
-func (e *emitter) ownFloats() bool { return !e.VNNI }
+// VNNI: theirs for blocks would be a third of all assembly. VNNI, AMX and SDOT bring nothing to floats.
+func (e *emitter) ownFloats() bool { return !e.VNNI && !e.Dots }
 func (e *emitter) ownBlocks() bool { return e.VNNI || !e.Wide() }
 
 // routines writes those of an instruction set, and returns the code that puts them into a Set.

@@ -50,16 +50,14 @@ func (s source) emitPanel(e *emitter, name string) {
 	p := panel{source: s, blocks: &blocks{emitter: e, rows: rows}, most: most, bytes: panelVectors * e.Width()}
 	p.begin(name)
 	p.eachPanel(func() {
-		if !e.Wide() {
-			e.F("XORL SI, SI")
-			e.F("half:")
+		both := func() {
+			p.expand()
+			p.multiply()
 		}
-		p.expand()
-		p.multiply()
-		if !e.Wide() {
-			e.F("ADDQ $2, SI")
-			e.F("CMPQ SI, $4")
-			e.F("JLT half")
+		if e.Wide() {
+			both()
+		} else {
+			e.eachHalf(both)
 		}
 	})
 	p.finish()
@@ -70,13 +68,13 @@ func (p *panel) begin(name string) {
 	p.words = p.slots*p.Width() + 64 + p.bytes + 64*p.most
 	p.Enter(name, "panelKernel for "+p.source.name, p.words+wordsBytes, panelled)
 	p.registers(p.subs)
-	if p.VNNI {
+	if p.Direct() {
 		p.total = p.take(p.rows)
 	}
 	if p.Wide() {
 		p.emitter.keep(p.source.keep[:min(len(p.source.keep), 32-p.Used())]...)
 	} else {
-		p.emitter.keep(p.source.keep[0])
+		p.keepSome(p.source.keep)
 	}
 	p.place(64)
 }

@@ -29,7 +29,7 @@ func (s source) emitBlocksRow(e *emitter, name string) {
 		b.total = e.take(1)
 		e.keep(s.keep...)
 	} else {
-		e.keep(s.keep[0])
+		e.keepSome(s.keep)
 	}
 	r.eachPart(max(1, rowBytes/s.tile), func(count string) {
 		for _, t := range b.total {
@@ -56,15 +56,15 @@ func (s source) emitBlocksRow(e *emitter, name string) {
 func (s source) emitFloatRow(e *emitter, name string) {
 	r := row{e, s, 0, 4 * 64}
 	r.begin(name)
-	p := pass{rows: []int{0}, halves: []int{0, 1}}
-	if e.Wide() {
-		p.halves = p.halves[:1]
+	p := pass{rows: []int{0}}
+	for half := range 16 / e.Lanes {
+		p.halves = append(p.halves, half)
 	}
 	parts := e.takeParts(p)
 	each := func(visit func(r, place string)) {
 		for i := range parts {
 			for h, r := range parts[i] {
-				visit(r, fmt.Sprintf("%d(R12)", 64*i+32*h))
+				visit(r, fmt.Sprintf("%d(R12)", 64*i+e.Width()*h))
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func (s source) emitFloatRow(e *emitter, name string) {
 		each(func(r, place string) { e.load(place, r) })
 		e.addParts(parts)
 		for h, r := range parts[0] {
-			e.store(r, fmt.Sprintf("%d(R12)", 32*h))
+			e.store(r, fmt.Sprintf("%d(R12)", e.Width()*h))
 		}
 	})
 }

@@ -172,6 +172,7 @@ func instructions(c *cpuid.CPUInfo) Finding {
 		{"AVX-512 VNNI", []cpuid.FeatureID{cpuid.AVX512VNNI}},
 		{"AVX-512 BF16", []cpuid.FeatureID{cpuid.AVX512BF16}},
 		{"AMX int8", []cpuid.FeatureID{cpuid.AMXTILE, cpuid.AMXINT8}},
+		{"NEON", []cpuid.FeatureID{cpuid.ASIMD}},
 		{"NEON dot product", []cpuid.FeatureID{cpuid.ASIMDDP}},
 	} {
 		if c.Supports(set.ids...) {
@@ -179,7 +180,7 @@ func instructions(c *cpuid.CPUInfo) Finding {
 		}
 	}
 	f.State = strings.Join(have, ", ")
-	if !slices.Contains(have, "AVX2") {
+	if !slices.Contains(have, "AVX2") && !slices.Contains(have, "NEON") {
 		f.OK = false
 		f.State = strings.TrimPrefix(f.State+", no AVX2: plain Go kernels, slow", ", ")
 		f.Do = "use an x86-64 processor of 2015 or later; a virtual machine has to pass its host's through"
