@@ -157,9 +157,12 @@ func sum(x []byte) (n int32) {
 	return n
 }
 
-func quantize32(dst []byte, src []float32) bool {
+// A rounder does what quantizeBlock does.
+type rounder func(x []byte, src []float32) (dx float32, ok bool)
+
+func quantize32(dst []byte, src []float32, round rounder) bool {
 	for ; len(src) > 0; dst, src = dst[x32Bytes:], src[32:] {
-		dx, ok := quantizeBlock(dst[:32], src[:32])
+		dx, ok := round(dst[:32], src[:32])
 		if !ok {
 			return false
 		}
@@ -169,9 +172,9 @@ func quantize32(dst []byte, src []float32) bool {
 	return true
 }
 
-func quantize256(dst []byte, src []float32) bool {
+func quantize256(dst []byte, src []float32, round rounder) bool {
 	for ; len(src) > 0; dst, src = dst[x256Bytes:], src[256:] {
-		dx, ok := quantizeBlock(dst[:256], src[:256])
+		dx, ok := round(dst[:256], src[:256])
 		if !ok {
 			return false
 		}

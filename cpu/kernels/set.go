@@ -68,14 +68,19 @@ func (s *Set) setPanels(p panels, kernels map[quant.Type]panelKernel) {
 
 // generic is plain Go: the twins, which define the bits of every other set.
 func generic() *Set {
-	return &Set{Name: "generic", quantize: [forms]quantizer{
+	return &Set{Name: "generic", quantize: quantizers(quantizeBlock)}
+}
+
+// quantizers prepare blocks in Go, whose values a rounder rounds.
+func quantizers(round rounder) [forms]quantizer {
+	return [forms]quantizer{
 		By32: func(dst *byte, src *float32, n int) bool {
-			return quantize32(bytesAt(dst, n*x32Bytes), floatsAt(src, n*32))
+			return quantize32(bytesAt(dst, n*x32Bytes), floatsAt(src, n*32), round)
 		},
 		By256: func(dst *byte, src *float32, n int) bool {
-			return quantize256(bytesAt(dst, n*x256Bytes), floatsAt(src, n*256))
+			return quantize256(bytesAt(dst, n*x256Bytes), floatsAt(src, n*256), round)
 		},
-	}}
+	}
 }
 
 func bytesAt(p *byte, n int) []byte        { return unsafe.Slice(p, n) }

@@ -171,8 +171,8 @@ DATA wordOnes<>+16(SB)/8, $0x0001000100010001
 DATA wordOnes<>+24(SB)/8, $0x0001000100010001
 GLOBL wordOnes<>(SB), RODATA|NOPTR, $32
 
-// func sumAVX2(l *[Lanes]float32, x *float32, n int)
-TEXT ·sumAVX2(SB), NOSPLIT, $0-24
+// func sumWhole(l *[Lanes]float32, x *float32, n int)
+TEXT ·sumWhole(SB), NOSPLIT, $0-24
 	MOVQ l+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+16(FP), DX
@@ -189,8 +189,8 @@ rows:
 	VZEROUPPER
 	RET
 
-// func sumSquaresAVX2(l *[Lanes]float32, x *float32, n int)
-TEXT ·sumSquaresAVX2(SB), NOSPLIT, $0-24
+// func sumSquaresWhole(l *[Lanes]float32, x *float32, n int)
+TEXT ·sumSquaresWhole(SB), NOSPLIT, $0-24
 	MOVQ l+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+16(FP), DX
@@ -211,8 +211,8 @@ rows:
 	VZEROUPPER
 	RET
 
-// func largestAVX2(x *float32, n int) float32
-TEXT ·largestAVX2(SB), NOSPLIT, $0-20
+// func largestWhole(x *float32, n int) float32
+TEXT ·largestWhole(SB), NOSPLIT, $0-20
 	MOVQ x+0(FP), DI
 	MOVQ n+8(FP), SI
 	VBROADCASTSS magnitude<>(SB), Y0
@@ -237,8 +237,8 @@ rows:
 	VZEROUPPER
 	RET
 
-// func addAVX2(y, a, b *float32, n int)
-TEXT ·addAVX2(SB), NOSPLIT, $0-32
+// func addWhole(y, a, b *float32, n int)
+TEXT ·addWhole(SB), NOSPLIT, $0-32
 	MOVQ y+0(FP), DI
 	MOVQ a+8(FP), SI
 	MOVQ b+16(FP), DX
@@ -258,8 +258,8 @@ rows:
 	VZEROUPPER
 	RET
 
-// func mulAVX2(y, a, b *float32, n int)
-TEXT ·mulAVX2(SB), NOSPLIT, $0-32
+// func mulWhole(y, a, b *float32, n int)
+TEXT ·mulWhole(SB), NOSPLIT, $0-32
 	MOVQ y+0(FP), DI
 	MOVQ a+8(FP), SI
 	MOVQ b+16(FP), DX
@@ -279,8 +279,8 @@ rows:
 	VZEROUPPER
 	RET
 
-// func scaleAVX2(y, x *float32, s float32, n int)
-TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
+// func scaleWhole(y, x *float32, s float32, n int)
+TEXT ·scaleWhole(SB), NOSPLIT, $0-32
 	MOVQ y+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+24(FP), DX
@@ -297,8 +297,8 @@ rows:
 	VZEROUPPER
 	RET
 
-// func divideAVX2(y, x *float32, s float32, n int)
-TEXT ·divideAVX2(SB), NOSPLIT, $0-32
+// func divideWhole(y, x *float32, s float32, n int)
+TEXT ·divideWhole(SB), NOSPLIT, $0-32
 	MOVQ y+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+24(FP), DX
@@ -317,8 +317,8 @@ rows:
 	VZEROUPPER
 	RET
 
-// func mergeAVX2(acc, o *float32, alpha, beta float32, n int)
-TEXT ·mergeAVX2(SB), NOSPLIT, $0-32
+// func mergeWhole(acc, o *float32, alpha, beta float32, n int)
+TEXT ·mergeWhole(SB), NOSPLIT, $0-32
 	MOVQ acc+0(FP), DI
 	MOVQ o+8(FP), SI
 	MOVQ n+24(FP), DX
@@ -340,8 +340,8 @@ rows:
 	VZEROUPPER
 	RET
 
-// func rotateAVX2(a, b, cos, sin *float32, n int)
-TEXT ·rotateAVX2(SB), NOSPLIT, $0-40
+// func rotateWhole(a, b, cos, sin *float32, n int)
+TEXT ·rotateWhole(SB), NOSPLIT, $0-40
 	MOVQ a+0(FP), DI
 	MOVQ b+8(FP), SI
 	MOVQ cos+16(FP), DX
@@ -381,8 +381,8 @@ rows:
 	VZEROUPPER
 	RET
 
-// func rotatePairsAVX2(x, cos, sin *float32, n int)
-TEXT ·rotatePairsAVX2(SB), NOSPLIT, $0-32
+// func rotatePairsWhole(x, cos, sin *float32, n int)
+TEXT ·rotatePairsWhole(SB), NOSPLIT, $0-32
 	MOVQ x+0(FP), DI
 	MOVQ cos+8(FP), SI
 	MOVQ sin+16(FP), DX
@@ -416,8 +416,8 @@ rows:
 	VZEROUPPER
 	RET
 
-// func expAVX2(y, x *float32, n int)
-TEXT ·expAVX2(SB), NOSPLIT, $0-24
+// func expWhole(y, x *float32, n int)
+TEXT ·expWhole(SB), NOSPLIT, $0-24
 	MOVQ y+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+16(FP), DX
@@ -475,8 +475,8 @@ rows:
 	VZEROUPPER
 	RET
 
-// func gateAVX2(y, x *float32, c1, c3 float32, n int)
-TEXT ·gateAVX2(SB), NOSPLIT, $0-32
+// func gateWhole(y, x *float32, c1, c3 float32, n int)
+TEXT ·gateWhole(SB), NOSPLIT, $0-32
 	MOVQ y+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+24(FP), DX
@@ -550,8 +550,8 @@ rows:
 	VZEROUPPER
 	RET
 
-// func normalAVX2(y, x *float32, n int)
-TEXT ·normalAVX2(SB), NOSPLIT, $0-24
+// func normalWhole(y, x *float32, n int)
+TEXT ·normalWhole(SB), NOSPLIT, $0-24
 	MOVQ y+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+16(FP), DX
@@ -653,8 +653,8 @@ rows:
 	VZEROUPPER
 	RET
 
-// func softCapAVX2(y, x *float32, limit, twice float32, n int)
-TEXT ·softCapAVX2(SB), NOSPLIT, $0-32
+// func softCapWhole(y, x *float32, limit, twice float32, n int)
+TEXT ·softCapWhole(SB), NOSPLIT, $0-32
 	MOVQ y+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+24(FP), DX
@@ -724,8 +724,8 @@ rows:
 	VZEROUPPER
 	RET
 
-// func softMaxAVX2(x *[Block]float32) (top, sum float32)
-TEXT ·softMaxAVX2(SB), NOSPLIT, $0-16
+// func softMaxWhole(x *[Block]float32) (top, sum float32)
+TEXT ·softMaxWhole(SB), NOSPLIT, $0-16
 	MOVQ x+0(FP), DI
 	VMOVUPS 0(DI), Y0
 	VMOVUPS 32(DI), Y1
@@ -957,8 +957,8 @@ TEXT ·softMaxAVX2(SB), NOSPLIT, $0-16
 	VZEROUPPER
 	RET
 
-// func halveAVX2(y *uint16, x *float32, n int)
-TEXT ·halveAVX2(SB), NOSPLIT, $0-24
+// func halveWhole(y *uint16, x *float32, n int)
+TEXT ·halveWhole(SB), NOSPLIT, $0-24
 	MOVQ y+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+16(FP), DX
@@ -974,8 +974,8 @@ rows:
 	VZEROUPPER
 	RET
 
-// func widenAVX2(y *float32, x *uint16, n int)
-TEXT ·widenAVX2(SB), NOSPLIT, $0-24
+// func widenWhole(y *float32, x *uint16, n int)
+TEXT ·widenWhole(SB), NOSPLIT, $0-24
 	MOVQ y+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+16(FP), DX
@@ -991,8 +991,8 @@ rows:
 	VZEROUPPER
 	RET
 
-// func widenBytesAVX2(y *float32, x *int8, n int)
-TEXT ·widenBytesAVX2(SB), NOSPLIT, $0-24
+// func widenBytesWhole(y *float32, x *int8, n int)
+TEXT ·widenBytesWhole(SB), NOSPLIT, $0-24
 	MOVQ y+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+16(FP), DX
@@ -1010,8 +1010,8 @@ rows:
 	VZEROUPPER
 	RET
 
-// func roundAVX2(y *int8, x *float32, s float32, n int)
-TEXT ·roundAVX2(SB), NOSPLIT, $0-32
+// func roundWhole(y *int8, x *float32, s float32, n int)
+TEXT ·roundWhole(SB), NOSPLIT, $0-32
 	MOVQ y+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+24(FP), DX
@@ -1033,8 +1033,8 @@ rows:
 	VZEROUPPER
 	RET
 
-// func mulRowsAVX2(x *float32, s *[Block]float32, rows int)
-TEXT ·mulRowsAVX2(SB), NOSPLIT, $0-24
+// func mulRowsWhole(x *float32, s *[Block]float32, rows int)
+TEXT ·mulRowsWhole(SB), NOSPLIT, $0-24
 	MOVQ x+0(FP), DI
 	MOVQ s+8(FP), SI
 	MOVQ rows+16(FP), DX
@@ -1069,8 +1069,8 @@ times:
 	VZEROUPPER
 	RET
 
-// func mulAddRowsAVX2(y, x *float32, s *[Block]float32, rows int)
-TEXT ·mulAddRowsAVX2(SB), NOSPLIT, $0-32
+// func mulAddRowsWhole(y, x *float32, s *[Block]float32, rows int)
+TEXT ·mulAddRowsWhole(SB), NOSPLIT, $0-32
 	MOVQ y+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ s+16(FP), DX
@@ -1115,8 +1115,8 @@ times:
 	VZEROUPPER
 	RET
 
-// func recurAVX2(p *recurrence)
-TEXT ·recurAVX2(SB), NOSPLIT, $0-8
+// func recurWhole(p *recurrence)
+TEXT ·recurWhole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -1151,8 +1151,8 @@ step:
 	VZEROUPPER
 	RET
 
-// func panel4x4AVX2(p *panel)
-TEXT ·panel4x4AVX2(SB), NOSPLIT, $0-8
+// func panel4x4Whole(p *panel)
+TEXT ·panel4x4Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
@@ -1222,8 +1222,8 @@ step:
 	VZEROUPPER
 	RET
 
-// func panel2x4AVX2(p *panel)
-TEXT ·panel2x4AVX2(SB), NOSPLIT, $0-8
+// func panel2x4Whole(p *panel)
+TEXT ·panel2x4Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
@@ -1271,8 +1271,8 @@ step:
 	VZEROUPPER
 	RET
 
-// func panel1x4wideAVX2(p *panel)
-TEXT ·panel1x4wideAVX2(SB), NOSPLIT, $0-8
+// func panel1x4wideWhole(p *panel)
+TEXT ·panel1x4wideWhole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
@@ -1320,8 +1320,8 @@ step:
 	VZEROUPPER
 	RET
 
-// func panel1x4AVX2(p *panel)
-TEXT ·panel1x4AVX2(SB), NOSPLIT, $0-8
+// func panel1x4Whole(p *panel)
+TEXT ·panel1x4Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
@@ -1358,8 +1358,8 @@ step:
 	VZEROUPPER
 	RET
 
-// func panel4x2AVX2(p *panel)
-TEXT ·panel4x2AVX2(SB), NOSPLIT, $0-8
+// func panel4x2Whole(p *panel)
+TEXT ·panel4x2Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
@@ -1429,8 +1429,8 @@ step:
 	VZEROUPPER
 	RET
 
-// func panel2x2AVX2(p *panel)
-TEXT ·panel2x2AVX2(SB), NOSPLIT, $0-8
+// func panel2x2Whole(p *panel)
+TEXT ·panel2x2Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
@@ -1478,8 +1478,8 @@ step:
 	VZEROUPPER
 	RET
 
-// func panel1x2wideAVX2(p *panel)
-TEXT ·panel1x2wideAVX2(SB), NOSPLIT, $0-8
+// func panel1x2wideWhole(p *panel)
+TEXT ·panel1x2wideWhole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
@@ -1526,8 +1526,8 @@ step:
 	VZEROUPPER
 	RET
 
-// func panel1x2AVX2(p *panel)
-TEXT ·panel1x2AVX2(SB), NOSPLIT, $0-8
+// func panel1x2Whole(p *panel)
+TEXT ·panel1x2Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
@@ -1564,8 +1564,8 @@ step:
 	VZEROUPPER
 	RET
 
-// func panel4x1AVX2(p *panel)
-TEXT ·panel4x1AVX2(SB), NOSPLIT, $0-8
+// func panel4x1Whole(p *panel)
+TEXT ·panel4x1Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
@@ -1637,8 +1637,8 @@ step:
 	VZEROUPPER
 	RET
 
-// func panel2x1AVX2(p *panel)
-TEXT ·panel2x1AVX2(SB), NOSPLIT, $0-8
+// func panel2x1Whole(p *panel)
+TEXT ·panel2x1Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
@@ -1688,8 +1688,8 @@ step:
 	VZEROUPPER
 	RET
 
-// func panel1x1wideAVX2(p *panel)
-TEXT ·panel1x1wideAVX2(SB), NOSPLIT, $0-8
+// func panel1x1wideWhole(p *panel)
+TEXT ·panel1x1wideWhole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
@@ -1740,8 +1740,8 @@ step:
 	VZEROUPPER
 	RET
 
-// func panel1x1AVX2(p *panel)
-TEXT ·panel1x1AVX2(SB), NOSPLIT, $0-8
+// func panel1x1Whole(p *panel)
+TEXT ·panel1x1Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ panel_bStride(DI), DX
 	MOVQ panel_k(DI), CX
@@ -1795,8 +1795,8 @@ DATA highSigns<>+16(SB)/8, $0x8000000080000000
 DATA highSigns<>+24(SB)/8, $0x8000000080000000
 GLOBL highSigns<>(SB), RODATA|NOPTR, $32
 
-// func weighAVX2(to *byte, w *float32, s *[Block]uint16, rows, stride, offset int, factor, unit float32)
-TEXT ·weighAVX2(SB), NOSPLIT, $0-56
+// func weighWhole(to *byte, w *float32, s *[Block]uint16, rows, stride, offset int, factor, unit float32)
+TEXT ·weighWhole(SB), NOSPLIT, $0-56
 	MOVQ to+0(FP), DI
 	MOVQ w+8(FP), SI
 	MOVQ s+16(FP), DX
@@ -1878,8 +1878,8 @@ times:
 	VZEROUPPER
 	RET
 
-// func butterfliesAVX2(x *float32, n int)
-TEXT ·butterfliesAVX2(SB), NOSPLIT, $0-16
+// func butterfliesWhole(x *float32, n int)
+TEXT ·butterfliesWhole(SB), NOSPLIT, $0-16
 	MOVQ x+0(FP), DI
 	MOVQ n+8(FP), SI
 	VMOVDQU oddSigns<>(SB), Y0
@@ -1927,8 +1927,8 @@ pair:
 	VZEROUPPER
 	RET
 
-// func keysEven4x4AVX2(p *keyProduct)
-TEXT ·keysEven4x4AVX2(SB), NOSPLIT, $0-8
+// func keysEven4x4Whole(p *keyProduct)
+TEXT ·keysEven4x4Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ keyProduct_next(DI), R12
 	MOVQ keyProduct_query(DI), R8
@@ -2148,8 +2148,8 @@ same_scaleAt:
 	VZEROUPPER
 	RET
 
-// func valuesEven4x4AVX2(p *valueProduct)
-TEXT ·valuesEven4x4AVX2(SB), NOSPLIT, $0-8
+// func valuesEven4x4Whole(p *valueProduct)
+TEXT ·valuesEven4x4Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ valueProduct_next(DI), R12
 	MOVQ valueProduct_weights(DI), R8
@@ -2671,8 +2671,8 @@ same:
 	VZEROUPPER
 	RET
 
-// func keysEven4x2AVX2(p *keyProduct)
-TEXT ·keysEven4x2AVX2(SB), NOSPLIT, $0-8
+// func keysEven4x2Whole(p *keyProduct)
+TEXT ·keysEven4x2Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ keyProduct_next(DI), R12
 	MOVQ keyProduct_query(DI), R8
@@ -2822,8 +2822,8 @@ same_scaleAt:
 	VZEROUPPER
 	RET
 
-// func valuesEven4x2AVX2(p *valueProduct)
-TEXT ·valuesEven4x2AVX2(SB), NOSPLIT, $0-8
+// func valuesEven4x2Whole(p *valueProduct)
+TEXT ·valuesEven4x2Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ valueProduct_next(DI), R12
 	MOVQ valueProduct_weights(DI), R8
@@ -3135,8 +3135,8 @@ same:
 	VZEROUPPER
 	RET
 
-// func keysEven4x1AVX2(p *keyProduct)
-TEXT ·keysEven4x1AVX2(SB), NOSPLIT, $0-8
+// func keysEven4x1Whole(p *keyProduct)
+TEXT ·keysEven4x1Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ keyProduct_next(DI), R12
 	MOVQ keyProduct_query(DI), R8
@@ -3251,8 +3251,8 @@ same_scaleAt:
 	VZEROUPPER
 	RET
 
-// func valuesEven4x1AVX2(p *valueProduct)
-TEXT ·valuesEven4x1AVX2(SB), NOSPLIT, $0-8
+// func valuesEven4x1Whole(p *valueProduct)
+TEXT ·valuesEven4x1Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ valueProduct_next(DI), R12
 	MOVQ valueProduct_weights(DI), R8
@@ -3459,8 +3459,8 @@ same:
 	VZEROUPPER
 	RET
 
-// func keysEven5x4AVX2(p *keyProduct)
-TEXT ·keysEven5x4AVX2(SB), NOSPLIT, $0-8
+// func keysEven5x4Whole(p *keyProduct)
+TEXT ·keysEven5x4Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ keyProduct_next(DI), R12
 	MOVQ keyProduct_query(DI), R8
@@ -3734,8 +3734,8 @@ same_scaleAt:
 	VZEROUPPER
 	RET
 
-// func valuesEven5x4AVX2(p *valueProduct)
-TEXT ·valuesEven5x4AVX2(SB), NOSPLIT, $0-8
+// func valuesEven5x4Whole(p *valueProduct)
+TEXT ·valuesEven5x4Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ valueProduct_next(DI), R12
 	MOVQ valueProduct_weights(DI), R8
@@ -4307,8 +4307,8 @@ same:
 	VZEROUPPER
 	RET
 
-// func keysEven5x2AVX2(p *keyProduct)
-TEXT ·keysEven5x2AVX2(SB), NOSPLIT, $0-8
+// func keysEven5x2Whole(p *keyProduct)
+TEXT ·keysEven5x2Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ keyProduct_next(DI), R12
 	MOVQ keyProduct_query(DI), R8
@@ -4498,8 +4498,8 @@ same_scaleAt:
 	VZEROUPPER
 	RET
 
-// func valuesEven5x2AVX2(p *valueProduct)
-TEXT ·valuesEven5x2AVX2(SB), NOSPLIT, $0-8
+// func valuesEven5x2Whole(p *valueProduct)
+TEXT ·valuesEven5x2Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ valueProduct_next(DI), R12
 	MOVQ valueProduct_weights(DI), R8
@@ -4861,8 +4861,8 @@ same:
 	VZEROUPPER
 	RET
 
-// func keysEven5x1AVX2(p *keyProduct)
-TEXT ·keysEven5x1AVX2(SB), NOSPLIT, $0-8
+// func keysEven5x1Whole(p *keyProduct)
+TEXT ·keysEven5x1Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ keyProduct_next(DI), R12
 	MOVQ keyProduct_query(DI), R8
@@ -5010,8 +5010,8 @@ same_scaleAt:
 	VZEROUPPER
 	RET
 
-// func valuesEven5x1AVX2(p *valueProduct)
-TEXT ·valuesEven5x1AVX2(SB), NOSPLIT, $0-8
+// func valuesEven5x1Whole(p *valueProduct)
+TEXT ·valuesEven5x1Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	MOVQ valueProduct_next(DI), R12
 	MOVQ valueProduct_weights(DI), R8
@@ -5268,8 +5268,8 @@ same:
 	VZEROUPPER
 	RET
 
-// func keysBook4x4AVX2(p *keyProduct)
-TEXT ·keysBook4x4AVX2(SB), NOSPLIT, $0-8
+// func keysBook4x4Whole(p *keyProduct)
+TEXT ·keysBook4x4Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	VBROADCASTI128 keyProduct_table(DI), Y3
 	MOVQ keyProduct_next(DI), R12
@@ -5520,8 +5520,8 @@ same_scaleAt:
 	VZEROUPPER
 	RET
 
-// func valuesBook4x4AVX2(p *valueProduct)
-TEXT ·valuesBook4x4AVX2(SB), NOSPLIT, $0-8
+// func valuesBook4x4Whole(p *valueProduct)
+TEXT ·valuesBook4x4Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	VBROADCASTI128 valueProduct_table(DI), Y3
 	MOVQ valueProduct_next(DI), R12
@@ -6060,8 +6060,8 @@ same:
 	VZEROUPPER
 	RET
 
-// func keysBook4x2AVX2(p *keyProduct)
-TEXT ·keysBook4x2AVX2(SB), NOSPLIT, $0-8
+// func keysBook4x2Whole(p *keyProduct)
+TEXT ·keysBook4x2Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	VBROADCASTI128 keyProduct_table(DI), Y3
 	MOVQ keyProduct_next(DI), R12
@@ -6230,8 +6230,8 @@ same_scaleAt:
 	VZEROUPPER
 	RET
 
-// func valuesBook4x2AVX2(p *valueProduct)
-TEXT ·valuesBook4x2AVX2(SB), NOSPLIT, $0-8
+// func valuesBook4x2Whole(p *valueProduct)
+TEXT ·valuesBook4x2Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	VBROADCASTI128 valueProduct_table(DI), Y3
 	MOVQ valueProduct_next(DI), R12
@@ -6560,8 +6560,8 @@ same:
 	VZEROUPPER
 	RET
 
-// func keysBook4x1AVX2(p *keyProduct)
-TEXT ·keysBook4x1AVX2(SB), NOSPLIT, $0-8
+// func keysBook4x1Whole(p *keyProduct)
+TEXT ·keysBook4x1Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	VBROADCASTI128 keyProduct_table(DI), Y3
 	MOVQ keyProduct_next(DI), R12
@@ -6689,8 +6689,8 @@ same_scaleAt:
 	VZEROUPPER
 	RET
 
-// func valuesBook4x1AVX2(p *valueProduct)
-TEXT ·valuesBook4x1AVX2(SB), NOSPLIT, $0-8
+// func valuesBook4x1Whole(p *valueProduct)
+TEXT ·valuesBook4x1Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	VBROADCASTI128 valueProduct_table(DI), Y3
 	MOVQ valueProduct_next(DI), R12
@@ -6914,8 +6914,8 @@ same:
 	VZEROUPPER
 	RET
 
-// func keysBook3x4AVX2(p *keyProduct)
-TEXT ·keysBook3x4AVX2(SB), NOSPLIT, $0-8
+// func keysBook3x4Whole(p *keyProduct)
+TEXT ·keysBook3x4Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	VBROADCASTI128 keyProduct_table(DI), Y5
 	MOVQ keyProduct_next(DI), R12
@@ -7172,8 +7172,8 @@ same_scaleAt:
 	VZEROUPPER
 	RET
 
-// func valuesBook3x4AVX2(p *valueProduct)
-TEXT ·valuesBook3x4AVX2(SB), NOSPLIT, $0-8
+// func valuesBook3x4Whole(p *valueProduct)
+TEXT ·valuesBook3x4Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	VBROADCASTI128 valueProduct_table(DI), Y5
 	MOVQ valueProduct_next(DI), R12
@@ -7722,8 +7722,8 @@ same:
 	VZEROUPPER
 	RET
 
-// func keysBook3x2AVX2(p *keyProduct)
-TEXT ·keysBook3x2AVX2(SB), NOSPLIT, $0-8
+// func keysBook3x2Whole(p *keyProduct)
+TEXT ·keysBook3x2Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	VBROADCASTI128 keyProduct_table(DI), Y5
 	MOVQ keyProduct_next(DI), R12
@@ -7898,8 +7898,8 @@ same_scaleAt:
 	VZEROUPPER
 	RET
 
-// func valuesBook3x2AVX2(p *valueProduct)
-TEXT ·valuesBook3x2AVX2(SB), NOSPLIT, $0-8
+// func valuesBook3x2Whole(p *valueProduct)
+TEXT ·valuesBook3x2Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	VBROADCASTI128 valueProduct_table(DI), Y5
 	MOVQ valueProduct_next(DI), R12
@@ -8238,8 +8238,8 @@ same:
 	VZEROUPPER
 	RET
 
-// func keysBook3x1AVX2(p *keyProduct)
-TEXT ·keysBook3x1AVX2(SB), NOSPLIT, $0-8
+// func keysBook3x1Whole(p *keyProduct)
+TEXT ·keysBook3x1Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	VBROADCASTI128 keyProduct_table(DI), Y5
 	MOVQ keyProduct_next(DI), R12
@@ -8373,8 +8373,8 @@ same_scaleAt:
 	VZEROUPPER
 	RET
 
-// func valuesBook3x1AVX2(p *valueProduct)
-TEXT ·valuesBook3x1AVX2(SB), NOSPLIT, $0-8
+// func valuesBook3x1Whole(p *valueProduct)
+TEXT ·valuesBook3x1Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	VBROADCASTI128 valueProduct_table(DI), Y5
 	MOVQ valueProduct_next(DI), R12
@@ -8608,8 +8608,8 @@ same:
 	VZEROUPPER
 	RET
 
-// func keysBook2x4AVX2(p *keyProduct)
-TEXT ·keysBook2x4AVX2(SB), NOSPLIT, $0-8
+// func keysBook2x4Whole(p *keyProduct)
+TEXT ·keysBook2x4Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	VBROADCASTI128 keyProduct_table(DI), Y3
 	MOVQ keyProduct_next(DI), R12
@@ -8858,8 +8858,8 @@ same_scaleAt:
 	VZEROUPPER
 	RET
 
-// func valuesBook2x4AVX2(p *valueProduct)
-TEXT ·valuesBook2x4AVX2(SB), NOSPLIT, $0-8
+// func valuesBook2x4Whole(p *valueProduct)
+TEXT ·valuesBook2x4Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	VBROADCASTI128 valueProduct_table(DI), Y3
 	MOVQ valueProduct_next(DI), R12
@@ -9394,8 +9394,8 @@ same:
 	VZEROUPPER
 	RET
 
-// func keysBook2x2AVX2(p *keyProduct)
-TEXT ·keysBook2x2AVX2(SB), NOSPLIT, $0-8
+// func keysBook2x2Whole(p *keyProduct)
+TEXT ·keysBook2x2Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	VBROADCASTI128 keyProduct_table(DI), Y3
 	MOVQ keyProduct_next(DI), R12
@@ -9562,8 +9562,8 @@ same_scaleAt:
 	VZEROUPPER
 	RET
 
-// func valuesBook2x2AVX2(p *valueProduct)
-TEXT ·valuesBook2x2AVX2(SB), NOSPLIT, $0-8
+// func valuesBook2x2Whole(p *valueProduct)
+TEXT ·valuesBook2x2Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	VBROADCASTI128 valueProduct_table(DI), Y3
 	MOVQ valueProduct_next(DI), R12
@@ -9888,8 +9888,8 @@ same:
 	VZEROUPPER
 	RET
 
-// func keysBook2x1AVX2(p *keyProduct)
-TEXT ·keysBook2x1AVX2(SB), NOSPLIT, $0-8
+// func keysBook2x1Whole(p *keyProduct)
+TEXT ·keysBook2x1Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	VBROADCASTI128 keyProduct_table(DI), Y3
 	MOVQ keyProduct_next(DI), R12
@@ -10015,8 +10015,8 @@ same_scaleAt:
 	VZEROUPPER
 	RET
 
-// func valuesBook2x1AVX2(p *valueProduct)
-TEXT ·valuesBook2x1AVX2(SB), NOSPLIT, $0-8
+// func valuesBook2x1Whole(p *valueProduct)
+TEXT ·valuesBook2x1Whole(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), DI
 	VBROADCASTI128 valueProduct_table(DI), Y3
 	MOVQ valueProduct_next(DI), R12

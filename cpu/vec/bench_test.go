@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-var isaNames = map[ISA]string{AVX2: "avx2", AVX512: "avx512"}
+var isaNames = map[ISA]string{AVX2: "avx2", AVX512: "avx512", NEON: "neon"}
 
 // BenchmarkRows reports bytes of float32 a second: those of one operand.
 func BenchmarkRows(b *testing.B) {

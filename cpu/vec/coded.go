@@ -70,7 +70,7 @@ func (k *CodedKeys) Multiply(isa ISA, scores []float32, queries []byte, rows int
 	if len(scores) < rows*Block || len(queries) < rows*stride || len(block) < k.Bytes() || k.Features > CodesMost {
 		panic("vec: a matrix is smaller than the product's shape")
 	}
-	if isa == Generic {
+	if !isa.coded() {
 		k.twin(scores, queries, rows, block)
 		return
 	}
@@ -89,7 +89,7 @@ func (k *CodedKeys) Multiply(isa ISA, scores []float32, queries []byte, rows int
 			p.query, p.scores = &queries[row*stride], &scores[row*Block]
 			row += p.groups * many
 			if isa == AVX2 {
-				runKeysAVX2(&p, k.Bits, many, k.Levels != nil)
+				runKeysWhole(&p, k.Bits, many, k.Levels != nil)
 			} else {
 				runKeysAVX512(&p, k.Bits, many, k.Levels != nil)
 			}
@@ -167,7 +167,7 @@ func (v *CodedValues) Weigh(isa ISA, to []byte, weights []float32, block []byte)
 		case isa == AVX512:
 			weighAVX512(&to[i*weightBytes], at(weights), scales, rows, stride, v.Offset, factor, unit)
 		case isa == AVX2:
-			weighAVX2(&to[i*weightBytes], at(weights), scales, rows, stride, v.Offset, factor, unit)
+			weighWhole(&to[i*weightBytes], at(weights), scales, rows, stride, v.Offset, factor, unit)
 		default:
 			for r := range rows {
 				weighTwin(to[r*stride+i*weightBytes:], weights[r*Block:][:Block], scales, v.Offset, factor, unit)
@@ -214,7 +214,7 @@ func (v *CodedValues) Multiply(isa ISA, sums []float32, stride int, weights []by
 	if stride < lanes || len(sums) < (rows-1)*stride+lanes || len(weights) < rows*each || len(block) < v.Bytes() {
 		panic("vec: a matrix is smaller than the product's shape")
 	}
-	if isa == Generic {
+	if !isa.coded() {
 		v.twin(sums, stride, weights, rows, block)
 		return
 	}
@@ -236,7 +236,7 @@ func (v *CodedValues) Multiply(isa ISA, sums []float32, stride int, weights []by
 				row += p.groups * group
 				if isa == AVX2 {
 					p.passes = 2 * many
-					runValuesAVX2(&p, v.Bits, group, v.Levels != nil)
+					runValuesWhole(&p, v.Bits, group, v.Levels != nil)
 				} else {
 					p.passes = many
 					runValuesAVX512(&p, v.Bits, group, v.Levels != nil)
@@ -278,9 +278,9 @@ func (v *CodedValues) twin(sums []float32, stride int, weights []byte, rows int,
 // Butterflies multiplies a row, whose size is a power of two, by Sylvester's Hadamard matrix: sums and differences of
 // neighbours, then of pairs, and so on.
 func (isa ISA) Butterflies(x []float32) {
-	if isa == Generic || len(x) < Lanes {
+	if !isa.coded() || len(x) < Lanes {
 		kvcode.Butterflies(x)
 		return
 	}
-	butterfliesAVX2(at(x), len(x))
+	butterfliesWhole(at(x), len(x))
 }

@@ -71,11 +71,11 @@ func (p *Product) run(isa ISA, b unsafe.Pointer, n int, next unsafe.Pointer, siz
 		ahead = int(uintptr(next) - uintptr(b))
 	}
 	width := 64
-	if isa == AVX2 {
+	if isa.rows() {
 		width = 2 * Lanes
 	}
 	for j := 0; j < p.N; j += width {
-		if isa == AVX2 && (p.Rows > 1 || p.N-j < width) {
+		if isa.rows() && (p.Rows > 1 || p.N-j < width) {
 			width = Lanes
 		}
 		p.tile(isa, unsafe.Add(b, j*size), j, min(width, p.N-j), ahead, size)
@@ -93,8 +93,8 @@ func (p *Product) tile(isa ISA, b unsafe.Pointer, j, n, ahead, size int) {
 		if t.groups = (p.Rows - row) / rows; t.groups > 0 {
 			t.a, t.c = at(p.A[row*p.AStride:]), at(p.C[row*p.CStride+j:])
 			row += t.groups * rows
-			if isa == AVX2 {
-				runAVX2(&t, rows, size)
+			if isa.rows() {
+				runWhole(&t, rows, size)
 			} else {
 				runAVX512(&t, rows, size)
 			}

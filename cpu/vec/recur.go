@@ -36,7 +36,7 @@ func (isa ISA) Recur(p *Recurrence) {
 		return
 	}
 	width := 64
-	if isa == AVX2 {
+	if isa.rows() {
 		width = Lanes
 	}
 	for j := 0; j < p.N; j += width {
@@ -44,8 +44,8 @@ func (isa ISA) Recur(p *Recurrence) {
 			s: at(p.S[j:]), k: at(p.K), q: at(p.Q), w: at(p.W[j:]), y: at(p.Y[j:]),
 			stride: 4 * p.Stride, n: rows, a: p.Decay, mask: ^uint64(0) >> (64 - min(width, p.N-j)),
 		}
-		if isa == AVX2 {
-			recurAVX2(&t)
+		if isa.rows() {
+			recurWhole(&t)
 		} else {
 			recurAVX512(&t)
 		}

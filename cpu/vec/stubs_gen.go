@@ -5,302 +5,302 @@
 package vec
 
 //go:noescape
-func sumAVX2(l *[Lanes]float32, x *float32, n int)
+func sumWhole(l *[Lanes]float32, x *float32, n int)
 
 //go:noescape
-func sumSquaresAVX2(l *[Lanes]float32, x *float32, n int)
+func sumSquaresWhole(l *[Lanes]float32, x *float32, n int)
 
 //go:noescape
-func largestAVX2(x *float32, n int) float32
+func largestWhole(x *float32, n int) float32
 
 //go:noescape
-func addAVX2(y, a, b *float32, n int)
+func addWhole(y, a, b *float32, n int)
 
 //go:noescape
-func mulAVX2(y, a, b *float32, n int)
+func mulWhole(y, a, b *float32, n int)
 
 //go:noescape
-func scaleAVX2(y, x *float32, s float32, n int)
+func scaleWhole(y, x *float32, s float32, n int)
 
 //go:noescape
-func divideAVX2(y, x *float32, s float32, n int)
+func divideWhole(y, x *float32, s float32, n int)
 
 //go:noescape
-func mergeAVX2(acc, o *float32, alpha, beta float32, n int)
+func mergeWhole(acc, o *float32, alpha, beta float32, n int)
 
 //go:noescape
-func rotateAVX2(a, b, cos, sin *float32, n int)
+func rotateWhole(a, b, cos, sin *float32, n int)
 
 //go:noescape
-func rotatePairsAVX2(x, cos, sin *float32, n int)
+func rotatePairsWhole(x, cos, sin *float32, n int)
 
 //go:noescape
-func expAVX2(y, x *float32, n int)
+func expWhole(y, x *float32, n int)
 
 //go:noescape
-func gateAVX2(y, x *float32, c1, c3 float32, n int)
+func gateWhole(y, x *float32, c1, c3 float32, n int)
 
 //go:noescape
-func normalAVX2(y, x *float32, n int)
+func normalWhole(y, x *float32, n int)
 
 //go:noescape
-func softCapAVX2(y, x *float32, limit, twice float32, n int)
+func softCapWhole(y, x *float32, limit, twice float32, n int)
 
 //go:noescape
-func softMaxAVX2(x *[Block]float32) (top, sum float32)
+func softMaxWhole(x *[Block]float32) (top, sum float32)
 
 //go:noescape
-func halveAVX2(y *uint16, x *float32, n int)
+func halveWhole(y *uint16, x *float32, n int)
 
 //go:noescape
-func widenAVX2(y *float32, x *uint16, n int)
+func widenWhole(y *float32, x *uint16, n int)
 
 //go:noescape
-func widenBytesAVX2(y *float32, x *int8, n int)
+func widenBytesWhole(y *float32, x *int8, n int)
 
 //go:noescape
-func roundAVX2(y *int8, x *float32, s float32, n int)
+func roundWhole(y *int8, x *float32, s float32, n int)
 
 //go:noescape
-func mulRowsAVX2(x *float32, s *[Block]float32, rows int)
+func mulRowsWhole(x *float32, s *[Block]float32, rows int)
 
 //go:noescape
-func mulAddRowsAVX2(y, x *float32, s *[Block]float32, rows int)
+func mulAddRowsWhole(y, x *float32, s *[Block]float32, rows int)
 
 //go:noescape
-func recurAVX2(p *recurrence)
+func recurWhole(p *recurrence)
 
 //go:noescape
-func panel4x4AVX2(p *panel)
+func panel4x4Whole(p *panel)
 
 //go:noescape
-func panel2x4AVX2(p *panel)
+func panel2x4Whole(p *panel)
 
 //go:noescape
-func panel1x4wideAVX2(p *panel)
+func panel1x4wideWhole(p *panel)
 
 //go:noescape
-func panel1x4AVX2(p *panel)
+func panel1x4Whole(p *panel)
 
 //go:noescape
-func panel4x2AVX2(p *panel)
+func panel4x2Whole(p *panel)
 
 //go:noescape
-func panel2x2AVX2(p *panel)
+func panel2x2Whole(p *panel)
 
 //go:noescape
-func panel1x2wideAVX2(p *panel)
+func panel1x2wideWhole(p *panel)
 
 //go:noescape
-func panel1x2AVX2(p *panel)
+func panel1x2Whole(p *panel)
 
 //go:noescape
-func panel4x1AVX2(p *panel)
+func panel4x1Whole(p *panel)
 
 //go:noescape
-func panel2x1AVX2(p *panel)
+func panel2x1Whole(p *panel)
 
 //go:noescape
-func panel1x1wideAVX2(p *panel)
+func panel1x1wideWhole(p *panel)
 
 //go:noescape
-func panel1x1AVX2(p *panel)
+func panel1x1Whole(p *panel)
 
 //go:noescape
-func weighAVX2(to *byte, w *float32, s *[Block]uint16, rows, stride, offset int, factor, unit float32)
+func weighWhole(to *byte, w *float32, s *[Block]uint16, rows, stride, offset int, factor, unit float32)
 
 //go:noescape
-func butterfliesAVX2(x *float32, n int)
+func butterfliesWhole(x *float32, n int)
 
 //go:noescape
-func keysEven4x4AVX2(p *keyProduct)
+func keysEven4x4Whole(p *keyProduct)
 
 //go:noescape
-func valuesEven4x4AVX2(p *valueProduct)
+func valuesEven4x4Whole(p *valueProduct)
 
 //go:noescape
-func keysEven4x2AVX2(p *keyProduct)
+func keysEven4x2Whole(p *keyProduct)
 
 //go:noescape
-func valuesEven4x2AVX2(p *valueProduct)
+func valuesEven4x2Whole(p *valueProduct)
 
 //go:noescape
-func keysEven4x1AVX2(p *keyProduct)
+func keysEven4x1Whole(p *keyProduct)
 
 //go:noescape
-func valuesEven4x1AVX2(p *valueProduct)
+func valuesEven4x1Whole(p *valueProduct)
 
 //go:noescape
-func keysEven5x4AVX2(p *keyProduct)
+func keysEven5x4Whole(p *keyProduct)
 
 //go:noescape
-func valuesEven5x4AVX2(p *valueProduct)
+func valuesEven5x4Whole(p *valueProduct)
 
 //go:noescape
-func keysEven5x2AVX2(p *keyProduct)
+func keysEven5x2Whole(p *keyProduct)
 
 //go:noescape
-func valuesEven5x2AVX2(p *valueProduct)
+func valuesEven5x2Whole(p *valueProduct)
 
 //go:noescape
-func keysEven5x1AVX2(p *keyProduct)
+func keysEven5x1Whole(p *keyProduct)
 
 //go:noescape
-func valuesEven5x1AVX2(p *valueProduct)
+func valuesEven5x1Whole(p *valueProduct)
 
 //go:noescape
-func keysBook4x4AVX2(p *keyProduct)
+func keysBook4x4Whole(p *keyProduct)
 
 //go:noescape
-func valuesBook4x4AVX2(p *valueProduct)
+func valuesBook4x4Whole(p *valueProduct)
 
 //go:noescape
-func keysBook4x2AVX2(p *keyProduct)
+func keysBook4x2Whole(p *keyProduct)
 
 //go:noescape
-func valuesBook4x2AVX2(p *valueProduct)
+func valuesBook4x2Whole(p *valueProduct)
 
 //go:noescape
-func keysBook4x1AVX2(p *keyProduct)
+func keysBook4x1Whole(p *keyProduct)
 
 //go:noescape
-func valuesBook4x1AVX2(p *valueProduct)
+func valuesBook4x1Whole(p *valueProduct)
 
 //go:noescape
-func keysBook3x4AVX2(p *keyProduct)
+func keysBook3x4Whole(p *keyProduct)
 
 //go:noescape
-func valuesBook3x4AVX2(p *valueProduct)
+func valuesBook3x4Whole(p *valueProduct)
 
 //go:noescape
-func keysBook3x2AVX2(p *keyProduct)
+func keysBook3x2Whole(p *keyProduct)
 
 //go:noescape
-func valuesBook3x2AVX2(p *valueProduct)
+func valuesBook3x2Whole(p *valueProduct)
 
 //go:noescape
-func keysBook3x1AVX2(p *keyProduct)
+func keysBook3x1Whole(p *keyProduct)
 
 //go:noescape
-func valuesBook3x1AVX2(p *valueProduct)
+func valuesBook3x1Whole(p *valueProduct)
 
 //go:noescape
-func keysBook2x4AVX2(p *keyProduct)
+func keysBook2x4Whole(p *keyProduct)
 
 //go:noescape
-func valuesBook2x4AVX2(p *valueProduct)
+func valuesBook2x4Whole(p *valueProduct)
 
 //go:noescape
-func keysBook2x2AVX2(p *keyProduct)
+func keysBook2x2Whole(p *keyProduct)
 
 //go:noescape
-func valuesBook2x2AVX2(p *valueProduct)
+func valuesBook2x2Whole(p *valueProduct)
 
 //go:noescape
-func keysBook2x1AVX2(p *keyProduct)
+func keysBook2x1Whole(p *keyProduct)
 
 //go:noescape
-func valuesBook2x1AVX2(p *valueProduct)
+func valuesBook2x1Whole(p *valueProduct)
 
-// runAVX2 multiplies groups of so many rows by elements of so many bytes.
-func runAVX2(p *panel, rows, size int) {
+// runWhole multiplies groups of so many rows by elements of so many bytes.
+func runWhole(p *panel, rows, size int) {
 	switch {
 	case rows == 4 && size == 4:
-		panel4x4AVX2(p)
+		panel4x4Whole(p)
 	case rows == 2 && size == 4:
-		panel2x4AVX2(p)
+		panel2x4Whole(p)
 	case rows == 1 && size == 4 && p.mask>>31 != 0:
-		panel1x4wideAVX2(p)
+		panel1x4wideWhole(p)
 	case rows == 1 && size == 4:
-		panel1x4AVX2(p)
+		panel1x4Whole(p)
 	case rows == 4 && size == 2:
-		panel4x2AVX2(p)
+		panel4x2Whole(p)
 	case rows == 2 && size == 2:
-		panel2x2AVX2(p)
+		panel2x2Whole(p)
 	case rows == 1 && size == 2 && p.mask>>31 != 0:
-		panel1x2wideAVX2(p)
+		panel1x2wideWhole(p)
 	case rows == 1 && size == 2:
-		panel1x2AVX2(p)
+		panel1x2Whole(p)
 	case rows == 4 && size == 1:
-		panel4x1AVX2(p)
+		panel4x1Whole(p)
 	case rows == 2 && size == 1:
-		panel2x1AVX2(p)
+		panel2x1Whole(p)
 	case rows == 1 && size == 1 && p.mask>>31 != 0:
-		panel1x1wideAVX2(p)
+		panel1x1wideWhole(p)
 	case rows == 1 && size == 1:
-		panel1x1AVX2(p)
+		panel1x1Whole(p)
 	}
 }
 
-// runKeysAVX2 multiplies groups of so many rows by codes.
-func runKeysAVX2(p *keyProduct, bits, rows int, book bool) {
+// runKeysWhole multiplies groups of so many rows by codes.
+func runKeysWhole(p *keyProduct, bits, rows int, book bool) {
 	switch {
 	case bits == 4 && rows == 4 && book == false:
-		keysEven4x4AVX2(p)
+		keysEven4x4Whole(p)
 	case bits == 4 && rows == 2 && book == false:
-		keysEven4x2AVX2(p)
+		keysEven4x2Whole(p)
 	case bits == 4 && rows == 1 && book == false:
-		keysEven4x1AVX2(p)
+		keysEven4x1Whole(p)
 	case bits == 5 && rows == 4 && book == false:
-		keysEven5x4AVX2(p)
+		keysEven5x4Whole(p)
 	case bits == 5 && rows == 2 && book == false:
-		keysEven5x2AVX2(p)
+		keysEven5x2Whole(p)
 	case bits == 5 && rows == 1 && book == false:
-		keysEven5x1AVX2(p)
+		keysEven5x1Whole(p)
 	case bits == 4 && rows == 4 && book == true:
-		keysBook4x4AVX2(p)
+		keysBook4x4Whole(p)
 	case bits == 4 && rows == 2 && book == true:
-		keysBook4x2AVX2(p)
+		keysBook4x2Whole(p)
 	case bits == 4 && rows == 1 && book == true:
-		keysBook4x1AVX2(p)
+		keysBook4x1Whole(p)
 	case bits == 3 && rows == 4 && book == true:
-		keysBook3x4AVX2(p)
+		keysBook3x4Whole(p)
 	case bits == 3 && rows == 2 && book == true:
-		keysBook3x2AVX2(p)
+		keysBook3x2Whole(p)
 	case bits == 3 && rows == 1 && book == true:
-		keysBook3x1AVX2(p)
+		keysBook3x1Whole(p)
 	case bits == 2 && rows == 4 && book == true:
-		keysBook2x4AVX2(p)
+		keysBook2x4Whole(p)
 	case bits == 2 && rows == 2 && book == true:
-		keysBook2x2AVX2(p)
+		keysBook2x2Whole(p)
 	case bits == 2 && rows == 1 && book == true:
-		keysBook2x1AVX2(p)
+		keysBook2x1Whole(p)
 	}
 }
 
-// runValuesAVX2 multiplies groups of so many rows by codes.
-func runValuesAVX2(p *valueProduct, bits, rows int, book bool) {
+// runValuesWhole multiplies groups of so many rows by codes.
+func runValuesWhole(p *valueProduct, bits, rows int, book bool) {
 	switch {
 	case bits == 4 && rows == 4 && book == false:
-		valuesEven4x4AVX2(p)
+		valuesEven4x4Whole(p)
 	case bits == 4 && rows == 2 && book == false:
-		valuesEven4x2AVX2(p)
+		valuesEven4x2Whole(p)
 	case bits == 4 && rows == 1 && book == false:
-		valuesEven4x1AVX2(p)
+		valuesEven4x1Whole(p)
 	case bits == 5 && rows == 4 && book == false:
-		valuesEven5x4AVX2(p)
+		valuesEven5x4Whole(p)
 	case bits == 5 && rows == 2 && book == false:
-		valuesEven5x2AVX2(p)
+		valuesEven5x2Whole(p)
 	case bits == 5 && rows == 1 && book == false:
-		valuesEven5x1AVX2(p)
+		valuesEven5x1Whole(p)
 	case bits == 4 && rows == 4 && book == true:
-		valuesBook4x4AVX2(p)
+		valuesBook4x4Whole(p)
 	case bits == 4 && rows == 2 && book == true:
-		valuesBook4x2AVX2(p)
+		valuesBook4x2Whole(p)
 	case bits == 4 && rows == 1 && book == true:
-		valuesBook4x1AVX2(p)
+		valuesBook4x1Whole(p)
 	case bits == 3 && rows == 4 && book == true:
-		valuesBook3x4AVX2(p)
+		valuesBook3x4Whole(p)
 	case bits == 3 && rows == 2 && book == true:
-		valuesBook3x2AVX2(p)
+		valuesBook3x2Whole(p)
 	case bits == 3 && rows == 1 && book == true:
-		valuesBook3x1AVX2(p)
+		valuesBook3x1Whole(p)
 	case bits == 2 && rows == 4 && book == true:
-		valuesBook2x4AVX2(p)
+		valuesBook2x4Whole(p)
 	case bits == 2 && rows == 2 && book == true:
-		valuesBook2x2AVX2(p)
+		valuesBook2x2Whole(p)
 	case bits == 2 && rows == 1 && book == true:
-		valuesBook2x1AVX2(p)
+		valuesBook2x1Whole(p)
 	}
 }
 

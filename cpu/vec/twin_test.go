@@ -17,6 +17,9 @@ import (
 
 // isas are the instruction sets under test.
 func isas() (all []ISA) {
+	if Best() == NEON {
+		return []ISA{NEON}
+	}
 	for isa := AVX2; isa <= Best(); isa++ {
 		all = append(all, isa)
 	}

@@ -15,14 +15,21 @@ const (
 	Generic ISA = iota // the Go twins
 	AVX2               // with FMA and F16C
 	AVX512             // F, BW, DQ and VL
+	NEON               // of arm64
 )
+
+// rows says whether the assembly takes whole rows of 16 elements alone.
+func (isa ISA) rows() bool { return isa == AVX2 || isa == NEON }
+
+// coded says whether there is assembly for codes.
+func (isa ISA) coded() bool { return isa == AVX2 || isa == AVX512 }
 
 // whole is how many of n elements the assembly computes; a twin computes the rest. AVX-512 has masks, and takes all.
 func (isa ISA) whole(n int) int {
 	switch isa {
 	case Generic:
 		return 0
-	case AVX2:
+	case AVX2, NEON:
 		return n &^ (Lanes - 1)
 	}
 	return n
@@ -38,7 +45,7 @@ func (isa ISA) Sum(x []float32) float32 {
 	}
 	var l [Lanes]float32
 	if n > 0 {
-		sumAVX2(&l, at(x), n)
+		sumWhole(&l, at(x), n)
 	}
 	sumTwin(&l, x[n:])
 	return tree(&l)
@@ -52,7 +59,7 @@ func (isa ISA) SumSquares(x []float32) float32 {
 	}
 	var l [Lanes]float32
 	if n > 0 {
-		sumSquaresAVX2(&l, at(x), n)
+		sumSquaresWhole(&l, at(x), n)
 	}
 	sumSquaresTwin(&l, x[n:])
 	return tree(&l)
@@ -69,7 +76,7 @@ func (isa ISA) Largest(x []float32) (most float32) {
 	case isa == AVX512:
 		most = largestAVX512(at(x), n)
 	default:
-		most = largestAVX2(at(x), n)
+		most = largestWhole(at(x), n)
 	}
 	return max(most, largestTwin(x[n:]))
 }
@@ -83,7 +90,7 @@ func (isa ISA) Add(y, a, b []float32) {
 	case isa == AVX512:
 		addAVX512(at(y), at(a), at(b), n)
 	default:
-		addAVX2(at(y), at(a), at(b), n)
+		addWhole(at(y), at(a), at(b), n)
 	}
 	addTwin(y[n:], a[n:], b[n:])
 }
@@ -97,7 +104,7 @@ func (isa ISA) Mul(y, a, b []float32) {
 	case isa == AVX512:
 		mulAVX512(at(y), at(a), at(b), n)
 	default:
-		mulAVX2(at(y), at(a), at(b), n)
+		mulWhole(at(y), at(a), at(b), n)
 	}
 	mulTwin(y[n:], a[n:], b[n:])
 }
@@ -111,7 +118,7 @@ func (isa ISA) Scale(y, x []float32, s float32) {
 	case isa == AVX512:
 		scaleAVX512(at(y), at(x), s, n)
 	default:
-		scaleAVX2(at(y), at(x), s, n)
+		scaleWhole(at(y), at(x), s, n)
 	}
 	scaleTwin(y[n:], x[n:], s)
 }
@@ -125,7 +132,7 @@ func (isa ISA) Divide(y, x []float32, s float32) {
 	case isa == AVX512:
 		divideAVX512(at(y), at(x), s, n)
 	default:
-		divideAVX2(at(y), at(x), s, n)
+		divideWhole(at(y), at(x), s, n)
 	}
 	divideTwin(y[n:], x[n:], s)
 }
@@ -139,7 +146,7 @@ func (isa ISA) Merge(acc, o []float32, alpha, beta float32) {
 	case isa == AVX512:
 		mergeAVX512(at(acc), at(o), alpha, beta, n)
 	default:
-		mergeAVX2(at(acc), at(o), alpha, beta, n)
+		mergeWhole(at(acc), at(o), alpha, beta, n)
 	}
 	mergeTwin(acc[n:], o[n:], alpha, beta)
 }
@@ -153,7 +160,7 @@ func (isa ISA) Rotate(a, b, cos, sin []float32) {
 	case isa == AVX512:
 		rotateAVX512(at(a), at(b), at(cos), at(sin), n)
 	default:
-		rotateAVX2(at(a), at(b), at(cos), at(sin), n)
+		rotateWhole(at(a), at(b), at(cos), at(sin), n)
 	}
 	rotateTwin(a[n:], b[n:], cos[n:], sin[n:])
 }
@@ -161,9 +168,12 @@ func (isa ISA) Rotate(a, b, cos, sin []float32) {
 // RotatePairs turns the points (x₂ᵢ, x₂ᵢ₊₁) by the angles of cosᵢ and sinᵢ, in place.
 func (isa ISA) RotatePairs(x, cos, sin []float32) {
 	cos, sin = cos[:len(x)/2], sin[:len(x)/2]
-	n := min(isa, AVX2).whole(len(x))
+	n := 0
+	if isa != Generic {
+		n = len(x) &^ (Lanes - 1)
+	}
 	if n > 0 {
-		rotatePairsAVX2(at(x), at(cos), at(sin), n)
+		rotatePairsWhole(at(x), at(cos), at(sin), n)
 	}
 	rotatePairsTwin(x[n:], cos[n/2:], sin[n/2:])
 }
@@ -190,7 +200,7 @@ func (isa ISA) GELUErf(y, x []float32) {
 	case isa == AVX512:
 		normalAVX512(at(y), at(x), n)
 	default:
-		normalAVX2(at(y), at(x), n)
+		normalWhole(at(y), at(x), n)
 	}
 	normalTwin(y[n:], x[n:])
 }
@@ -204,7 +214,7 @@ func (isa ISA) gate(y, x []float32, c1, c3 float32) {
 	case isa == AVX512:
 		gateAVX512(at(y), at(x), c1, c3, n)
 	default:
-		gateAVX2(at(y), at(x), c1, c3, n)
+		gateWhole(at(y), at(x), c1, c3, n)
 	}
 	gateTwin(y[n:], x[n:], c1, c3)
 }
@@ -219,7 +229,7 @@ func (isa ISA) SoftCap(y, x []float32, limit float32) {
 	case isa == AVX512:
 		softCapAVX512(at(y), at(x), limit, twice, n)
 	default:
-		softCapAVX2(at(y), at(x), limit, twice, n)
+		softCapWhole(at(y), at(x), limit, twice, n)
 	}
 	softCapTwin(y[n:], x[n:], limit, twice)
 }
@@ -230,8 +240,8 @@ func (isa ISA) SoftMax(x *[Block]float32) (top, sum float32) {
 	switch isa {
 	case AVX512:
 		return softMaxAVX512(x)
-	case AVX2:
-		return softMaxAVX2(x)
+	case AVX2, NEON:
+		return softMaxWhole(x)
 	}
 	return softMaxTwin(x)
 }
@@ -245,7 +255,7 @@ func (isa ISA) Exp(y, x []float32) {
 	case isa == AVX512:
 		expAVX512(at(y), at(x), n)
 	default:
-		expAVX2(at(y), at(x), n)
+		expWhole(at(y), at(x), n)
 	}
 	expTwin(y[n:], x[n:])
 }
@@ -259,7 +269,7 @@ func (isa ISA) Halve(y []uint16, x []float32) {
 	case isa == AVX512:
 		halveAVX512(at(y), at(x), n)
 	default:
-		halveAVX2(at(y), at(x), n)
+		halveWhole(at(y), at(x), n)
 	}
 	halveTwin(y[n:], x[n:])
 }
@@ -273,7 +283,7 @@ func (isa ISA) Widen(y []float32, x []uint16) {
 	case isa == AVX512:
 		widenAVX512(at(y), at(x), n)
 	default:
-		widenAVX2(at(y), at(x), n)
+		widenWhole(at(y), at(x), n)
 	}
 	widenTwin(y[n:], x[n:])
 }
@@ -294,7 +304,7 @@ func (isa ISA) Bytes(y []int8, x []float32, tiny float32) (d float32) {
 	case isa == AVX512:
 		roundAVX512(at(y), at(x), s, n)
 	default:
-		roundAVX2(at(y), at(x), s, n)
+		roundWhole(at(y), at(x), s, n)
 	}
 	roundTwin(y[n:], x[n:], s)
 	return 1 / s
@@ -309,7 +319,7 @@ func (isa ISA) WidenBytes(y []float32, x []int8) {
 	case isa == AVX512:
 		widenBytesAVX512(at(y), at(x), n)
 	default:
-		widenBytesAVX2(at(y), at(x), n)
+		widenBytesWhole(at(y), at(x), n)
 	}
 	widenBytesTwin(y[n:], x[n:])
 }
@@ -321,8 +331,8 @@ func (isa ISA) MulRows(x []float32, s *[Block]float32) {
 	case rows == 0:
 	case isa == AVX512:
 		mulRowsAVX512(at(x), s, rows)
-	case isa == AVX2:
-		mulRowsAVX2(at(x), s, rows)
+	case isa.rows():
+		mulRowsWhole(at(x), s, rows)
 	default:
 		mulRowsTwin(x, s)
 	}
@@ -336,8 +346,8 @@ func (isa ISA) MulAddRows(y, x []float32, s *[Block]float32) {
 	case rows == 0:
 	case isa == AVX512:
 		mulAddRowsAVX512(at(y), at(x), s, rows)
-	case isa == AVX2:
-		mulAddRowsAVX2(at(y), at(x), s, rows)
+	case isa.rows():
+		mulAddRowsWhole(at(y), at(x), s, rows)
 	default:
 		mulAddRowsTwin(y, x, s)
 	}

@@ -124,6 +124,7 @@ func (e *Emitter) move(name, from, to string) {
 // place is an address: a register, bytes behind it, and a register that is added, shifted to the left.
 type place struct {
 	symbol, base, index string
+	field               string // a name of go_asm.h for the offset
 	offset, shift       int
 }
 
@@ -134,7 +135,10 @@ func (e *Emitter) place(operand string) (p place) {
 	}
 	at := strings.Index(operand, "(")
 	if at > 0 {
-		p.offset, _ = strconv.Atoi(operand[:at])
+		var err error
+		if p.offset, err = strconv.Atoi(operand[:at]); err != nil {
+			p.field = operand[:at]
+		}
 	}
 	for part := range strings.SplitSeq(strings.TrimSuffix(operand[at+1:], ")"), ")(") {
 		register, factor, scaled := strings.Cut(part, "*")
@@ -157,6 +161,9 @@ func (e *Emitter) memory(operand string) string {
 		return operand
 	}
 	p := e.place(operand)
+	if p.field != "" {
+		return fmt.Sprintf("%s(%s)", p.field, p.base)
+	}
 	if p.index == "" && p.symbol == "" {
 		return fmt.Sprintf("%d(%s)", p.offset, p.base)
 	}
@@ -171,6 +178,9 @@ func (e *Emitter) leave(p place, to string) {
 	switch {
 	case p.symbol != "":
 		e.Line("\tMOVD $%s, %s", p.symbol, to)
+		return
+	case p.field != "":
+		e.Line("\tADD $%s, %s, %s", p.field, p.base, to)
 		return
 	case p.base == "":
 		e.Line("\tLSL $%d, %s, %s", p.shift, p.index, to)

@@ -32,6 +32,7 @@ var three = map[string]struct {
 	"VPSLLVD": {0x6ea04400, "USHL", "4S", true}, "VPSHUFB": {0x4e000000, "TBL", "16B", true},
 	"VADDPS": {0x4e20d400, "FADD", "4S", false}, "VSUBPS": {0x4ea0d400, "FSUB", "4S", true},
 	"VMULPS": {0x6e20dc00, "FMUL", "4S", false}, "VDIVPS": {0x6e20fc00, "FDIV", "4S", true},
+	"VMAXPS": {0x4e20f400, "FMAX", "4S", false}, "VMINPS": {0x4ea0f400, "FMIN", "4S", false},
 	"VFMADD231PS": {0x4e20cc00, "FMLA", "4S", false}, "VFNMADD231PS": {0x4ea0cc00, "FMLS", "4S", false},
 }
 
@@ -56,6 +57,7 @@ var widened = map[string]struct {
 	"VPMOVZXBD": {"FMOVS", []uint32{0x2f08a400, 0x2f10a400}, []string{"USHLL 8H 8B", "USHLL 4S 4H"}},
 	"VPMOVSXBD": {"FMOVS", []uint32{0x0f08a400, 0x0f10a400}, []string{"SSHLL 8H 8B", "SSHLL 4S 4H"}},
 	"VPMOVZXWD": {"FMOVD", []uint32{0x2f10a400}, []string{"USHLL 4S 4H"}},
+	"VPMOVZXDQ": {"FMOVD", []uint32{0x2f20a400}, []string{"USHLL 2D 2S"}},
 	"VCVTPH2PS": {"FMOVD", []uint32{0x0e217800}, []string{"FCVTL 4S 4H"}},
 }
 
@@ -105,13 +107,36 @@ func (e *Emitter) spellOther(name string, args []string) {
 	case "VMOVDQU", "VMOVUPS":
 		e.moveVector(args[0], to)
 	case "VPBROADCASTD", "VBROADCASTSS":
-		e.leave(e.place(args[0]), "R19")
-		e.Line("\tVLD1R (R19), [V%d.S4]", number(to))
+		e.broadcast(args[0], number(to))
 	case "VCVTDQ2PS":
 		e.word(0x4e21d800|e.vector(args[0], 31)<<5|number(to), "SCVTF V%d.4S, %s", number(to), args[0])
 	case "VPMADDWD": // products of pairs of int16, added
 		x, y := e.vector(args[0], 31), e.vector(args[1], 30)
 		e.pairs(x, y, number(to))
+	case "VCVTPS2DQ":
+		e.word(0x4e21a800|e.vector(args[0], 31)<<5|number(to), "FCVTNS V%d.4S, %s", number(to), args[0])
+	case "VCVTPS2PH":
+		e.word(0x0e216800|number(args[1])<<5|31, "FCVTN V31.4H, %s.4S", args[1])
+		e.Line("\tFMOVD F31, %s", e.memory(to))
+	case "VFMADD213PS": // the result is a factor
+		e.moveVector(args[0], "V28")
+		e.three(three["VFMADD231PS"].word, "FMLA", "4S", 28, number(args[1]), number(to))
+		e.moveVector("V28", to)
+	case "VCMPPS": // $5: not less, or NaN
+		e.three(0x6ea0e400, "FCMGT", "4S", 31, e.vector(args[1], 31), number(args[2]))
+		e.word(0x6e205800|31<<5|number(to), "NOT V%d.16B, V31.16B", number(to))
+	case "VMOVSS":
+		e.Line("\tFMOVS F%d, %s", number(args[0]), e.memory(to))
+	case "VMOVSLDUP":
+		e.three(0x4e802800, "TRN1", "4S", number(to), number(args[0]), number(args[0]))
+	case "VPERMILPS": // $0xb1: neighbours change places
+		e.word(0x4ea00800|number(args[1])<<5|number(to), "REV64 V%d.4S, %s.4S", number(to), args[1])
+	case "VADDSUBPS": // a difference in even lanes, a sum in odd ones
+		x, y := number(args[1]), number(args[0])
+		e.three(three["VADDPS"].word, "FADD", "4S", 28, x, y)
+		e.three(three["VSUBPS"].word, "FSUB", "4S", number(to), x, y)
+		e.word(0x6f07e600|31, "MOVI V31.2D, $0xffffffff00000000")
+		e.three(insert, "BIT", "16B", number(to), 28, 31)
 	case "VPGATHERDD":
 		e.gather(args[0], number(to))
 	default:
@@ -159,7 +184,52 @@ func (e *Emitter) MulAdd(a, b, sum string) { e.spellVector("MLA", []string{a, b,
 // Insert sets those bits of to that the mask has to those of v.
 func (e *Emitter) Insert(v, mask, to string) {
 	m := e.vector(mask, 31)
-	e.three(0x6ea01c00, "BIT", "16B", number(to), number(v), m)
+	e.three(insert, "BIT", "16B", number(to), number(v), m)
+}
+
+const insert = 0x6ea01c00 // BIT
+
+// Bytes leaves the low bytes of four vectors' words in the first of them.
+func (e *Emitter) Bytes(v Vec) string {
+	for i := range uint32(2) {
+		to := number(v.Part(int(2 * i)))
+		e.word(0x0e612800|to<<5|to, "XTN V%d.4H, V%[1]d.4S", to)
+		e.word(0x4e612800|number(v.Part(int(2*i+1)))<<5|to, "XTN2 V%d.8H, %s.4S", to, v.Part(int(2*i+1)))
+	}
+	to := number(v.Part(0))
+	e.word(0x0e212800|to<<5|to, "XTN V%d.8B, V%[1]d.8H", to)
+	e.word(0x4e212800|number(v.Part(2))<<5|to, "XTN2 V%d.16B, %s.8H", to, v.Part(2))
+	return v.Part(0)
+}
+
+// foldLanes brings four vectors together in the first one's first lane.
+func (e *Emitter) foldLanes(op string, v Vec) Vec {
+	first := v.Part(0)
+	e.F("%s %s, %s, %[3]s", op, v.Part(2), first)
+	e.F("%s %s, %s, %[3]s", op, v.Part(3), v.Part(1))
+	e.F("%s %s, %s, %[3]s", op, v.Part(1), first)
+	for _, bytes := range []uint32{8, 4} {
+		n := number(first)
+		e.word(0x6e004000|bytes<<11|n<<16|n<<5|31, "EXT V31.16B, V%d.16B, V%[1]d.16B, $%d", n, bytes)
+		e.F("%s V31, %s, %[2]s", op, first)
+	}
+	return Vec{parts: []string{first}}
+}
+
+// broadcast sets all lanes to one: that in memory, or the first of a register.
+func (e *Emitter) broadcast(from string, to uint32) {
+	r, ok := register(from)
+	switch {
+	case ok:
+	case strings.HasSuffix(from, "(FP)"):
+		e.Line("\tFMOVS %s, F%d", from, to)
+		r = to
+	default:
+		e.leave(e.place(from), "R19")
+		e.Line("\tVLD1R (R19), [V%d.S4]", to)
+		return
+	}
+	e.word(0x4e040400|r<<5|to, "DUP V%d.4S, V%d.S[0]", to, r)
 }
 
 // Dot adds to each word of sum the four products of the signed bytes of its lane in codes and of word i of x.

@@ -57,6 +57,9 @@ func (e *Emitter) Op(name string, args ...Vec) {
 	if masked && !to.partial {
 		name += ".Z"
 	}
+	if e.ARM && parts > 1 {
+		args = e.loadConstants(args)
+	}
 	for i := range parts {
 		var texts []string
 		for _, a := range args {
@@ -67,6 +70,18 @@ func (e *Emitter) Op(name string, args ...Vec) {
 		}
 		e.F("%s %s", name, strings.Join(texts, ", "))
 	}
+}
+
+// loadConstants loads a constant of many parts once, where no instruction takes it from memory.
+func (e *Emitter) loadConstants(args []Vec) []Vec {
+	args = append([]Vec{}, args...)
+	for i, a := range args {
+		if strings.HasSuffix(a.parts[0], "(SB)") {
+			args[i] = Vec{parts: []string{"V29"}}
+			e.F("VMOVDQU %s, V29", a.parts[0])
+		}
+	}
+	return args
 }
 
 // Zero takes registers and clears them.
@@ -116,6 +131,9 @@ func (e *Emitter) Where(mask Vec, name string, args ...Vec) {
 // Fold brings 16 lanes together by an operation, halves onto halves, and returns an X register with the result in front.
 // It uses up v.
 func (e *Emitter) Fold(op string, v Vec) Vec {
+	if e.ARM {
+		return e.foldLanes(op, v)
+	}
 	defer e.Free(e.used)
 	low, high, quarter := v.Part(0)[1:], v.Part(1)[1:], "VEXTRACTF128"
 	if e.Wide() {

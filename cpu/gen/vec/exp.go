@@ -42,7 +42,7 @@ var tails = []asm.Constant{
 }
 
 // constantBytes are those of a constant, by lanes: an operand in ymm form; zmm form has the registers to hold all.
-var constantBytes = map[int]int{8: 32, 16: 8}
+var constantBytes = map[int]int{4: 16, 8: 32, 16: 8}
 
 // holdConstants holds those of exp, and others, where there are registers enough.
 func (w writer) holdConstants(others ...asm.Constant) {

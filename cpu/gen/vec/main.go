@@ -1,4 +1,4 @@
-// Command vec writes the assembly of cpu/vec: each routine once, for both instruction sets.
+// Command vec writes the assembly of cpu/vec: each routine once, for every instruction set.
 //
 // What a routine computes is that of its twin in package vec, operation by operation.
 package main
@@ -30,41 +30,78 @@ func main() {
 	}
 }
 
-// run writes an assembly file for each instruction set, and declarations for Go: of the routines, and of what stands for
-// them where there is no assembly.
+// run writes the assembly of all instruction sets, and for each architecture declarations for Go: of its routines, and of
+// what stands for those that it lacks. Routines of whole rows have the same name everywhere.
 func run(dir string) error {
-	var stubs, others strings.Builder
-	stubs.WriteString(asm.Header(generator, "amd64 && !purego") + "package vec\n")
-	others.WriteString(asm.Header(generator, "!amd64 || purego") + "package vec\n")
-	for _, isa := range []asm.ISA{asm.AVX2, asm.AVX512} {
-		w := writer{asm.New(isa, generator)}
-		w.Constants(slices.Concat(constants, tails, bytesConstants), constantBytes[isa.Lanes])
-		w.rows()
-		w.recur()
-		choice := w.panels()
+	whole, neon := asm.AVX2, asm.NEON
+	whole.Suffix, neon.Suffix = "Whole", "Whole"
+	var all []declaration
+	for _, isa := range []asm.ISA{whole, asm.AVX512} {
+		declared, err := write(dir, isa)
+		if err != nil {
+			return err
+		}
+		all = append(all, declared...)
+	}
+	its, err := write(dir, neon)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		asm.WriteGo(dir, "stubs_gen.go", asm.Header(generator, whole.Architecture())+declarations(all, all)),
+		asm.WriteGo(dir, "stubs_arm64_gen.go", asm.Header(generator, neon.Architecture())+declarations(all, its)),
+		asm.WriteGo(dir, "others_gen.go", asm.Header(generator, "(!amd64 && !arm64) || purego")+declarations(all, nil)))
+}
+
+// A declaration is a function for Go: a routine, or what chooses one.
+type declaration struct{ comment, signature, body string }
+
+// declarations declares all, of which those that are not here panic.
+func declarations(all, here []declaration) string {
+	var text strings.Builder
+	text.WriteString("package vec\n")
+	for _, d := range all {
+		i := slices.IndexFunc(here, func(h declaration) bool { return h.signature == d.signature })
+		switch {
+		case i < 0:
+			fmt.Fprintf(&text, "\n%sfunc %s { panic(nothing) }\n", d.comment, d.signature)
+		case here[i].body == "":
+			fmt.Fprintf(&text, "\n//go:noescape\nfunc %s\n", d.signature)
+		default:
+			fmt.Fprintf(&text, "\n%sfunc %s {\n\tswitch {\n%s\t}\n}\n", d.comment, d.signature, here[i].body)
+		}
+	}
+	return text.String()
+}
+
+// write writes the assembly of an instruction set, and returns what it declares.
+func write(dir string, isa asm.ISA) (declared []declaration, err error) {
+	w := writer{asm.New(isa, generator)}
+	w.Constants(slices.Concat(constants, tails, bytesConstants), constantBytes[isa.Lanes])
+	w.rows()
+	w.recur()
+	choice := w.panels()
+	var keys, values string
+	if !w.ARM { // codes of few bits are the twins' there
 		w.Data("oddSigns", signs(1)...)
 		w.Data("pairSigns", signs(2)...)
 		w.Data("highSigns", signs(4)...)
-		keys, values := w.coded()
-		for _, d := range w.Declared {
-			fmt.Fprintf(&stubs, "\n//go:noescape\nfunc %s%s\n", d.Name, d.Signature)
-			fmt.Fprintf(&others, "\nfunc %s%s { panic(nothing) }\n", d.Name, d.Signature)
-		}
-		panel := fmt.Sprintf("\n// run%s multiplies groups of so many rows by elements of so many bytes.\n"+
-			"func run%[1]s(p *panel, rows, size int)", isa.Suffix)
-		fmt.Fprintf(&stubs, "%s {\n\tswitch {\n%s\t}\n}\n", panel, choice)
-		fmt.Fprintf(&others, "%s { panic(nothing) }\n", panel)
-		for _, of := range [][3]string{{"Keys", "key", keys}, {"Values", "value", values}} {
-			run := fmt.Sprintf("\n// run%s%s multiplies groups of so many rows by codes.\n"+
-				"func run%[1]s%[2]s(p *%[3]sProduct, bits, rows int, book bool)", of[0], isa.Suffix, of[1])
-			fmt.Fprintf(&stubs, "%s {\n\tswitch {\n%s\t}\n}\n", run, of[2])
-			fmt.Fprintf(&others, "%s { panic(nothing) }\n", run)
-		}
-		if err := w.Write(dir, isa.Name+"_gen.s"); err != nil {
-			return err
+		keys, values = w.coded()
+	}
+	for _, d := range w.Declared {
+		declared = append(declared, declaration{signature: d.Name + d.Signature})
+	}
+	declared = append(declared, declaration{
+		fmt.Sprintf("// run%s multiplies groups of so many rows by elements of so many bytes.\n", isa.Suffix),
+		fmt.Sprintf("run%s(p *panel, rows, size int)", isa.Suffix), choice})
+	for _, of := range [][3]string{{"Keys", "key", keys}, {"Values", "value", values}} {
+		if of[2] != "" {
+			declared = append(declared, declaration{
+				fmt.Sprintf("// run%s%s multiplies groups of so many rows by codes.\n", of[0], isa.Suffix),
+				fmt.Sprintf("run%s%s(p *%sProduct, bits, rows int, book bool)", of[0], isa.Suffix, of[1]), of[2]})
 		}
 	}
-	return errors.Join(asm.WriteGo(dir, "stubs_gen.go", stubs.String()), asm.WriteGo(dir, "others_gen.go", others.String()))
+	return declared, w.Write(dir, isa.Name+"_gen.s")
 }
 
 // signs flips those of 8 lanes whose number has a bit.

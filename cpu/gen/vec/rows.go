@@ -187,6 +187,10 @@ func (w writer) storeBytes(v, to asm.Vec) {
 		w.Op("VPMOVSDB", v, to)
 		return
 	}
+	if w.ARM {
+		w.F("VMOVDQU %s, %s", w.Bytes(v), to.Part(0))
+		return
+	}
 	low, high := v.Part(0)[1:], v.Part(1)[1:]
 	w.F("VPACKSSDW Y%s, Y%s, Y%[2]s", high, low)
 	w.F("VPERMQ $0xd8, Y%s, Y%[1]s", low)
@@ -195,13 +199,27 @@ func (w writer) storeBytes(v, to asm.Vec) {
 	w.F("VMOVDQU X%s, %s", low, to.Part(0))
 }
 
+// together is how many elements of a block there are registers for, beside those of another.
+func (w writer) together() int {
+	if w.ARM {
+		return 16
+	}
+	return block
+}
+
+// some is what works on together elements from one on.
+func (w writer) some(v asm.Vec, at int) asm.Vec { return v.Some(at/w.Lanes, w.together()/w.Lanes) }
+
 func (w writer) mulRows() {
 	w.Begin("mulRows", "(x *float32, s *[Block]float32, rows int)")
-	s, v, x := w.Vec(block), w.Vec(block), w.At("x", 0, block)
+	s, v := w.Vec(block), w.Vec(w.together())
 	w.Op("VMOVUPS", w.At("s", 0, block), s)
 	w.Times("rows", func() {
-		w.Op("VMULPS", x, s, v)
-		w.Op("VMOVUPS", v, x)
+		for at := 0; at < block; at += w.together() {
+			x := w.At("x", at, w.together())
+			w.Op("VMULPS", x, w.some(s, at), v)
+			w.Op("VMOVUPS", v, x)
+		}
 		w.Advance("x", block)
 	})
 	w.End()
@@ -209,12 +227,15 @@ func (w writer) mulRows() {
 
 func (w writer) mulAddRows() {
 	w.Begin("mulAddRows", "(y, x *float32, s *[Block]float32, rows int)")
-	s, v, y := w.Vec(block), w.Vec(block), w.At("y", 0, block)
+	s, v := w.Vec(block), w.Vec(w.together())
 	w.Op("VMOVUPS", w.At("s", 0, block), s)
 	w.Times("rows", func() {
-		w.Op("VMULPS", w.At("x", 0, block), s, v)
-		w.Op("VADDPS", y, v, v)
-		w.Op("VMOVUPS", v, y)
+		for at := 0; at < block; at += w.together() {
+			y := w.At("y", at, w.together())
+			w.Op("VMULPS", w.At("x", at, w.together()), w.some(s, at), v)
+			w.Op("VADDPS", y, v, v)
+			w.Op("VMOVUPS", v, y)
+		}
 		w.Advance("y", block)
 		w.Advance("x", block)
 	})

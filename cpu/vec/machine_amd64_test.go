@@ -1,4 +1,4 @@
-//go:build amd64 && !purego
+//go:build !purego
 
 package vec
 
@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/cpu"
+
+	"github.com/sluice-ai/sluice/internal/testref"
 )
 
 // TestTwinRanWhatTheMachineHas: see that of package kernels.
@@ -25,4 +27,12 @@ func TestTwinRanWhatTheMachineHas(t *testing.T) {
 	if want < AVX512 {
 		t.Logf("routines of cpu/vec: NOT RUN, this processor lacks the instructions: %v", names[want+1:])
 	}
+}
+
+// TestTwinOnArm64 runs arm64's routines on an emulated processor, of the oldest instructions.
+func TestTwinOnArm64(t *testing.T) {
+	if testing.Short() {
+		t.Skip("an emulated processor takes its time")
+	}
+	require.Contains(t, testref.Arm64(t)("cortex-a72", "^Test"), "routines of cpu/vec: RAN neon")
 }
