@@ -98,7 +98,7 @@ func evaluation(t *testing.T) func(ctx context.Context, d backend.Device, turns 
 		if err != nil {
 			return nil, err
 		}
-		z, err := paint.OpenZImage(paint.Turning(ctx, d, turns), f, s)
+		z, err := paint.OpenZImage(paint.Room{Device: paint.Turning(ctx, d, turns)}, f, s)
 		if err = errors.Join(err, f.Close()); err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/sluice-ai/sluice/actors/supply"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 )
@@ -23,6 +24,10 @@ type Network struct {
 	*ir.Bound
 	Weights [][]byte // by Ref, of the types and shapes that are bound
 	Runs    [][]int  // of segments: those that are computed one after another by one model
+	// Haul brings the weights of a network of one run, or of a stream, some of which have no room; nil: all are in
+	// Weights. With it Weights has those alone that no file has, and From lends the others to who copies them.
+	Haul *supply.Haul
+	From func(r ir.Ref, use func(data []byte) error) error
 
 	models       []backend.Model // by run; nil before the first step
 	most, blocks int             // rows and blocks of caches that the models are compiled for
@@ -139,6 +144,9 @@ func (p *Network) segment(m backend.Model, s *backend.Step, segment int, given m
 			given[v] = false
 		}
 	}
+	if p.Haul != nil {
+		return p.Haul.Run(segment, s)
+	}
 	return backend.Enqueue(m, segment, s)
 }
 
@@ -159,13 +167,13 @@ func (p *Network) compile(d backend.Device, rows, blocks int) error {
 	}
 	most := 1 << bits.Len(uint(max(rows, p.most, leastRows)-1))
 	blocks = 1 << bits.Len(uint(max(blocks, p.blocks, backend.BlocksFor(most))-1))
-	if err := p.Close(); err != nil {
+	if err := p.free(); err != nil {
 		return err
 	}
 	for _, run := range p.Runs {
 		m, err := p.model(d, run, most, blocks, d.Traits().Memory == backend.HostMemory)
 		if err != nil {
-			return errors.Join(err, p.Close())
+			return errors.Join(err, p.free())
 		}
 		p.models = append(p.models, m)
 	}
@@ -179,6 +187,9 @@ func (p *Network) model(d backend.Device, run []int, rows, blocks int, inPlace b
 		Blocks: slices.Repeat([]int{blocks}, len(p.Classes))}}
 	if len(run) == len(p.Segments) {
 		c.Segments = nil
+	}
+	if p.Haul != nil {
+		return p.hauled(d, run, c)
 	}
 	if inPlace {
 		c.Weights = backend.InPlace(p.Weights)
@@ -207,7 +218,7 @@ func (p *Network) Stream(d backend.Device, tokens []int32, last int) (rows []flo
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, m.Close()) }()
+	defer func() { err = errors.Join(err, p.leave(m)) }()
 	there := map[ir.Value][]float32{}
 	if err := p.pass(m, run, []ir.Grid{{Height: 1, Width: len(tokens)}}, nil, there, tokens...); err != nil {
 		return nil, err
@@ -223,12 +234,29 @@ func blocksOf(spans []ir.Grid) (n int) {
 	return n
 }
 
-// Close frees what the device has of the program. It may be used again.
+// Close frees what the device has of the program. Without a Haul it may be used again.
 func (p *Network) Close() error {
+	err := p.free()
+	if p.Haul != nil {
+		err = errors.Join(err, p.Haul.Close())
+	}
+	return err
+}
+
+// free closes the models.
+func (p *Network) free() error {
 	var errs []error
 	for _, m := range p.models {
-		errs = append(errs, m.Close())
+		errs = append(errs, p.leave(m))
 	}
 	p.models, p.most, p.blocks = nil, 0, 0
 	return errors.Join(errs...)
+}
+
+// leave closes a model, once nothing is written to its memory any more.
+func (p *Network) leave(m backend.Model) error {
+	if p.Haul != nil {
+		p.Haul.End()
+	}
+	return m.Close()
 }

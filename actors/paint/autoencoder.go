@@ -23,18 +23,19 @@ type Autoencoder struct {
 	decoder, encoder *blocks.Network // encoder nil: the file has none
 }
 
-// OpenAutoencoder reads the autoencoder of a file, which may be closed afterwards. The device is the caller's.
-func OpenAutoencoder(d backend.Device, f *gguf.File, s pixels.Settings) (*Autoencoder, error) {
+// OpenAutoencoder reads the autoencoder of a file, which may be closed afterwards. The room is the caller's, and
+// has to have place for all of it.
+func OpenAutoencoder(r Room, f *gguf.File, s pixels.Settings) (*Autoencoder, error) {
 	a, err := pixels.NewAutoencoder(tensors(f), s)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
-	if err := room(f); err != nil {
+	if err := r.fits(f); err != nil {
 		return nil, err
 	}
-	x := &Autoencoder{Autoencoder: a, device: d}
-	if x.decoder, err = network(d, f, a.Decoder, a.Tensors); err == nil && a.Encoder != nil {
-		x.encoder, err = network(d, f, a.Encoder, a.Tensors)
+	x := &Autoencoder{Autoencoder: a, device: r.Device}
+	if x.decoder, err = r.network(f, a.Decoder, a.Tensors); err == nil && a.Encoder != nil {
+		x.encoder, err = r.network(f, a.Encoder, a.Tensors)
 	}
 	return x, err
 }

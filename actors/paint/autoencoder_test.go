@@ -24,7 +24,7 @@ func autoencoder(t *testing.T, d backend.Device, folder string) *Autoencoder {
 	require.NoError(t, err)
 	s, err := pixels.ReadSettings(text)
 	require.NoError(t, err)
-	a, err := OpenAutoencoder(d, published(t, folder, "vae"), s)
+	a, err := OpenAutoencoder(Room{Device: d}, published(t, folder, "vae"), s)
 	require.NoError(t, err)
 	return a
 }

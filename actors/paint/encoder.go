@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/quant"
 	"github.com/sluice-ai/sluice/stages/model/pixels"
@@ -29,12 +28,12 @@ func (t *Text) fits(width int) error {
 
 // Clip makes vectors of texts by a CLIP model: a row for each token, and the one that stands for all, which is that of
 // the first token with the largest id: the end. The file's model is computed on the device once, and not kept.
-func Clip(d backend.Device, f *gguf.File, s pixels.TextSettings, tokens []int32) (rows, pooled []float32, err error) {
+func Clip(r Room, f *gguf.File, s pixels.TextSettings, tokens []int32) (rows, pooled []float32, err error) {
 	e, err := pixels.NewClip(tensors(f), s)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
-	if rows, err = encode(d, f, e, tokens); err != nil {
+	if rows, err = r.encode(f, e, tokens); err != nil {
 		return nil, nil, err
 	}
 	end := slices.Index(tokens, slices.Max(tokens))
@@ -42,15 +41,15 @@ func Clip(d backend.Device, f *gguf.File, s pixels.TextSettings, tokens []int32)
 }
 
 // T5 makes rows of a text by the encoder of a T5 model, as Clip does.
-func T5(d backend.Device, f *gguf.File, s pixels.TextSettings, tokens []int32) ([]float32, error) {
+func T5(r Room, f *gguf.File, s pixels.TextSettings, tokens []int32) ([]float32, error) {
 	e, err := pixels.NewT5(tensors(f), s)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
-	return encode(d, f, e, tokens)
+	return r.encode(f, e, tokens)
 }
 
-func encode(d backend.Device, f *gguf.File, e *pixels.Encoder, tokens []int32) (states []float32, err error) {
+func (r *Room) encode(f *gguf.File, e *pixels.Encoder, tokens []int32) (states []float32, err error) {
 	most := mostWords
 	if e.Positions > 0 {
 		most = min(most, e.Positions)
@@ -58,24 +57,22 @@ func encode(d backend.Device, f *gguf.File, e *pixels.Encoder, tokens []int32) (
 	if n := len(tokens); n < 1 || n > most {
 		return nil, fmt.Errorf("%s: a text of %d tokens, want 1 to %d", f.Name, n, most)
 	}
-	if err := room(f); err != nil {
-		return nil, err
-	}
 	rows, err := looked(f, e, tokens)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
-	n, err := whole(d, f, e.Bound, e.Tensors)
+	all, err := r.networks(f, e.Tensors, e.Bound)
 	if err != nil {
 		return nil, err
 	}
+	n := all[0]
 	defer func() {
 		if closed := n.Close(); err == nil {
 			err = closed
 		}
 	}()
 	spans := func(int) []ir.Grid { return []ir.Grid{{Height: 1, Width: len(tokens)}} }
-	out, err := n.Run(d, spans, nil, map[string][]float32{pixels.Texts: rows})
+	out, err := n.Run(r.Device, spans, nil, map[string][]float32{pixels.Texts: rows})
 	return out[pixels.States], err
 }
 

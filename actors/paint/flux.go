@@ -20,19 +20,17 @@ type Flux struct {
 	timed, image, text, attention, joint *blocks.Network
 }
 
-// OpenFlux reads the transformer of a file, which may be closed afterwards. The device is the caller's.
-func OpenFlux(d backend.Device, f *gguf.File, s pixels.FluxSettings) (*Flux, error) {
+// OpenFlux reads the transformer of a file, which may be closed afterwards. The room is the caller's.
+func OpenFlux(r Room, f *gguf.File, s pixels.FluxSettings) (*Flux, error) {
 	m, err := pixels.NewFlux(tensors(f), s)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
-	x := &Flux{Flux: m, device: d}
-	err = networks(d, f, m.Tensors, []part{{&x.timed, m.Timed}, {&x.image, m.Image}, {&x.text, m.Text},
-		{&x.attention, m.Attention}, {&x.joint, m.Joint}})
+	all, err := r.networks(f, m.Tensors, m.Timed, m.Image, m.Text, m.Attention, m.Joint)
 	if err != nil {
 		return nil, err
 	}
-	return x, nil
+	return &Flux{m, r.Device, all[0], all[1], all[2], all[3], all[4]}, nil
 }
 
 // Evaluate says how latents move at a level of noise, from 1 to 0: the velocity noise − image. Rows are latents, line

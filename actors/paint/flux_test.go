@@ -25,11 +25,16 @@ import (
 
 func flux(t *testing.T, d backend.Device, folder string) *Flux {
 	t.Helper()
+	return fluxIn(t, Room{Device: d}, folder)
+}
+
+func fluxIn(t *testing.T, r Room, folder string) *Flux {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join(testref.Dir(t), "multimodal", folder, "transformer", "config.json"))
 	require.NoError(t, err)
 	s, err := pixels.ReadFluxSettings(text)
 	require.NoError(t, err)
-	x, err := OpenFlux(d, published(t, folder, "transformer"), s)
+	x, err := OpenFlux(r, published(t, folder, "transformer"), s)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, x.Close()) })
 	return x
@@ -105,12 +110,12 @@ func TestFluxEncoders(t *testing.T) {
 	}
 	for _, d := range devices(t) {
 		r := converttest.Tensors(t, "multimodal", "flux", "clip.safetensors")
-		rows, pooled, err := Clip(d, published(t, "flux", "text_encoder"), read("text_encoder"), r["ids"].IDs())
+		rows, pooled, err := Clip(Room{Device: d}, published(t, "flux", "text_encoder"), read("text_encoder"), r["ids"].IDs())
 		require.NoError(t, err)
 		converttest.Near(t, r["last"].Floats(), rows, tolerance)
 		converttest.Near(t, r["pooled"].Floats(), pooled, tolerance)
 		r = converttest.Tensors(t, "multimodal", "flux", "t5.safetensors")
-		rows, err = T5(d, published(t, "flux", "text_encoder_2"), read("text_encoder_2"), r["ids"].IDs())
+		rows, err = T5(Room{Device: d}, published(t, "flux", "text_encoder_2"), read("text_encoder_2"), r["ids"].IDs())
 		require.NoError(t, err)
 		converttest.Near(t, r["last"].Floats(), rows, tolerance)
 	}
@@ -132,7 +137,7 @@ func TestEncodersOfFiles(t *testing.T) {
 	}
 	require.Equal(t, pixels.T5Kind, pixels.KindOf(tensors(f)))
 	r := converttest.Tensors(t, "multimodal", "flux", "t5.safetensors")
-	rows, err := T5(d, f, pixels.T5Settings(tensors(f)), r["ids"].IDs())
+	rows, err := T5(Room{Device: d}, f, pixels.T5Settings(tensors(f)), r["ids"].IDs())
 	require.NoError(t, err)
 	converttest.Near(t, r["last"].Floats(), rows, tolerance)
 
@@ -146,7 +151,7 @@ func TestEncodersOfFiles(t *testing.T) {
 	settings := pixels.ClipL
 	settings.Heads = 2
 	r = converttest.Tensors(t, "multimodal", "flux", "clip.safetensors")
-	rows, _, err = Clip(d, f, settings, r["ids"].IDs())
+	rows, _, err = Clip(Room{Device: d}, f, settings, r["ids"].IDs())
 	require.NoError(t, err)
 	converttest.Near(t, r["last"].Floats(), rows, tolerance)
 }
@@ -258,7 +263,7 @@ func TestFluxAuthored(t *testing.T) {
 	for _, prefix := range []string{"", "model.diffusion_model."} {
 		f, err := checkpoint.OpenUnchanged(authored(t, prefix))
 		require.NoError(t, err)
-		x, err := OpenFlux(d, f, whole.FluxSettings)
+		x, err := OpenFlux(Room{Device: d}, f, whole.FluxSettings)
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
 		got, err := x.Evaluate(grid, rows, fluxText(t), 0.5, 0)
@@ -277,9 +282,9 @@ func TestFluxBounds(t *testing.T) {
 	require.ErrorContains(t, err, "want even numbers, and at most 16384 patches")
 	f := published(t, "flux", "text_encoder")
 	for _, tokens := range [][]int32{nil, make([]int32, 78)} {
-		_, _, err = Clip(x.device, f, pixels.TextSettings{Heads: 2}, tokens)
+		_, _, err = Clip(Room{Device: x.device}, f, pixels.TextSettings{Heads: 2}, tokens)
 		require.ErrorContains(t, err, "want 1 to 77")
 	}
-	_, _, err = Clip(x.device, f, pixels.TextSettings{Heads: 2}, []int32{514})
+	_, _, err = Clip(Room{Device: x.device}, f, pixels.TextSettings{Heads: 2}, []int32{514})
 	require.ErrorContains(t, err, "token 514, want one of 514")
 }

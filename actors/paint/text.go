@@ -1,22 +1,20 @@
 package paint
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/sluice-ai/sluice/actors/blocks"
-	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/model/arch"
+	"github.com/sluice-ai/sluice/stages/model/pixels"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
 // Encode makes of tokens what a transformer reads of a text: the rows before the last layer of the model of a file, and
 // before its last norm. The file's text model is computed on the device once, and not kept.
-func Encode(d backend.Device, f *gguf.File, tokens []int32) ([]float32, error) {
-	if err := room(f); err != nil {
-		return nil, err
-	}
+func Encode(r Room, f *gguf.File, tokens []int32) (rows []float32, err error) {
 	list := tensors(f)
 	has := func(name string) bool {
 		return slices.ContainsFunc(list, func(t ir.Tensor) bool { return t.Name == name })
@@ -33,24 +31,19 @@ func Encode(d backend.Device, f *gguf.File, tokens []int32) ([]float32, error) {
 	if last < 0 {
 		return nil, fmt.Errorf("%s: a model of one layer has no rows before its last one", f.Name)
 	}
-	n := &blocks.Network{Bound: b, Weights: make([][]byte, len(b.Weights))}
-	used, _, _ := b.Only(p.All()[:last+1]).Used()
-	for r, i := range b.Tensors {
-		if !used[r] {
-			continue
-		}
-		if err := ended(d); err != nil {
-			return nil, err
-		}
-		err := f.View(&f.Tensors[i], func(data []byte) error {
-			n.Weights[r] = slices.Clone(data)
-			return nil
-		})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name, err)
-		}
+	n, part, from := &blocks.Network{Bound: b}, b.Only(p.All()[:last+1]), pixels.Tensors(list, nil)
+	plans, err := r.Plan(f, part)
+	if err == nil && plans != nil && plans[0].Streams() {
+		err = r.haul(n, part, f, from, &plans[0])
 	}
-	return n.Stream(d, tokens, last)
+	if err == nil {
+		n.Weights, err = r.weights(n, part, f, from)
+	}
+	if err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	return n.Stream(r.Device, tokens, last)
 }
 
 // before is the last segment before a program's last layer; less than 0: it has one layer.

@@ -141,6 +141,6 @@ func TestLeftAnywhere(t *testing.T) {
 	require.NoError(t, err)
 	s, err := pixels.ReadZImageSettings(text)
 	require.NoError(t, err)
-	_, err = OpenZImage(Turning(ctx, device, nil), published(t, "zimage", "transformer"), s)
+	_, err = OpenZImage(Room{Device: Turning(ctx, device, nil)}, published(t, "zimage", "transformer"), s)
 	require.ErrorIs(t, err, context.Canceled, "weights are not read")
 }

@@ -42,10 +42,11 @@ func OpenUpscaler(d backend.Device, f *gguf.File) (*Upscaler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
-	if err := room(f); err != nil {
+	r := Room{Device: d}
+	if err := r.fits(f); err != nil {
 		return nil, err
 	}
-	n, err := network(d, f, u.Bound, u.Tensors)
+	n, err := r.network(f, u.Bound, u.Tensors)
 	return &Upscaler{Upscaler: u, device: d, program: n}, err
 }
 

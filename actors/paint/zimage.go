@@ -29,19 +29,17 @@ type ZImage struct {
 // Refined is a text as the transformer's layers take it. It serves all evaluations of a picture.
 type Refined struct{ tokens []float32 }
 
-// OpenZImage reads the transformer of a file, which may be closed afterwards. The device is the caller's.
-func OpenZImage(d backend.Device, f *gguf.File, s pixels.ZImageSettings) (*ZImage, error) {
+// OpenZImage reads the transformer of a file, which may be closed afterwards. The room is the caller's.
+func OpenZImage(r Room, f *gguf.File, s pixels.ZImageSettings) (*ZImage, error) {
 	m, err := pixels.NewZImage(tensors(f), s)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
-	z := &ZImage{ZImage: m, device: d}
-	err = networks(d, f, m.Tensors, []part{{&z.timed, m.Timed}, {&z.image, m.Image}, {&z.text, m.Text},
-		{&z.joint, m.Joint}})
+	all, err := r.networks(f, m.Tensors, m.Timed, m.Image, m.Text, m.Joint)
 	if err != nil {
 		return nil, err
 	}
-	return z, nil
+	return &ZImage{m, r.Device, all[0], all[1], all[2], all[3]}, nil
 }
 
 // Refine makes of a text's rows, as its encoder leaves them, what layers take: [words][TextWidth].

@@ -15,15 +15,21 @@ import (
 	"github.com/sluice-ai/sluice/stages/model/convert"
 	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
 	"github.com/sluice-ai/sluice/stages/model/pixels"
+	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
 func zimage(t *testing.T, d backend.Device) *ZImage {
+	t.Helper()
+	return zimageIn(t, Room{Device: d})
+}
+
+func zimageIn(t *testing.T, r Room) *ZImage {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(testref.Dir(t), "multimodal", "zimage", "transformer", "config.json"))
 	require.NoError(t, err)
 	s, err := pixels.ReadZImageSettings(text)
 	require.NoError(t, err)
-	z, err := OpenZImage(d, published(t, "zimage", "transformer"), s)
+	z, err := OpenZImage(r, published(t, "zimage", "transformer"), s)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, z.Close()) })
 	return z
@@ -126,15 +132,21 @@ func TestZImageBounds(t *testing.T) {
 	require.ErrorContains(t, err, "3 numbers of latents, want 64")
 }
 
+// reader is the encoder of texts of Z-Image.
+func reader(t *testing.T) *gguf.File {
+	t.Helper()
+	return converttest.Convert(t, filepath.Join(testref.Dir(t), "multimodal", "zimage", "text_encoder"),
+		func(f *convert.Folder) (*convert.Model, error) { return convert.Plan(f, convert.Options{}) })
+}
+
 // TestEncode: a text's rows are those that transformers' model has before its last layer.
 func TestEncode(t *testing.T) {
-	f := converttest.Convert(t, filepath.Join(testref.Dir(t), "multimodal", "zimage", "text_encoder"),
-		func(f *convert.Folder) (*convert.Model, error) { return convert.Plan(f, convert.Options{}) })
+	f := reader(t)
 	r := converttest.Tensors(t, "multimodal", "zimage", "text.safetensors")
 	for _, d := range devices(t) {
 		for i := range 4 {
 			name := fmt.Sprint(i)
-			got, err := Encode(d, f, r[name+".ids"].IDs())
+			got, err := Encode(Room{Device: d}, f, r[name+".ids"].IDs())
 			require.NoError(t, err)
 			converttest.Near(t, r[name+".prompt_embeds"].Floats(), got, tolerance)
 		}

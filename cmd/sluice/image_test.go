@@ -155,3 +155,21 @@ func unknownModel(t *testing.T) string {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "model_index.json"), []byte(`{"_class_name": "StableDiffusionPipeline"}`), 0o600))
 	return dir
 }
+
+// TestImageInLittleMemory: a budget that all parts fit changes nothing, and one that is too small says what would do.
+func TestImageInLittleMemory(t *testing.T) {
+	folder, dir := filepath.Join(testref.Dir(t), "multimodal", "zimage"), t.TempDir()
+	draw := func(out string, more ...string) outcome {
+		return sluice("", append([]string{"image", "-m", folder, "-o", filepath.Join(dir, out), "--size", "32x32", "--steps", "1",
+			"--seed", "3", "a cat"}, more...)...)
+	}
+	require.Zero(t, draw("whole.png").code)
+	o := draw("fits.png", "--ram", "1M")
+	require.Zero(t, o.code, o.stderr)
+	want, _, _ := pixelsOf(t, filepath.Join(dir, "whole.png"))
+	got, _, _ := pixelsOf(t, filepath.Join(dir, "fits.png"))
+	require.Equal(t, want, got)
+	o = draw("less.png", "--ram", "32K")
+	require.NotZero(t, o.code)
+	require.Regexp(t, `0.0 MiB for weights are too few: .* ask for at least 1M`, o.stderr)
+}

@@ -22,8 +22,9 @@ const (
 	Experts
 	Head
 	Pool
-	Idle // a device has nothing to compute, for a cause
-	Disk // a read, from asking for it to its end
+	Block // of a network that is no text
+	Idle  // a device has nothing to compute, for a cause
+	Disk  // a read, from asking for it to its end
 	kinds
 )
 
@@ -33,7 +34,7 @@ func (k Kind) String() string {
 		return "?"
 	}
 	return [kinds]string{"message", "request", "blocks", "step", "token", "weights", "restart", "prefill", "decode",
-		"embed", "mix", "ffn", "route", "experts", "head", "pool", "idle", "disk"}[k]
+		"embed", "mix", "ffn", "route", "experts", "head", "pool", "block", "idle", "disk"}[k]
 }
 
 // ParseKind returns the kind of a name, and whether there is one.

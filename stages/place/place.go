@@ -48,6 +48,8 @@ type Ask struct {
 	Adapters int64 // bytes of the host's memory for adapters; not counted in Machine.Memory
 	// KVDisk is bytes of files for blocks of caches; they pass through Staged bytes, which are not counted there either.
 	KVDisk int64
+
+	straight bool // nothing goes through slabs
 }
 
 // Machine is what there is to place models on.

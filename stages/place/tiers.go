@@ -33,9 +33,7 @@ func (a *Ask) tiers(m *Model, device int) error {
 		a.resident(m)
 		return nil
 	}
-	// The pieces of a head go round a ring with the layers' groups: they need not be larger.
-	m.Piece = min(max(whole.layer, leastPiece), ir.PieceBytes)
-	t := a.sort(m.Piece)
+	t := a.cut(m, whole)
 	free := budget - a.beside(device) - t.vectors
 	pinned := t.pin(free - t.shelves())
 	if pinned == nil {
@@ -49,9 +47,16 @@ func (a *Ask) tiers(m *Model, device int) error {
 	return nil
 }
 
+// cut sorts the groups as they are where some are streamed. The pieces of a head go round a ring with the layers'
+// groups: they need not be larger.
+func (a *Ask) cut(m *Model, whole *sorted) *sorted {
+	m.Piece = min(max(whole.layer, leastPiece), ir.PieceBytes)
+	return a.sort(m.Piece)
+}
+
 // beside is what else takes of a device's budget: the slabs, on the host.
 func (a *Ask) beside(device int) int64 {
-	if device > 0 {
+	if device > 0 || a.straight {
 		return 0
 	}
 	return a.slabs()
@@ -292,10 +297,14 @@ func (t *sorted) pin(free int64) (best *pinning) {
 }
 
 // least is how few bytes any pinning takes.
-func (t *sorted) least() int64 {
-	least := int64(math.MaxInt64)
+func (t *sorted) least() int64 { return t.smallest().bytes }
+
+// smallest is the pinning that takes the fewest bytes.
+func (t *sorted) smallest() (least *pinning) {
 	for p := range t.pinnings(0) {
-		least = min(least, p.bytes)
+		if least == nil || p.bytes < least.bytes {
+			least = p
+		}
 	}
 	return least
 }

@@ -25,7 +25,7 @@ func row(k trace.Kind) int {
 		return idle
 	case trace.Prefill, trace.Decode:
 		return step
-	case trace.Embed, trace.Mix, trace.FFN, trace.Route, trace.Experts, trace.Head, trace.Pool:
+	case trace.Embed, trace.Mix, trace.FFN, trace.Route, trace.Experts, trace.Head, trace.Pool, trace.Block:
 		return segment
 	}
 	return other

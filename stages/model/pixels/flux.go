@@ -220,6 +220,7 @@ func (r *fluxer) timed() {
 	c = r.Act(ir.SiLU, r.Add(c, embedded(pooled, "text_embedder")))
 	i := 0
 	modulated := func(matrix string) {
+		r.Block() // so that these matrices, a quarter of the transformer, can be streamed one by one
 		r.Output(fmt.Sprint(Modulated, i), r.Linear(c, matrix, len(r.to.Made[i])*r.width))
 		i++
 	}

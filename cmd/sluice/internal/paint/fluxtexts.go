@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/sluice-ai/sluice/actors/paint"
-	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/meta"
 	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/stages/model/convert"
@@ -33,12 +32,12 @@ type vocabulary func(files map[string][]byte) (*meta.Map, error)
 // fluxTexts reads prompts for FLUX.1 by both encoders, one after the other.
 type fluxTexts struct{ parts *parts }
 
-func (x *fluxTexts) read(d backend.Device, text string) (*paint.Text, error) {
+func (x *fluxTexts) read(r paint.Room, text string) (*paint.Text, error) {
 	var t paint.Text
 	err := x.encoder(pixels.ClipKind, func(f *gguf.File, s pixels.TextSettings) error {
 		words, err := x.clip(f, text)
 		if err == nil {
-			_, t.Pooled, err = paint.Clip(d, f, s, words)
+			_, t.Pooled, err = paint.Clip(r, f, s, words)
 		}
 		return err
 	})
@@ -48,7 +47,7 @@ func (x *fluxTexts) read(d backend.Device, text string) (*paint.Text, error) {
 	err = x.encoder(pixels.T5Kind, func(f *gguf.File, s pixels.TextSettings) error {
 		words, err := x.t5(f, text)
 		if err == nil {
-			t.Rows, err = paint.T5(d, f, s, words)
+			t.Rows, err = paint.T5(r, f, s, words)
 		}
 		if err == nil {
 			t.Width = len(t.Rows) / len(words)

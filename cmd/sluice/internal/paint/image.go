@@ -8,7 +8,10 @@ import (
 	"math/rand/v2"
 	"strings"
 
+	"github.com/rs/zerolog"
+
 	"github.com/sluice-ai/sluice/actors/paint"
+	"github.com/sluice-ai/sluice/actors/supply"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cpu"
@@ -35,6 +38,7 @@ type Image struct {
 	Strength float64  `default:"0.6" placeholder:"SHARE" help:"How much of --init is lost in noise first, above 0, up to 1. Default: 0.6."`
 	Latents  string   `placeholder:"FILE" help:"Begin with the tensor latents_0 of a file of safetensors instead of noise: to compare with other programs."`
 	Dump     string   `placeholder:"FILE" help:"Write the latents after each step, and the picture, to a file of safetensors: to compare with other programs."`
+	RAM      env.Size `name:"ram" placeholder:"SIZE" help:"Memory for the weights of a part, such as 6G; what does not fit is streamed from the file in each evaluation. Default: all of them, if they fit this machine."`
 	Files
 	env.ForceFlag
 
@@ -163,6 +167,11 @@ func (c *Image) draw(e *env.Env, s *Studio) (b *picture.Bitmap, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
+	weights, err := supply.Open(zerolog.Nop(), nil) // what fails is said once it is needed
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, weights.Close()) }()
 	ctx, cancel := e.Interruptible(context.Background())
 	defer cancel()
 	bar := e.Progress("drawing")
@@ -177,7 +186,8 @@ func (c *Image) draw(e *env.Env, s *Studio) (b *picture.Bitmap, err error) {
 	if c.Dump != "" {
 		with.Step = dump.step
 	}
-	if b, err = s.Draw(ctx, paint.Turning(ctx, d, nil), o, with); err != nil || c.Dump == "" {
+	room := paint.Room{Device: paint.Turning(ctx, d, nil), Bytes: int64(c.RAM), Supply: weights}
+	if b, err = s.Draw(ctx, room, o, with); err != nil || c.Dump == "" {
 		return b, err
 	}
 	dump.image(b)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/sluice-ai/sluice/actors/paint"
-	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/stages/model/pixels"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -18,12 +17,12 @@ type pipeline struct {
 	// texts reads prompts by its encoders.
 	texts func(p *parts) prompter
 	// open opens the transformer of a file, with its config.json; nil: it has the settings that were published.
-	open func(d backend.Device, f *gguf.File, config []byte) (paint.Transformer, error)
+	open func(r paint.Room, f *gguf.File, config []byte) (paint.Transformer, error)
 }
 
 // prompter makes of prompts what a transformer reads. It opens what it needs at the first one.
 type prompter interface {
-	read(d backend.Device, text string) (*paint.Text, error)
+	read(r paint.Room, text string) (*paint.Text, error)
 	close() error
 }
 
@@ -33,12 +32,12 @@ func (p *parts) pipeline() pipeline {
 		return pipeline{
 			usual: paint.Usual{Steps: 8},
 			texts: func(p *parts) prompter { return &encoder{parts: p} },
-			open: func(d backend.Device, f *gguf.File, config []byte) (paint.Transformer, error) {
+			open: func(r paint.Room, f *gguf.File, config []byte) (paint.Transformer, error) {
 				s, err := settings(config, "transformer", pixels.ZImageTurbo, pixels.ReadZImageSettings)
 				if err != nil {
 					return nil, err
 				}
-				return paint.OpenZImage(d, f, s)
+				return paint.OpenZImage(r, f, s)
 			},
 		}
 	}
@@ -50,12 +49,12 @@ func (p *parts) pipeline() pipeline {
 		guides: true,
 		usual:  usual,
 		texts:  func(p *parts) prompter { return &fluxTexts{parts: p} },
-		open: func(d backend.Device, f *gguf.File, config []byte) (paint.Transformer, error) {
+		open: func(r paint.Room, f *gguf.File, config []byte) (paint.Transformer, error) {
 			s, err := settings(config, "transformer", pixels.Flux1, pixels.ReadFluxSettings)
 			if err != nil {
 				return nil, err
 			}
-			return paint.OpenFlux(d, f, s)
+			return paint.OpenFlux(r, f, s)
 		},
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/sluice-ai/sluice/actors/paint"
-	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/diffuse"
 	"github.com/sluice-ai/sluice/stages/model/pixels"
@@ -54,12 +53,12 @@ type Compared struct {
 }
 
 // Draw makes a picture on a device.
-func (s *Studio) Draw(ctx context.Context, d backend.Device, o *paint.Order, with Compared) (*picture.Bitmap, error) {
+func (s *Studio) Draw(ctx context.Context, r paint.Room, o *paint.Order, with Compared) (*picture.Bitmap, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	drawing := paint.Drawing{Guidance: o.Guidance}
 	var err error
-	if drawing.Prompt, drawing.Negative, err = s.read(d, o); err != nil {
+	if drawing.Prompt, drawing.Negative, err = s.read(r, o); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -70,15 +69,15 @@ func (s *Studio) Draw(ctx context.Context, d backend.Device, o *paint.Order, wit
 	if with.Begin != nil {
 		from = with.Begin
 	}
-	if err := s.begun(ctx, d, o, &from); err != nil {
+	if err := s.begun(ctx, r, o, &from); err != nil {
 		return nil, err
 	}
 	drawing.Done = s.told(o, &drawing, with.Step)
-	if drawing.Latents, err = s.latents(ctx, d, o, &drawing, from); err != nil {
+	if drawing.Latents, err = s.latents(ctx, r, o, &drawing, from); err != nil {
 		return nil, err
 	}
 	debug.FreeOSMemory()
-	a, err := s.autoencoder(d)
+	a, err := s.autoencoder(r)
 	if err != nil {
 		return nil, err
 	}
@@ -94,11 +93,11 @@ func (s *Studio) noise(o *paint.Order) Begin {
 }
 
 // begun has from begin with the latents of a picture, if there is one, and finds what previews are made by.
-func (s *Studio) begun(ctx context.Context, d backend.Device, o *paint.Order, from *Begin) error {
+func (s *Studio) begun(ctx context.Context, r paint.Room, o *paint.Order, from *Begin) error {
 	if o.Init == nil && (o.Tell == nil || s.preview != nil) {
 		return nil
 	}
-	a, err := s.autoencoder(d)
+	a, err := s.autoencoder(r)
 	if err != nil {
 		return err
 	}
@@ -136,11 +135,11 @@ func (s *Studio) told(o *paint.Order, drawing *paint.Drawing, step func(int, ir.
 }
 
 // read makes rows of the prompts.
-func (s *Studio) read(d backend.Device, o *paint.Order) (prompt, negative *paint.Text, err error) {
+func (s *Studio) read(r paint.Room, o *paint.Order) (prompt, negative *paint.Text, err error) {
 	e := s.pipeline.texts(s.parts)
 	defer func() { err = errors.Join(err, e.close()) }()
 	rows := func(text string) (*paint.Text, error) {
-		return s.texts.get(o.Salt, text, func() (*paint.Text, error) { return e.read(d, text) })
+		return s.texts.get(o.Salt, text, func() (*paint.Text, error) { return e.read(r, text) })
 	}
 	if prompt, err = rows(o.Prompt); err == nil && o.Guidance > 1 && !s.pipeline.guides {
 		negative, err = rows(o.Negative)
@@ -149,13 +148,13 @@ func (s *Studio) read(d backend.Device, o *paint.Order) (prompt, negative *paint
 }
 
 // latents draws the latents of the picture.
-func (s *Studio) latents(ctx context.Context, d backend.Device, o *paint.Order, drawing *paint.Drawing, begin Begin) (
+func (s *Studio) latents(ctx context.Context, r paint.Room, o *paint.Order, drawing *paint.Drawing, begin Begin) (
 	_ []float32, err error) {
 	flow, err := s.parts.flow()
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.transformer(d)
+	t, err := s.transformer(r)
 	if err != nil {
 		return nil, err
 	}
@@ -176,17 +175,17 @@ func (s *Studio) latents(ctx context.Context, d backend.Device, o *paint.Order, 
 }
 
 // transformer opens the transformer.
-func (s *Studio) transformer(d backend.Device) (paint.Transformer, error) {
+func (s *Studio) transformer(r paint.Room) (paint.Transformer, error) {
 	f, config, err := s.parts.open(s.parts.kind)
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.pipeline.open(d, f, config)
+	t, err := s.pipeline.open(r, f, config)
 	return t, errors.Join(err, f.Close())
 }
 
 // autoencoder opens the autoencoder.
-func (s *Studio) autoencoder(d backend.Device) (*paint.Autoencoder, error) {
+func (s *Studio) autoencoder(r paint.Room) (*paint.Autoencoder, error) {
 	f, config, err := s.parts.open(pixels.AutoencoderKind)
 	if err != nil {
 		return nil, err
@@ -195,6 +194,6 @@ func (s *Studio) autoencoder(d backend.Device) (*paint.Autoencoder, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	a, err := paint.OpenAutoencoder(d, f, said)
+	a, err := paint.OpenAutoencoder(r, f, said)
 	return a, errors.Join(err, f.Close())
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/sluice-ai/sluice/actors/paint"
-	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/stages/model/pixels"
@@ -73,7 +72,7 @@ func (e *encoder) open() (err error) {
 }
 
 // read makes rows of a text, within the template of Z-Image.
-func (e *encoder) read(d backend.Device, text string) (*paint.Text, error) {
+func (e *encoder) read(r paint.Room, text string) (*paint.Text, error) {
 	if err := e.open(); err != nil {
 		return nil, err
 	}
@@ -85,7 +84,7 @@ func (e *encoder) read(d backend.Device, text string) (*paint.Text, error) {
 	if len(ids) > mostTokens {
 		return nil, refusal.TooLong("the prompt has %d tokens, want at most %d", len(ids), mostTokens)
 	}
-	rows, err := paint.Encode(d, e.file, ids)
+	rows, err := paint.Encode(r, e.file, ids)
 	return &paint.Text{Rows: rows, Width: len(rows) / len(ids)}, err
 }
 

@@ -6,8 +6,11 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/rs/zerolog"
+
 	paints "github.com/sluice-ai/sluice/actors/paint"
 	"github.com/sluice-ai/sluice/actors/run"
+	"github.com/sluice-ai/sluice/actors/supply"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/paint"
@@ -22,9 +25,12 @@ type painter struct {
 	names   []string
 	studios map[string]*paint.Studio
 	cores   *run.Cores
+	log     zerolog.Logger
+	bytes   int64 // for weights of a part; 0: all that are free
 
-	mu     sync.Mutex     // held while a picture is made
-	device backend.Device // nil: none was made yet
+	mu      sync.Mutex     // held while a picture is made
+	device  backend.Device // nil: none was made yet
+	weights *supply.Supply // likewise
 }
 
 // painters has a server make pictures by the models of --image-model, if there are any.
@@ -33,7 +39,7 @@ func (c *Serve) painters(o *server.Options) (closed func() error, err error) {
 		return func() error { return nil }, nil
 	}
 	c.cores = &run.Cores{}
-	p := &painter{studios: map[string]*paint.Studio{}, cores: c.cores}
+	p := &painter{studios: map[string]*paint.Studio{}, cores: c.cores, bytes: int64(c.ImageRAM), log: o.Log}
 	for _, value := range c.ImageModels {
 		m, err := models.ParseNamed(value)
 		if err != nil {
@@ -68,21 +74,43 @@ func (p *painter) Draw(ctx context.Context, name string, o *paints.Order) (_ *pi
 	if studio == nil {
 		return nil, errors.New("no such model")
 	}
-	if p.device == nil {
-		if p.device, err = cpu.New(0, ""); err != nil {
-			return nil, err
-		}
+	if err := p.open(); err != nil {
+		return nil, err
 	}
 	turns := p.cores.Join()
 	defer turns.Part()
-	return studio.Draw(ctx, paints.Turning(ctx, p.device, turns), o, paint.Compared{})
+	room := paints.Room{Device: paints.Turning(ctx, p.device, turns), Bytes: p.bytes, Supply: p.weights}
+	return studio.Draw(ctx, room, o, paint.Compared{})
+}
+
+// open makes what pictures are computed with, and makes actors anew that were given up.
+func (p *painter) open() (err error) {
+	if p.device == nil {
+		if p.device, err = cpu.New(0, ""); err != nil {
+			return err
+		}
+	}
+	if p.weights != nil && p.weights.Err() != nil {
+		if err := p.weights.Close(); err != nil {
+			return err
+		}
+		p.weights = nil
+	}
+	if p.weights == nil {
+		p.weights, err = supply.Open(p.log, nil)
+	}
+	return err
 }
 
 func (p *painter) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.device == nil {
-		return nil
+	var err error
+	if p.weights != nil {
+		err = p.weights.Close()
 	}
-	return p.device.Close()
+	if p.device != nil {
+		err = errors.Join(err, p.device.Close())
+	}
+	return err
 }

@@ -33,6 +33,7 @@ type Serve struct {
 	Lora        []string      `name:"lora" sep:"none" placeholder:"[NAME=]PATH[:SCALE]" help:"Adapter (LoRA) of the model, a GGUF file or a folder of PEFT, which requests ask for: model is its name, or MODEL+NAME. May be repeated. The processor computes them."`
 	Loras       string        `name:"loras" placeholder:"FOLDER" help:"Folder of adapters that requests ask for by the names of their files or folders. With --allow-store clients load and unload them."`
 	ImageModels []string      `name:"image-model" sep:"none" placeholder:"[NAME=]PATH" help:"Folder of a model that makes pictures, or the file of its transformer with the others beside it (sluice image), for /v1/images/generations and /sdapi/v1/txt2img. May be repeated. The processor computes it, in turns with texts that it computes."`
+	ImageRAM    env.Size      `name:"image-ram" placeholder:"SIZE" help:"Memory for the weights of a part of a model that makes pictures, such as 6G; what does not fit is streamed from its file. Default: all of them, if they fit this machine."`
 
 	compute.Flags
 	Addr   string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on. The default reaches this machine only; :8080 is all of its addresses; port 0 takes a free one. Default: 127.0.0.1:8080."`
