@@ -38,7 +38,14 @@ type (
 	AnswerTold   = answerfiles.Told
 	AnswerPast   = answerfiles.Past
 	AnswerState  = answerfiles.State
+	AnswerLog    = answerfiles.Log
 )
+
+// PackAnswer makes the file of an answer that goes on elsewhere: its request, and records that a log collected.
+func PackAnswer(asked *AnswerAsked, records []byte) []byte { return answerfiles.Pack(asked, records) }
+
+// ParseAnswer reads the file of an answer that goes on here.
+func ParseAnswer(file []byte) (*AnswerPast, error) { return answerfiles.Parse(file) }
 
 // States of an answer when nobody computes it any more.
 const (

@@ -19,6 +19,8 @@ type Kept struct {
 	Folder *kvfiles.Folder // nil: nowhere
 	// Weights tells the model's weights from all others; "": they are not known, and no session is saved.
 	Weights string
+	// Content tells them from others alike on all machines; "": no answer goes on at another one.
+	Content string
 	Build   string      // tells this program's build from those that may compute otherwise
 	Key     *sealed.Key // by which saved sessions are encrypted; nil: they are not. The folder has its own
 }

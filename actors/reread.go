@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -54,15 +56,41 @@ func (e *Engine) Content(r *Request) (string, error) {
 			fmt.Fprintf(&b, " picture %x", r.prompt.shown[i].Hash[:8])
 		}
 	}
+	err := e.describeAdapters(&b, r)
+	return b.String(), err
+}
+
+// Anywhere tells what Content does, but alike on all machines that have the same files; "" if that is not known, as of
+// towers and their pictures. numbers is the same where they are computed in the same way: there, and perhaps elsewhere,
+// the same tokens are drawn.
+func (e *Engine) Anywhere(r *Request) (content, numbers string, err error) {
+	if e.spec.kept.Content == "" || r.prompt != nil && len(r.prompt.shown) > 0 {
+		return "", "", nil
+	}
+	var b strings.Builder
+	b.WriteString(e.spec.kept.Content)
+	if err := e.describeAdapters(&b, r); err != nil {
+		return "", "", err
+	}
+	sum := sha256.New()
+	for _, t := range e.spec.traits(e.house.device) {
+		if t.Name != "model" { // which is another's if the file is written anew
+			fmt.Fprintf(sum, "%s: %s\n", t.Name, t.Value)
+		}
+	}
+	return b.String(), hex.EncodeToString(sum.Sum(nil)[:8]), nil
+}
+
+func (e *Engine) describeAdapters(b *strings.Builder, r *Request) error {
 	steps, salt, done, err := e.spec.adapters.adapt(r.Adapters, 0)
 	if err != nil {
-		return "", err
+		return err
 	}
 	done()
 	if len(steps) > 0 {
-		fmt.Fprintf(&b, " adapters %x", salt)
+		fmt.Fprintf(b, " adapters %x", salt)
 	}
-	return b.String(), nil
+	return nil
 }
 
 // Traits are what the bits of the model's numbers depend on beside the tokens, as a token trace has them.

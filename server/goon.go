@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -62,6 +64,56 @@ func (nobody) LocalAddr() net.Addr              { return &net.TCPAddr{} }
 func (nobody) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 func (nobody) Close() error                     { return nil }
 
+// own is a request that is served for no connection.
+type own struct {
+	s  *Server
+	rc fasthttp.RequestCtx
+	x  *exchange.Exchange
+}
+
+// ownRequest begins a request that ends with base. ended is called at the end of its answer.
+func (s *Server) ownRequest(base context.Context, id string, ended func(x *exchange.Exchange)) *own {
+	o := &own{s: s}
+	o.rc.Init2(nobody{}, connectionLog{s.log}, false)
+	o.rc.Request.Header.SetMethod(fasthttp.MethodPost)
+	log := s.log.With().Str("request", id).Logger()
+	o.x = exchange.Begin(base, &o.rc, id, s.options.Patience, log, func(x *exchange.Exchange, _ int) { ended(x) })
+	return o
+}
+
+// serve answers the request as one that came to path. Either the answer is a stream, which the caller reads and closes,
+// or there is a fault and the request has ended.
+func (o *own) serve(path string) (stream io.ReadCloser, fault *wire.Fault) {
+	defer func() {
+		if p := recover(); p != nil {
+			o.x.Panicked(p)
+			fault = wire.Internal(o.x.ID)
+		}
+		o.x.Answered(fasthttp.StatusInternalServerError) // unless it is streamed
+	}()
+	to := o.s.routeOf(&o.rc, path)
+	if fault := to.Handle(&o.rc, o.x); fault != nil {
+		o.x.Failed = fault.Text
+		return nil, fault
+	}
+	if o.rc.Response.BodyStream() == nil {
+		return nil, wire.Internal(o.x.ID)
+	}
+	return o, nil
+}
+
+// Read implements io.Reader. A stream that breaks off ends with an error, as it would with a connection.
+func (o *own) Read(p []byte) (int, error) {
+	n, err := o.rc.Response.BodyStream().Read(p)
+	if errors.Is(err, io.EOF) && o.x.Broken() {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (o *own) Close() error { return o.rc.Response.CloseBodyStream() }
+
 // goOn serves the request of an answer of a client once more, for nobody: what it draws is kept until its client comes
 // back. It returns at the answer's end.
 func (s *Server) goOn(owner, id string) {
@@ -71,11 +123,7 @@ func (s *Server) goOn(owner, id string) {
 		return
 	}
 	ended := make(chan struct{})
-	var rc fasthttp.RequestCtx
-	rc.Init2(nobody{}, connectionLog{s.log}, false)
-	rc.Request.Header.SetMethod(fasthttp.MethodPost)
-	log := s.log.With().Str("request", id).Logger()
-	x := exchange.Begin(s.base, &rc, id, s.options.Patience, log, func(x *exchange.Exchange, _ int) {
+	o := s.ownRequest(s.base, id, func(x *exchange.Exchange) {
 		line := x.Log.Info().Int("prompt_tokens", x.Prompt).Int("generated_tokens", x.Generated)
 		if x.Failed != "" {
 			line = line.Str("error", x.Failed)
@@ -83,26 +131,18 @@ func (s *Server) goOn(owner, id string) {
 		line.Msg("an answer went on while its client was away")
 		close(ended)
 	})
-	x.Client = owner
-	defer func() {
-		if p := recover(); p != nil {
-			x.Panicked(p)
-		}
-		x.Answered(fasthttp.StatusInternalServerError)
-		<-ended
-	}()
-	path := s.service.Again(x, id, nil)
+	defer func() { <-ended }()
+	o.x.Client = owner
+	path := s.service.Again(o.x, id, nil)
 	if path == "" {
+		o.x.Answered(fasthttp.StatusInternalServerError)
 		return
 	}
-	to := s.routeOf(&rc, path)
-	if fault := to.Handle(&rc, x); fault != nil {
-		x.Failed = fault.Text
-		log.Warn().Str("error", fault.Text).Msg("an answer cannot be gone on with")
+	stream, fault := o.serve(path)
+	if fault != nil {
+		o.x.Log.Warn().Str("error", fault.Text).Msg("an answer cannot be gone on with")
 		return
 	}
-	if body := rc.Response.BodyStream(); body != nil {
-		_, _ = io.Copy(io.Discard, body) // what it is made of is kept
-		_ = rc.Response.CloseBodyStream()
-	}
+	_, _ = io.Copy(io.Discard, stream) // what it is made of is kept
+	_ = stream.Close()
 }

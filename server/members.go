@@ -1,14 +1,8 @@
 package server
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"net"
-	"net/http"
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,13 +27,13 @@ var movable = []string{"/v1/chat/completions", "/chat/completions", "/v1/complet
 const (
 	clientHeader = "X-Sluice-Client"
 	saltHeader   = "X-Sluice-Salt"
+	atHeader     = "X-Sluice-At"     // when it came, in ns of Unix time
+	seenHeader   = "X-Sluice-Seen"   // of an answer that is gone on with: its events that the client has
 	memberHeader = "X-Sluice-Member" // of answers: who gave it
 )
 
-const (
-	mostMemberConns = 512
-	attempts        = 3 // at other members, before a request is answered here
-)
+// mostMemberConns is how many connections members may have here.
+const mostMemberConns = 512
 
 // ServeMembers answers what members of the cluster pass on on ln, until Shutdown, and then closes ln.
 func (s *Server) ServeMembers(ln net.Listener) error {
@@ -73,6 +67,10 @@ func passed(rc *fasthttp.RequestCtx, x *exchange.Exchange) {
 	h := &rc.Request.Header
 	x.Client = string(h.Peek(clientHeader))
 	x.Salt, _ = strconv.ParseUint(string(h.Peek(saltHeader)), 16, 64) // 0 is everybody's
+	if at, err := strconv.ParseInt(string(h.Peek(atHeader)), 10, 64); err == nil {
+		x.At = time.Unix(0, at)
+	}
+	x.Carried = true
 }
 
 // clusterRoutes are the routes that members of a cluster have.
@@ -84,6 +82,7 @@ func (s *Server) clusterRoutes() []answer.Route {
 		{Method: fasthttp.MethodGet, Path: "/cluster", Private: true, Early: true, Help: "the members of the cluster",
 			Handle: s.shownMembers},
 		{Method: fasthttp.MethodPost, Path: cluster.Path, Public: true, Handle: s.reported},
+		{Method: fasthttp.MethodPost, Path: cluster.AnswerPath, Public: true, Handle: notFound},
 	}
 }
 
@@ -164,120 +163,4 @@ func offered(name string, e *actors.Engine) route.Model {
 		m.Wait, m.Token = short, max(long-short, 0)/sampled
 	}
 	return m
-}
-
-// elsewhere passes a request on to the member that should answer it, and its answer back. It returns false if that is
-// ourselves.
-func (s *Server) elsewhere(rc *fasthttp.RequestCtx, x *exchange.Exchange, from string) (bool, *wire.Fault) {
-	c := s.options.Cluster
-	if c == nil || !slices.Contains(movable, string(rc.Path())) || len(rc.Request.Header.Peek(lastEvent)) > 0 {
-		return false, nil
-	}
-	body, fault := x.Arrive(rc, s.intake, s.options.Reading)
-	if fault != nil {
-		return false, fault
-	}
-	ask, ok := cluster.Read(x.Salt, body)
-	if !ok {
-		return false, nil
-	}
-	if from != "" {
-		c.Took(&ask)
-		return false, nil
-	}
-	var not []string
-	for range attempts {
-		goal := c.Send(&ask, not)
-		if goal == nil {
-			return false, nil
-		}
-		x.Watch()
-		if s.askMember(rc, x, goal, body) {
-			return true, nil
-		}
-		if x.Context.Err() != nil {
-			return false, gone(x)
-		}
-		not = append(not, goal.Member)
-	}
-	return false, nil
-}
-
-// gone is the fault of a request whose Context has ended.
-func gone(x *exchange.Exchange) *wire.Fault {
-	if errors.Is(context.Cause(x.Context), exchange.ErrStopping) {
-		return wire.Stopping()
-	}
-	return wire.Gone()
-}
-
-// askMember has a member answer a request. It returns false if nothing came from there, so that another can.
-func (s *Server) askMember(rc *fasthttp.RequestCtx, x *exchange.Exchange, to *cluster.Goal, body string) bool {
-	ctx, cancel := context.WithCancel(x.Context)
-	lost := make(chan struct{})
-	go func() {
-		defer close(lost)
-		select {
-		case <-to.Gone:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	end := func() {
-		cancel()
-		<-lost
-	}
-	got, err := s.options.Cluster.Do(memberRequest(ctx, rc, x, to.Addr, body))
-	log := x.Log.With().Str("member", to.Member).Logger()
-	switch {
-	case err != nil && x.Context.Err() == nil:
-		s.options.Cluster.Failed(to.Addr)
-		log.Warn().Err(err).Msg("a member does not answer: the request goes elsewhere")
-	case err == nil && got.StatusCode == http.StatusServiceUnavailable:
-		log.Info().Msg("a member cannot answer now: the request goes elsewhere")
-		_ = got.Body.Close() // nothing is wanted of it
-	case err == nil:
-		log.Debug().Msg("passed on")
-		h := &rc.Response.Header
-		h.Set(memberHeader, to.Member)
-		if wait := got.Header.Get("Retry-After"); wait != "" {
-			h.Set("Retry-After", wait)
-		}
-		rc.SetStatusCode(got.StatusCode)
-		if err = x.Relay(rc, got.Header.Get("Content-Type"), got.ContentLength, got.Body, end); err == nil {
-			return true
-		}
-		log.Warn().Err(err).Msg("a member breaks off: the request goes elsewhere")
-		h.Del(memberHeader)
-		h.Del("Retry-After")
-		rc.SetStatusCode(http.StatusOK)
-	}
-	end()
-	return false
-}
-
-// memberRequest is a client's request as a member gets it.
-func memberRequest(ctx context.Context, rc *fasthttp.RequestCtx, x *exchange.Exchange, addr, body string,
-) *http.Request {
-	q := (&http.Request{Method: http.MethodPost, Header: http.Header{}, ContentLength: int64(len(body)),
-		Body: io.NopCloser(strings.NewReader(body))}).WithContext(ctx)
-	q.URL = &url.URL{Scheme: "https", Host: addr, Path: string(rc.Path()), RawQuery: string(rc.URI().QueryString())}
-	for name, value := range rc.Request.Header.All() {
-		if !ours(string(name)) {
-			q.Header.Add(string(name), string(value))
-		}
-	}
-	q.Header.Set("X-Request-Id", x.ID)
-	q.Header.Set(clientHeader, x.Client)
-	q.Header.Set(saltHeader, strconv.FormatUint(x.Salt, 16))
-	return q
-}
-
-// ours says whether a header is of this connection or for this server only: the client's key is, which no other member
-// has to know.
-func ours(name string) bool {
-	name = strings.ToLower(name)
-	return slices.Contains([]string{"host", "connection", "content-length", "transfer-encoding", "expect", "te", "upgrade",
-		"keep-alive", "trailer", "origin", "cookie", "accept-encoding", "x-forwarded-for", "authorization", "x-api-key"}, name) ||
-		strings.HasPrefix(name, "sec-") || strings.HasPrefix(name, "proxy-") || strings.HasPrefix(name, "x-sluice-")
 }

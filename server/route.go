@@ -174,7 +174,7 @@ func (s *Server) letIn(rc *fasthttp.RequestCtx, to *target, from string) *wire.F
 		return s.access.browser(rc, &to.Route)
 	}
 	to.Public = true
-	if path := string(rc.Path()); path != cluster.Path && !slices.Contains(movable, path) {
+	if path := string(rc.Path()); path != cluster.Path && path != cluster.AnswerPath && !slices.Contains(movable, path) {
 		return notFound(rc, nil)
 	}
 	return nil

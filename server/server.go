@@ -100,6 +100,7 @@ type Server struct {
 	percent  atomic.Int64   // how much of the models has been loaded
 	open     sync.WaitGroup // requests whose answers are not written
 	traces   atomic.Int32   // that are being written
+	carried  atomic.Int64   // bytes of requests whose streams could go on elsewhere
 	named    atomic.Uint64
 	prefix   uint32 // of request ids, so that those of two runs differ
 }
@@ -302,7 +303,11 @@ func (s *Server) handle(rc *fasthttp.RequestCtx, x *exchange.Exchange, to *targe
 		fault = x.Await(s.loaded)
 	}
 	if fault == nil {
-		*to, fault = s.again(rc, x, *to)
+		if from != "" && to.Path == cluster.AnswerPath {
+			*to, fault = s.carriedOn(rc, x, *to)
+		} else {
+			*to, fault = s.again(rc, x, *to)
+		}
 	}
 	answered := false
 	if fault == nil {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -88,8 +89,39 @@ func members(t *testing.T, url string) (names string) {
 	return names
 }
 
+// streamedBy asks a server for the n-th long answer, as a stream, and calls in in the middle of it. If it is not
+// answered by that member, it returns "".
+func streamedBy(t *testing.T, url string, n int, by string, in func()) (text string) {
+	t.Helper()
+	body := fmt.Sprintf(`{"model":"m","stream":true,"seed":3,"max_tokens":1500,"ignore_eos":true,"prompt":%q}`,
+		fmt.Sprint(n, " once upon a time"))
+	q, err := http.NewRequest(http.MethodPost, url+"/v1/completions", strings.NewReader(body))
+	require.NoError(t, err)
+	q.Header.Set("Authorization", "Bearer k")
+	r, err := http.DefaultClient.Do(q)
+	require.NoError(t, err)
+	defer r.Body.Close()
+	if by != "" && r.Header.Get("X-Sluice-Member") != by {
+		return ""
+	}
+	from, done := bufio.NewScanner(r.Body), false
+	for i := 0; from.Scan(); i++ {
+		if i == 10 && in != nil {
+			in()
+		}
+		var got struct{ Choices []struct{ Text string } }
+		line := strings.TrimPrefix(from.Text(), "data: ")
+		if done = done || line == "[DONE]"; json.Unmarshal([]byte(line), &got) == nil && len(got.Choices) > 0 {
+			text += got.Choices[0].Text
+		}
+	}
+	require.NoError(t, from.Err())
+	require.True(t, done, "the answer is not whole")
+	return text
+}
+
 // Three processes find each other by the address of one. What one was asked, each of them knows; when a member is
-// killed, the others answer; one that is stopped leaves without an error.
+// killed, the others answer, and go on with its streams; one that is stopped leaves without an error.
 func TestClusterOfProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("three servers, of which one is killed")
@@ -132,7 +164,13 @@ func TestClusterOfProcesses(t *testing.T) {
 			return cached > 0
 		}, time.Minute, 20*time.Millisecond, name)
 	}
-	kill(all["b"].c, syscall.SIGKILL)
+	killed := func() { kill(all["b"].c, syscall.SIGKILL) }
+	long, whole := "", ""
+	for n := 0; long == ""; n++ { // until it is b's
+		long = streamedBy(t, all["a"].url, n, "b", killed)
+		whole = streamedBy(t, all["c"].url, n, "", nil)
+	}
+	require.Equal(t, whole, long, "what b began goes on elsewhere")
 	for _, name := range []string{"a", "c", "a", "c"} {
 		_, text := askedMember(t, all[name].url)
 		require.Equal(t, want, text)

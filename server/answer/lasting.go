@@ -18,10 +18,10 @@ import (
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
-// lasting is what of a service outlives the process: streamed answers, which are written as they are drawn. A nil one
-// keeps nothing.
+// lasting is what of a service's streamed answers outlives the process: they are written as they are drawn, to files,
+// or to the member of the cluster that passes them on.
 type lasting struct {
-	answers *actors.Answers
+	answers *actors.Answers        // nil: no files are kept
 	again   func(owner, id string) // goes on with an answer that nobody reads
 
 	opening sync.Mutex // held while a file is opened and its run entered: who finds the file busy finds the run
@@ -44,19 +44,19 @@ const mostTries = 10
 
 // Last has streamed answers written to files. again serves an answer's request once more, for nobody.
 func (s *Service) Last(answers *actors.Answers, again func(owner, id string)) {
-	s.lasting = &lasting{answers: answers, again: again, runs: map[answerKey]*run{}, past: map[*exchange.Exchange]*past{}}
+	s.lasting.answers, s.lasting.again = answers, again
 }
 
-// Lasts says whether answers outlive the process.
-func (s *Service) Lasts() bool { return s.lasting != nil }
+// Lasts says whether answers are kept in files.
+func (s *Service) Lasts() bool { return s.lasting.answers != nil }
 
 // Again has the exchange go on with an answer of its client that was begun before. seen is how many events the client
 // has: one number if the answer has one choice, else a number for each choice and one for the end; nil: none. If the
 // answer is being computed for another connection, that connection ends. Again returns the path of the answer's
 // request, to be served in place of the exchange's; "" if there is no such answer.
 func (s *Service) Again(x *exchange.Exchange, id string, seen []int) (path string) {
-	l := s.lasting
-	if l == nil {
+	l := &s.lasting
+	if !s.Lasts() {
 		return ""
 	}
 	key := answerKey{x.Client, id}
@@ -68,17 +68,28 @@ func (s *Service) Again(x *exchange.Exchange, id string, seen []int) (path strin
 	if p == nil {
 		return ""
 	}
-	x.Again(p.ID, p.Body, time.Unix(0, p.At))
 	x.Salt = p.Salt
+	l.remember(x, &past{p, seen})
+	return p.Path
+}
+
+// Resume has the exchange go on with an answer that another member began. seen is how many of its events the client
+// has, by slot; nil: none.
+func (s *Service) Resume(x *exchange.Exchange, p *actors.AnswerPast, seen []int) {
+	s.lasting.remember(x, &past{p, seen})
+}
+
+// remember has the exchange serve the request of an earlier answer, until it ends.
+func (l *lasting) remember(x *exchange.Exchange, p *past) {
+	x.Again(p.ID, p.Body, time.Unix(0, p.At))
 	l.mu.Lock()
-	l.past[x] = &past{p, seen}
+	l.past[x] = p
 	l.mu.Unlock()
 	x.Keep(func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.past, x)
 	})
-	return p.Path
 }
 
 // runOf is the run of an answer that is computed; nil: none is.
@@ -106,11 +117,17 @@ func (l *lasting) anew(r *run, asked *actors.AnswerAsked) {
 func (r *run) open(file func() *actors.Answer) {
 	r.in.opening.Lock()
 	defer r.in.opening.Unlock()
-	if r.file = file(); r.file != nil {
-		if r.past == nil || r.past.Begun == nil {
-			r.file.Begun(&r.begun)
-		}
+	r.file = file()
+	if r.records = r.file; r.file != nil {
+		r.start()
 		r.in.enter(r)
+	}
+}
+
+// start records what the answer follows from, unless that is known.
+func (r *run) start() {
+	if r.past == nil || r.past.Begun == nil {
+		r.records.Begun(&r.begun)
 	}
 }
 
@@ -130,7 +147,7 @@ func (l *lasting) take(ctx context.Context, key answerKey) {
 // Unfinished finds the answers that an earlier process was computing when it ended. It is called before any request is
 // answered; the function that it returns has them go on, each for nobody until its client comes back.
 func (s *Service) Unfinished() (goOn func()) {
-	if s.lasting == nil {
+	if !s.Lasts() {
 		return func() {}
 	}
 	due := s.lasting.answers.Unfinished(mostTries)
@@ -143,9 +160,6 @@ func (s *Service) Unfinished() (goOn func()) {
 
 // pastOf returns what is known of the exchange's request from before; nil: it is new.
 func (l *lasting) pastOf(x *exchange.Exchange) *past {
-	if l == nil {
-		return nil
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.past[x]
@@ -157,7 +171,7 @@ func (l *lasting) recall(x *exchange.Exchange, o *Order) {
 	if p != nil {
 		o.Stream = true
 	}
-	if l == nil || !o.Stream {
+	if !o.Stream || l.answers == nil && !x.Carried {
 		return
 	}
 	for i := range o.Prompts {
@@ -173,7 +187,9 @@ type run struct {
 	in         *lasting
 	x          *exchange.Exchange
 	key        answerKey
+	records    recordSink     // file, or log
 	file       *actors.Answer // nil: it is whole, or cannot be written
+	log        *carriedLog    // of an answer that is carried; nil: it is not
 	past       *past          // nil: it is new
 	begun      actors.AnswerBegun
 	background bool
@@ -196,7 +212,7 @@ type events struct {
 
 // begin begins to keep a streamed answer whose prompts are made; nil: it is not kept.
 func (l *lasting) begin(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, e Encoder) (*run, *wire.Fault) {
-	if l == nil || !o.Stream {
+	if !o.Stream || l.answers == nil && !x.Carried {
 		return nil, nil
 	}
 	r := &run{in: l, x: x, key: answerKey{x.Client, x.ID}, past: l.pastOf(x), background: o.Background, store: o.Store,
@@ -207,21 +223,35 @@ func (l *lasting) begin(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order,
 		r.next = make([]int, choices+1)
 	}
 	for i := range o.Prompts {
-		with, err := o.Model.Engine.Content(&o.Prompts[i])
-		if err != nil {
+		if err := r.follows(o.Model.Engine, &o.Prompts[i]); err != nil {
 			return nil, explain(x, o, err)
 		}
-		r.begun.Model = with
-		r.begun.Prompts = append(r.begun.Prompts, digestOf(o.Prompts[i].PromptIDs(), with))
-		r.begun.Seeds = append(r.begun.Seeds, o.Prompts[i].Sampling.Seed)
 	}
 	if r.past != nil {
 		return r, r.resume()
+	}
+	if x.Carried {
+		return r.carry(), nil
 	}
 	if l.anew(r, askedBy(rc, x, o)); r.file == nil {
 		return nil, nil
 	}
 	return r, nil
+}
+
+// follows adds a prompt to what the answer follows from.
+func (r *run) follows(e *actors.Engine, p *actors.Request) (err error) {
+	b := &r.begun
+	if r.x.Carried {
+		b.Model, b.Numbers, err = e.Anywhere(p)
+	} else {
+		b.Model, err = e.Content(p)
+	}
+	if err == nil {
+		b.Prompts = append(b.Prompts, digestOf(p.PromptIDs(), b.Model))
+		b.Seeds = append(b.Seeds, p.Sampling.Seed)
+	}
+	return err
 }
 
 // resume opens the file of an answer that was begun before, if it is to go on.
@@ -230,12 +260,17 @@ func (r *run) resume() *wire.Fault {
 	if p.seen != nil && len(p.seen) != len(r.next) {
 		return wire.Invalid("Last-Event-ID", "invalid_value", "Last-Event-ID is of no event of the answer: want the id line of one")
 	}
+	otherwise := false
 	if b := p.Begun; b != nil {
 		r.begun.Nonce = b.Nonce
+		otherwise = b.Numbers != r.begun.Numbers
 		if b.Model != r.begun.Model || !slices.Equal(b.Prompts, r.begun.Prompts) {
 			return wire.Invalid("", "answer_outdated", "the model, or what it makes of the request, has changed since the answer was "+
 				"begun: ask anew")
 		}
+	}
+	if r.x.Carried {
+		return r.carryOn(otherwise)
 	}
 	if p.Closed {
 		return nil
@@ -268,7 +303,11 @@ func (l *lasting) enter(r *run) {
 
 // end ends the run; err is why the answer is not whole.
 func (r *run) end(err error) {
-	if r != nil && r.file != nil {
+	switch {
+	case r == nil:
+	case r.log != nil && err == nil:
+		r.log.Closed("")
+	case r.file != nil:
 		r.once.Do(func() { r.ended(err) })
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/server/carry"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/stages/sample"
 )
@@ -39,7 +40,7 @@ func (r *run) put(w *exchange.Writer, c *Choice) error {
 		}
 		c.cached = c.Usage.Cached
 		counts := countsOf(c)
-		r.file.Read(&actors.AnswerCounts{Choice: c.Index, Prompt: counts.Prompt, Cached: counts.Cached})
+		r.records.Read(&actors.AnswerCounts{Choice: c.Index, Prompt: counts.Prompt, Cached: counts.Cached})
 	}
 	if e := &c.event; e.HasToken {
 		t := actors.AnswerToken{Choice: c.Index, ID: e.Token, Drift: e.Drift, Probs: c.Probs, LogProb: e.LogProb}
@@ -48,10 +49,10 @@ func (r *run) put(w *exchange.Writer, c *Choice) error {
 				t.Top = append(t.Top, actors.AnswerProb(p))
 			}
 		}
-		r.file.Token(&t)
+		r.records.Token(&t)
 	}
 	if c.Finish != actors.Running {
-		r.file.Ended(&actors.AnswerEnd{Counts: countsOf(c), Finish: string(c.Finish), Stop: c.Stop})
+		r.records.Ended(&actors.AnswerEnd{Counts: countsOf(c), Finish: string(c.Finish), Stop: c.Stop})
 	}
 	if r.out = r.number(r.out[:0], c.Index, r.encode(c)); len(r.out) == 0 {
 		return nil
@@ -92,9 +93,9 @@ func (r *run) encode(c *Choice) []byte {
 // that the client has. An event has the same id whenever it is made: the choices of an answer come in any order, so
 // each is counted for itself.
 func (r *run) number(dst []byte, choice int, events []byte) []byte {
-	end, slot, seen := "\n\n", min(choice, len(r.next)-1), 0
-	if r.lines {
-		end = "\n"
+	end, slot, seen := carry.End(r.lines), min(choice, len(r.next)-1), 0
+	if r.log != nil && len(events) > 0 {
+		dst = carry.Mark(dst, slot, len(r.next), r.log.Take(), r.lines)
 	}
 	if r.past != nil && r.past.seen != nil {
 		seen = r.past.seen[slot]
@@ -110,7 +111,7 @@ func (r *run) number(dst []byte, choice int, events []byte) []byte {
 			continue
 		}
 		if r.next[slot]++; r.next[slot] > seen {
-			if !r.lines {
+			if !r.lines && r.log == nil {
 				dst = append(r.id(append(dst, "id: "...)), '\n')
 			}
 			dst = append(dst, event...)

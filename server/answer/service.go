@@ -23,7 +23,7 @@ import (
 type Service struct {
 	directory
 	intake  *exchange.Intake
-	lasting *lasting
+	lasting lasting
 	forms   *forms
 	kept    *stock        // bytes of memory for answers that are kept until they are complete
 	reading time.Duration // how long a body may take to arrive
@@ -45,7 +45,8 @@ type Service struct {
 func New(models Models, intake *exchange.Intake, reading time.Duration) *Service {
 	return &Service{directory: directory{models: models, known: map[string]*Model{}}, intake: intake, forms: newForms(),
 		kept: newStock(keptBytes, keptQueue), reading: reading, Beat: beat, easels: newStock(1, queue),
-		painting: painting{now: map[string]*Painted{}}}
+		painting: painting{now: map[string]*Painted{}},
+		lasting:  lasting{runs: map[answerKey]*run{}, past: map[*exchange.Exchange]*past{}}}
 }
 
 // Body receives the body of a request.
@@ -271,6 +272,10 @@ func (s *Service) finish(w *exchange.Writer, x *exchange.Exchange, o *Order, e E
 	if err != nil {
 		fault := explain(x, o, err)
 		x.Failed = fault.Text
+		if r.passes(fault) {
+			w.BreakOff()
+			return
+		}
 		end = e.Fault(nil, fault)
 	} else {
 		end = r.close(e.Close(nil, choices))
@@ -282,7 +287,10 @@ func (s *Service) finish(w *exchange.Writer, x *exchange.Exchange, o *Order, e E
 func (s *Service) goOn(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, choices []*Choice, r *run,
 	k *unstreamed) {
 	x.Stream(rc, r.e.Media(), r.e.Fault(nil, wire.Internal(x.ID)), func(w *exchange.Writer) {
-		err := r.replay(w, o.Model, choices)
+		err := w.Send(r.notice())
+		if err == nil {
+			err = r.replay(w, o.Model, choices)
+		}
 		if err == nil {
 			open := slices.DeleteFunc(slices.Clone(choices), func(c *Choice) bool { return c.Finish != actors.Running })
 			err = each(x, o, open, func(ctx context.Context, c *Choice) error {

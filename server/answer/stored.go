@@ -32,21 +32,18 @@ func (s *Service) Later(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order,
 
 // Tell has an answer that is being computed say what can be asked for by its id.
 func (s *Service) Tell(x *exchange.Exchange, told actors.AnswerTold) {
-	l := s.lasting
-	if l == nil {
-		return
-	}
+	l := &s.lasting
 	l.mu.Lock()
 	r := l.runs[answerKey{x.Client, x.ID}]
 	l.mu.Unlock()
 	if r != nil {
-		r.file.Told(&told)
+		r.records.Told(&told)
 	}
 }
 
 // Save keeps a whole answer that was not streamed.
 func (s *Service) Save(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, told actors.AnswerTold) {
-	if s.lasting == nil {
+	if !s.Lasts() {
 		return
 	}
 	if file := s.lasting.answers.Begin(askedBy(rc, x, o)); file != nil {
@@ -58,7 +55,7 @@ func (s *Service) Save(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, 
 
 // Stored finds a kept answer of the exchange's client; nil: there is none.
 func (s *Service) Stored(x *exchange.Exchange, id string) *actors.AnswerPast {
-	if s.lasting == nil {
+	if !s.Lasts() {
 		return nil
 	}
 	return s.lasting.answers.Find(x.Client, id)
@@ -66,7 +63,7 @@ func (s *Service) Stored(x *exchange.Exchange, id string) *actors.AnswerPast {
 
 // Forget ends the computing of an answer of the exchange's client, deletes it, and says whether there was one.
 func (s *Service) Forget(x *exchange.Exchange, id string) bool {
-	if s.lasting == nil {
+	if !s.Lasts() {
 		return false
 	}
 	s.lasting.take(x.Context, answerKey{x.Client, id})

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	beat     = 500 * time.Millisecond // from one call to the next
-	silence  = 3 * time.Second        // after which a member is taken to have gone
-	patience = 2 * time.Second        // with a call
+	beat     = 300 * time.Millisecond  // from one call to the next
+	silence  = 1500 * time.Millisecond // after which a member is taken to have gone
+	patience = time.Second             // with a call
 )
 
 // Options are what a member is given.

@@ -12,8 +12,11 @@ import (
 	"github.com/sluice-ai/sluice/stages/route"
 )
 
-// Path is where members report to each other.
-const Path = "/cluster/report"
+// Where members report to each other, and where one has another go on with an answer.
+const (
+	Path       = "/cluster/report"
+	AnswerPath = "/cluster/answer"
+)
 
 // call tells a member what we are, and hears what it is.
 func (c *Cluster) call(ctx context.Context, addr string, say *Report) error {

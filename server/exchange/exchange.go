@@ -40,6 +40,7 @@ type Exchange struct {
 	ID      string
 	Client  string          // name, by key or address, under which the request's share of resources is counted
 	Salt    uint64          // only prompts of the same salt share the prefix cache
+	Carried bool            // a stream's records go with its events: another member may go on with it
 	Context context.Context // ends if the client goes (after Watch), for another of the causes above, or with the answer
 	At      time.Time       // when it came; of a request that is served again, when that came first
 	Text    string          // the body, from Receive to Release
@@ -244,6 +245,13 @@ func (x *Exchange) breakOff() {
 	x.conn.SetWriteDeadline(time.Unix(1, 0)) //nolint:errcheck // if it fails, the connection is closed already
 }
 
+// Broken reports whether the answer was broken off.
+func (x *Exchange) Broken() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.broken
+}
+
 // close ends the exchange. It must be called before fasthttp goes on with the connection, since the watch reads from
 // it.
 func (x *Exchange) close(status int) {
@@ -281,6 +289,9 @@ type Writer struct {
 	mu     sync.Mutex
 	buffer *bufio.Writer
 }
+
+// BreakOff closes the connection after what was sent: nobody takes the answer for complete.
+func (w *Writer) BreakOff() { w.x.breakOff() }
 
 // lastWords bounds the time a client may take for what is sent after its Context has ended.
 const lastWords = time.Second

@@ -29,10 +29,11 @@ type Asked struct {
 
 // Begun is what a request's answer follows from beside its text.
 type Begun struct {
-	Model   string   `json:"model"`   // its content, in few bytes
-	Prompts []string `json:"prompts"` // digests of the tokens
-	Seeds   []uint64 `json:"seeds"`   // by prompt
-	Nonce   uint64   `json:"nonce"`   // ids that the answer contains follow from it
+	Model   string   `json:"model"`             // its content, in few bytes
+	Numbers string   `json:"numbers,omitempty"` // how they are computed, if the answer may go on elsewhere
+	Prompts []string `json:"prompts"`           // digests of the tokens
+	Seeds   []uint64 `json:"seeds"`             // by prompt
+	Nonce   uint64   `json:"nonce"`             // ids that the answer contains follow from it
 }
 
 // Prob is a token with its log-probability.
@@ -282,6 +283,14 @@ func (p *Past) State() State {
 	}
 	return Done
 }
+
+// Pack makes the file of an answer: its request, and records that a Log collected.
+func Pack(a *Asked, records []byte) []byte {
+	return append(appendRecord(appendHead(nil, nil), asked, appendAsked(nil, a)), records...)
+}
+
+// Parse reads the file of an answer that is not encrypted. A torn tail is left out.
+func Parse(data []byte) (*Past, error) { return parse(data, nil, "") }
 
 // parse reads the file of an answer. A torn tail is left out; an error says that it is no file of an answer.
 func parse(data []byte, key *sealed.Key, name string) (*Past, error) {

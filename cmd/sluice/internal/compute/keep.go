@@ -156,7 +156,8 @@ func (s *StateFlag) Sessions(f *Flags, log zerolog.Logger) (*actors.Sessions, er
 	return actors.KeepSessions(folder, log), nil
 }
 
-// Identified has models that are loaded with the flags know which they are, so that sessions of them can be saved.
+// Identified has models that are loaded with the flags know which they are, so that sessions of them can be saved, and
+// answers go on at other members of a cluster.
 func (f *Flags) Identified() { f.identified = true }
 
 // hashed is the size of files of which every byte is hashed. It takes a tenth of a second.
@@ -167,14 +168,18 @@ func (f *Flags) keep(m *actors.Model) error {
 	if f.kept == nil && !f.identified {
 		return nil
 	}
-	weights, err := weightsOf(m.File)
-	m.Kept = actors.Kept{Folder: f.kept, Weights: weights, Build: build(), Key: f.stateKey}
+	content, err := contentOf(m.File)
+	if err != nil {
+		return err
+	}
+	weights, err := weightsOf(m.File, content)
+	m.Kept = actors.Kept{Folder: f.kept, Weights: weights, Content: content, Build: build(), Key: f.stateKey}
 	return err
 }
 
-// weightsOf tells a model from all others: by all bytes of its tensors, or, where the file is large, by those that
-// contentOf takes, and by the time at which it was written.
-func weightsOf(file *gguf.File) (string, error) {
+// weightsOf tells a model from all others: by all bytes of its tensors, or, where the file is large, by the content
+// that contentOf found, and by the time at which it was written.
+func weightsOf(file *gguf.File, content string) (string, error) {
 	total, timed := int64(0), true
 	var files strings.Builder
 	for i := range file.Parts() {
@@ -184,9 +189,8 @@ func weightsOf(file *gguf.File) (string, error) {
 			fmt.Fprintf(&files, " %d %d", part.Size, part.Info.ModTime().UnixNano())
 		}
 	}
-	content, err := contentOf(file)
-	if err != nil || timed && total > hashed {
-		return content + files.String(), err
+	if timed && total > hashed {
+		return content + files.String(), nil
 	}
 	sum := sha256.New()
 	for i := range file.Tensors {

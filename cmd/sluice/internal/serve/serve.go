@@ -159,6 +159,9 @@ func (c *Serve) lasting(e *env.Env, o *server.Options) (incidents *actors.Tape, 
 	if err == nil {
 		err = c.clusterFlags.open(e, o)
 	}
+	if o.Cluster != nil {
+		c.Identified()
+	}
 	return incidents, func() {
 		c.clusterFlags.end()
 		written()
