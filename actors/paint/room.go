@@ -22,15 +22,11 @@ type Room struct {
 	Bytes  int64          // 0: all that is free
 	Supply *supply.Supply // brings what has no room; nil: all of it has to have some
 
-	plans func([]*ir.Bound) []place.Model // of tests, instead of Plan
+	plans func([]*ir.Bound) []place.Model // of tests, instead of plan
 }
 
-// Plan says where the weights of a file's programs, which are computed one after another, have their homes; nil: all of
-// them stay in memory.
-func (r *Room) Plan(f *gguf.File, programs ...*ir.Bound) ([]place.Model, error) {
-	if r.plans != nil {
-		return r.plans(programs), nil
-	}
+// Budget is how many bytes the weights of a file's programs may take, if not all of them have room; 0: all do.
+func (r *Room) Budget(programs ...*ir.Bound) int64 {
 	free, whole := mem.Available(), int64(0)
 	for _, p := range programs {
 		used, _, _ := p.Used()
@@ -40,14 +36,27 @@ func (r *Room) Plan(f *gguf.File, programs ...*ir.Bound) ([]place.Model, error) 
 			}
 		}
 	}
-	budget := r.Bytes
 	switch {
-	case whole <= free && (budget == 0 || whole <= budget):
+	case whole <= free && (r.Bytes == 0 || whole <= r.Bytes):
+		return 0
+	case r.Bytes > 0 && r.Bytes <= free:
+		return r.Bytes
+	}
+	return place.ForWeights(free, false)
+}
+
+// plan says where the weights of a file's programs, which are computed one after another, have their homes; nil: all of
+// them stay in memory.
+func (r *Room) plan(f *gguf.File, programs ...*ir.Bound) ([]place.Model, error) {
+	if r.plans != nil {
+		return r.plans(programs), nil
+	}
+	budget := r.Budget(programs...)
+	switch {
+	case budget == 0:
 		return nil, nil
 	case r.Supply == nil:
-		return nil, fmt.Errorf("%s: its weights take %d MB of memory, and %d are free", f.Name, whole>>20, free>>20)
-	case budget == 0 || budget > free:
-		budget = place.ForWeights(free, false)
+		return nil, fmt.Errorf("%s: its weights take more memory than the %d MB that they may have", f.Name, budget>>20)
 	}
 	plans, err := place.Together(programs, budget)
 	if err != nil {
@@ -75,7 +84,7 @@ func (r *Room) fits(f *gguf.File) error {
 // networks gives each program of a file a network of one model, with its weights or the way on which they come. list
 // says what the programs' tensors are in the file.
 func (r *Room) networks(f *gguf.File, list []pixels.Tensor, programs ...*ir.Bound) ([]*blocks.Network, error) {
-	plans, err := r.Plan(f, programs...)
+	plans, err := r.plan(f, programs...)
 	if err != nil {
 		return nil, err
 	}

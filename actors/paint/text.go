@@ -12,27 +12,35 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// Encode makes of tokens what a transformer reads of a text: the rows before the last layer of the model of a file, and
-// before its last norm. The file's text model is computed on the device once, and not kept.
-func Encode(r Room, f *gguf.File, tokens []int32) (rows []float32, err error) {
+// Reader records the text model of a file, up to the rows that a transformer reads: those before the last layer, after
+// the segment last. part has these segments alone.
+func Reader(f *gguf.File) (whole, part *ir.Bound, last int, err error) {
 	list := tensors(f)
 	has := func(name string) bool {
 		return slices.ContainsFunc(list, func(t ir.Tensor) bool { return t.Name == name })
 	}
 	p, err := arch.Record(&f.Meta, has, arch.Options{})
+	if err == nil {
+		whole, err = ir.Bind(p, list)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Name, err)
+		return nil, nil, 0, fmt.Errorf("%s: %w", f.Name, err)
 	}
-	b, err := ir.Bind(p, list)
+	if last = before(p); last < 0 {
+		return nil, nil, 0, fmt.Errorf("%s: a model of one layer has no rows before its last one", f.Name)
+	}
+	return whole, whole.Only(p.All()[:last+1]), last, nil
+}
+
+// Encode makes of tokens what a transformer reads of a text: the rows before the last layer of the model of a file, and
+// before its last norm. The file's text model is computed on the device once, and not kept.
+func Encode(r Room, f *gguf.File, tokens []int32) (rows []float32, err error) {
+	b, part, last, err := Reader(f)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Name, err)
+		return nil, err
 	}
-	last := before(p)
-	if last < 0 {
-		return nil, fmt.Errorf("%s: a model of one layer has no rows before its last one", f.Name)
-	}
-	n, part, from := &blocks.Network{Bound: b}, b.Only(p.All()[:last+1]), pixels.Tensors(list, nil)
-	plans, err := r.Plan(f, part)
+	n, from := &blocks.Network{Bound: b}, pixels.Tensors(tensors(f), nil)
+	plans, err := r.plan(f, part)
 	if err == nil && plans != nil && plans[0].Streams() {
 		err = r.haul(n, part, f, from, &plans[0])
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/paint"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/namedmodel"
@@ -18,7 +19,7 @@ import (
 )
 
 type Plan struct {
-	Model string `arg:"" placeholder:"MODEL" help:"Model file (GGUF), the folder of a model (safetensors), or the name of one in the store."`
+	Model string `arg:"" placeholder:"MODEL" help:"Model file (GGUF), the folder of a model (safetensors), the name of one in the store, or a model that makes pictures, as sluice image takes it."`
 	compute.Flags
 	Seqs int  `default:"1" placeholder:"N" help:"Sequences at once, for which the speed is expected. Default: 1."`
 	JSON bool `name:"json" help:"Print JSON."`
@@ -31,6 +32,12 @@ func (Plan) Examples() [2]string {
 func (c *Plan) Run(e *env.Env) error {
 	if err := cmp.Or(c.Check(), env.Within("--seqs", c.Seqs, 1, 256)); err != nil {
 		return err
+	}
+	if paint.Paints(c.Model) {
+		if c.VRAM > 0 {
+			return env.Usagef("--vram: pictures are computed by the processor, leave it out")
+		}
+		return paint.Plan(e, c.Model, int64(c.RAM), c.JSON)
 	}
 	t, err := c.plan(e)
 	if err != nil {
