@@ -1,6 +1,6 @@
 package cpu
 
-// affineOp is w·x + b. Either may be nil, and either may be a single value for all features.
+// affineOp is w·x + b. Either may be nil, and w may have fewer values: one for each head of x.
 type affineOp struct {
 	out, x place
 	w, b   []float32
@@ -9,11 +9,14 @@ type affineOp struct {
 func (o *affineOp) row(ex *execution, _, r int) error {
 	isa, y, x := ex.device.isa, ex.at(&o.out, r), ex.at(&o.x, r)
 	switch {
-	case len(o.w) == 1:
-		isa.Scale(y, x, o.w[0])
+	case len(o.w) == len(y):
+		isa.Mul(y, x, o.w)
 		x = y
 	case o.w != nil:
-		isa.Mul(y, x, o.w)
+		n := len(y) / len(o.w)
+		for i, factor := range o.w {
+			isa.Scale(y[i*n:][:n], x[i*n:], factor)
+		}
 		x = y
 	}
 	if o.b != nil {

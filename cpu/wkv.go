@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"math"
+
 	"github.com/sluice-ai/sluice/cpu/vec"
 	"github.com/sluice-ai/sluice/internal/ir"
 )
@@ -8,8 +10,9 @@ import (
 // wkv is a WKV: see heads.
 type wkv struct {
 	heads
-	in    [6]place // q, k, v, g, a, b
-	delta bool     // it has a and b
+	in    [6]place  // q, k, v, g, a, b
+	delta bool      // it has a and b
+	keeps []float32 // what each head keeps where there is no g
 }
 
 func (w *wkv) run(worker, chunk int) { w.visit(worker, chunk, w) }
@@ -18,7 +21,7 @@ func (w *wkv) run(worker, chunk int) { w.visit(worker, chunk, w) }
 func (w *wkv) row(r *vec.Recurrence, row, h int) {
 	isa, a := w.ex.device.isa, w.args
 	at := func(i, n int) []float32 { return w.ex.at(&w.in[i], row)[h*n:][:n] }
-	q, k, v, g := at(0, a.KDim), at(1, a.KDim), at(2, a.VDim), at(3, a.KDim)
+	q, k, v := at(0, a.KDim), at(1, a.KDim), at(2, a.VDim)
 	y := w.ex.at(&w.out, row)[h*a.VDim:][:a.VDim]
 	if a.Before {
 		w.read(r.Y, r.S, q)
@@ -27,8 +30,12 @@ func (w *wkv) row(r *vec.Recurrence, row, h int) {
 	if w.delta {
 		w.read(r.W, r.S, at(4, a.KDim))
 	}
-	w.decay(r, g)
 	r.Q, r.Decay = q, 1
+	if w.keeps != nil {
+		r.Decay = w.keeps[h]
+	} else {
+		w.decay(r, at(3, a.KDim))
+	}
 	if w.delta {
 		r.K = at(5, a.KDim)
 		isa.Recur(r)
@@ -65,6 +72,11 @@ func (b *binder) wkv(n *ir.Node) *wkv {
 	w := &wkv{heads: b.heads(n), delta: len(n.In) == 6}
 	for i, v := range n.In {
 		w.in[i] = b.layout.place(v)
+	}
+	if len(n.In) == 3 {
+		for h := range n.Scan.Heads {
+			w.keeps = append(w.keeps, float32(math.Exp(n.Scan.Slope(h))))
+		}
 	}
 	return w
 }

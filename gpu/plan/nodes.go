@@ -286,6 +286,12 @@ func lacks(p *ir.Program, n *ir.Node) error {
 		if n.Act > ir.Clamped {
 			return fmt.Errorf("%s by %s: %w", n.Op, n.Act, ErrNoKernel)
 		}
+	case ir.Affine:
+		if n.W != ir.NoRef {
+			if by := p.Weights[n.W].Rows * p.Weights[n.W].Cols; by > 1 && by < p.Widths[n.Out] {
+				return fmt.Errorf("%s of %d heads: %w", n.Op, by, ErrNoKernel)
+			}
+		}
 	case ir.Mul:
 		if by := p.Widths[n.In[1]]; by > 1 && by < p.Widths[n.Out] {
 			return fmt.Errorf("%s of %d heads: %w", n.Op, by, ErrNoKernel)

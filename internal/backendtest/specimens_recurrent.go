@@ -43,10 +43,27 @@ var recurrentSpecimens = []Specimen{
 	{Name: "arwkv7", Arch: "arwkv7", without: []string{".bias", "time_mix_ln.weight"}, Tolerance: 2e-4,
 		beside: rwkv7Unread, shaped: fusedOf(128, 5),
 		keys: rwkv7Keys(map[string]any{"attention.layer_norm_rms_epsilon": float32(1e-6), "token_shift_count": uint32(1)})},
-	{Name: "kimi-linear", Arch: "kimi-linear", without: []string{"attn_q.bias", "attn_k.bias", "attn_v.bias",
-		"attn_output.bias", "attn_kv_a_mqa.bias", "conv1d_q.bias", "conv1d_k.bias", "conv1d_v.bias", "f_a.bias", "f_b.bias",
-		"g_a.bias", "g_b.bias", "beta.bias", "exps.bias", "shexp.bias", "inp.bias", "ffn_gate.bias", "ffn_up.bias",
-		"ffn_down.bias", "output.bias"}, Tolerance: 3e-4, keys: map[string]any{
+	{Name: "kimi-linear", Arch: "kimi-linear", without: kimiBare, Tolerance: 3e-4, keys: kimiKeys(nil),
+		shaped: convolvedAlone},
+	{Name: "bailingmoe3", Arch: "bailingmoe3", without: append([]string{"f_b.weight", "g_b.weight", "ssm_g.weight"},
+		kimiBare...), Tolerance: 3e-4, keys: kimiKeys(map[string]any{"attention.q_lora_rank": uint32(24),
+		"kda.gate_lower_bound": float32(-5), "expert_weights_norm": true}), shaped: convolvedAlone},
+	{Name: "minimax-01", Arch: "minimax-01", without: append([]string{"attn_qkv.bias"}, kimiBare...), Tolerance: 5e-4,
+		keys: map[string]any{"attention.layer_norm_rms_epsilon": float32(1e-5), "block_count": uint32(4),
+			"full_attention_interval": uint32(2), "residual_scale": float32(3.5), "rope.dimension_count": uint32(8),
+			"attention.key_length": uint32(24), "attention.value_length": uint32(24), "expert_count": uint32(6),
+			"expert_used_count": uint32(2)}},
+}
+
+// kimiBare are the tensors that models with Kimi Delta Attention lack.
+var kimiBare = []string{"attn_q.bias", "attn_k.bias", "attn_v.bias", "attn_output.bias", "attn_kv_a_mqa.bias",
+	"attn_q_a.bias", "attn_q_b.bias", "attn_gate.bias", "conv1d_q.bias", "conv1d_k.bias", "conv1d_v.bias", "f_a.bias",
+	"f_b.bias", "g_a.bias", "g_b.bias", "ssm_g.bias", "beta.bias", "exps.bias", "shexp.bias", "inp.bias",
+	"ffn_gate.bias", "ffn_up.bias", "ffn_down.bias", "output.bias"}
+
+// kimiKeys are the metadata of models with Kimi Delta Attention beside latent attention, and more.
+func kimiKeys(more map[string]any) map[string]any {
+	keys := map[string]any{
 		"attention.layer_norm_rms_epsilon": float32(1e-5), "block_count": uint32(3),
 		"attention.head_count_kv": []int32{0, 1, 0}, "attention.kv_lora_rank": uint32(32),
 		"attention.key_length": uint32(48), "attention.value_length": uint32(32),
@@ -54,13 +71,17 @@ var recurrentSpecimens = []Specimen{
 		"rope.dimension_count": uint32(16), "ssm.conv_kernel": uint32(4), "kda.head_dim": uint32(16),
 		"expert_count": uint32(6), "expert_used_count": uint32(2), "expert_shared_count": uint32(1),
 		"expert_feed_forward_length": uint32(32), "expert_weights_scale": float32(2.4), "expert_gating_func": uint32(2),
-		"leading_dense_block_count": uint32(1)},
-		shaped: func(name string) []int {
-			if strings.Contains(name, "ssm_conv1d_") {
-				return []int{4, 1, 64, 1}
-			}
-			return nil
-		}},
+		"leading_dense_block_count": uint32(1)}
+	maps.Copy(keys, more)
+	return keys
+}
+
+// convolvedAlone are the shapes of convolutions of Q, K and V, each on its own.
+func convolvedAlone(name string) []int {
+	if strings.Contains(name, "ssm_conv1d_") {
+		return []int{4, 1, 64, 1}
+	}
+	return nil
 }
 
 // selectiveKeys are the metadata of a Mamba mixer, with those of more.

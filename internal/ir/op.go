@@ -16,7 +16,7 @@ const (
 	Scale                    // y = Factor·x
 	SoftCap                  // y = Factor·tanh(x/Factor)
 	Temper                   // y = x·(1 + Factor·ln(1+⌊(position+1)/Every⌋))
-	Affine                   // y = W·x + B, feature by feature; either may be missing, one value is for all features
+	Affine                   // y = W·x + B, either may be missing; by feature, W of fewer values by heads
 	Position                 // y[r] = x[r] + W[position(r)]
 	TokenType                // y[r] = x[r] + W[tokens Sep of r's text before r], or the last row of W if there are more
 	Slice                    // y[r] = x[r, From : From+width(y)]
@@ -49,7 +49,7 @@ type Node struct {
 	Op  Op
 	Out Value
 	// In has the inputs in the order of the Op's formula; Attend: q, k, v, or q alone where an earlier Attend fills the
-	// cache; SSMScan: q, k, v, δ; DeltaRule: these and β; WKV: q, k, v, g, and a and b or neither.
+	// cache; SSMScan: q, k, v, δ; DeltaRule: these and β; WKV: q, k, v, g or none, and a and b or neither.
 	In []Value
 	// W is the matrix; Norm: g (NoRef: all ones); RoPE: divisors of Freq, one for each pair; Attend: sinks; CausalConv:
 	// the weights of the last positions, [channel][position]; Position, TokenType: a row for each position or type;

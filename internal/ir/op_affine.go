@@ -12,6 +12,7 @@ var affineOp = operation{
 		}},
 		{"affine table", func(b *Builder, x Value, n int) Value { return b.AffineTable(x, "a", "b", 4) }},
 		{"affine one", func(b *Builder, x Value, n int) Value { return b.Affine(x, "a", 1, "", 0) }},
+		{"affine heads", func(b *Builder, x Value, n int) Value { return b.AffineHeads(x, "a", n/16) }},
 	},
 }
 
@@ -42,14 +43,20 @@ func (b *Builder) AffineTable(x Value, w, bias string, rows int) Value {
 	return b.add(n, b.Width(x))
 }
 
+// AffineHeads is Affine without a bias, of a column of factors, by complete name: one for each of so many heads.
+func (b *Builder) AffineHeads(x Value, w string, heads int) Value {
+	return b.add(Node{Op: Affine, In: []Value{x}, W: b.weight(w, heads, 1, Vector), B: NoRef}, b.Width(x))
+}
+
 func fitsAffine(p *Program, n *Node) error {
 	width := p.Widths[n.Out]
 	if n.W == NoRef && n.B == NoRef {
 		return fmt.Errorf("neither factors nor a bias")
 	}
 	if n.W != NoRef {
-		if w := &p.Weights[n.W]; w.Rows*w.Cols != 1 && w.Rows*w.Cols != width {
-			return fmt.Errorf("%s is %d×%d, want a value for each of %d features, or one", w.Name, w.Rows, w.Cols, width)
+		if w := &p.Weights[n.W]; w.Rows*w.Cols < 1 || width%(w.Rows*w.Cols) != 0 {
+			return fmt.Errorf("%s is %d×%d, want a value for each of %d features, or of heads of them", w.Name, w.Rows, w.Cols,
+				width)
 		}
 	}
 	if n.B != NoRef {
@@ -70,7 +77,7 @@ func (f *Frame) affine(n *Node) {
 	if n.W != NoRef {
 		w := f.table(n.W)
 		for i := range factors {
-			factors[i] = w[min(i, len(w)-1)]
+			factors[i] = w[i*len(w)/width]
 		}
 	}
 	for r := range f.height(n.Out) {

@@ -15,9 +15,10 @@ import (
 type ScanArgs struct {
 	Heads, Groups, KDim, VDim int
 	Tiled, ByKey              bool
-	Before                    bool // WKV: y reads the state as it was before the row
+	Before                    bool // WKV: y reads the state before the row
 	Scale                     float32
-	D                         Ref // SSMScan: the factor of v that is added to y, bypassing the state, by head; NoRef: 0
+	Slopes                    float32 // WKV: heads decay by Slope, and there is no g; 0: there is
+	D                         Ref     // SSMScan: the factor of v that is added to y, bypassing the state; NoRef: 0
 }
 
 // Group is the group whose q and k head h reads.
@@ -26,6 +27,11 @@ func (a *ScanArgs) Group(h int) int {
 		return h % a.Groups
 	}
 	return h / (a.Heads / a.Groups)
+}
+
+// Slope is the decay of head h where they are constant, as a logarithm: −Slopes·2^(−8(h+1)/Heads), as of ALiBi.
+func (a *ScanArgs) Slope(h int) float64 {
+	return -float64(a.Slopes) * math.Exp2(-8*float64(h+1)/float64(a.Heads))
 }
 
 // String shows the sizes.
@@ -39,6 +45,9 @@ func (a *ScanArgs) String() string {
 	}
 	if a.Before {
 		s += " before"
+	}
+	if a.Slopes != 0 {
+		s += fmt.Sprintf(" slopes=%g", a.Slopes)
 	}
 	return s
 }

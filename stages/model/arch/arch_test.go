@@ -189,8 +189,8 @@ func TestMixtureOfFile(t *testing.T) {
 
 // onProcessors are the architectures that cards lack a kernel for: the processor beside them computes their models.
 var onProcessors = []string{
-	"apertus", "arwkv7", "bloom", "dbrx", "gemma-embedding", "gemma3n", "jais", "jamba", "jina-bert-v2", "kimi-linear",
-	"laguna", "mamba", "maple", "modern-bert", "mpt", "refact", "rwkv6", "rwkv6qwen2", "rwkv7", "smallthinker", "spark2_5",
+	"apertus", "arwkv7", "bailingmoe3", "bloom", "dbrx", "gemma-embedding", "gemma3n", "jais", "jamba", "jina-bert-v2",
+	"kimi-linear", "laguna", "mamba", "maple", "minimax-01", "modern-bert", "mpt", "refact", "rwkv6", "rwkv6qwen2", "rwkv7", "smallthinker", "spark2_5",
 	"step35", "t5encoder",
 }
 

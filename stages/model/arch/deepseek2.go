@@ -68,6 +68,7 @@ type latent struct {
 	queryRank  int // queries come from so many features; 0: from the row itself
 	still, rot int // features of a head that RoPE leaves alone, and turns
 	value      int // features of a head's value
+	gates      int // features of a sigmoid gate of what heads attended to: of each, or of each value; 0: there is none
 	rope       rope
 	temper     tempering
 	args       ir.AttendArgs
@@ -128,9 +129,18 @@ func (l *latent) attend(s *shape, b *ir.Builder, x ir.Value) ir.Value {
 		k := b.HeadJoinShared(b.HeadSlice(both, s.heads, 0, l.still), key, s.heads)
 		v = b.HeadSlice(both, s.heads, l.still, l.value)
 		q = l.temper.sharpen(b, b.HeadJoin(still, turned, s.heads))
-		return b.Linear(b.Attend(q, k, v, l.args), "attn_output", s.width)
+		return b.Linear(l.gated(b, x, b.Attend(q, k, v, l.args)), "attn_output", s.width)
 	}
 	q = l.temper.sharpen(b, b.HeadJoin(b.HeadLinear(still, "attn_k_b", s.heads, l.rank), turned, s.heads))
 	attended := b.Attend(q, b.HeadJoin(v, key, 1), v, l.args)
-	return b.Linear(b.HeadLinear(attended, "attn_v_b", s.heads, l.value), "attn_output", s.width)
+	y := b.HeadLinear(attended, "attn_v_b", s.heads, l.value)
+	return b.Linear(l.gated(b, x, y), "attn_output", s.width)
+}
+
+// gated multiplies what heads attended to by the gate that x has, if there is one.
+func (l *latent) gated(b *ir.Builder, x, attended ir.Value) ir.Value {
+	if l.gates == 0 {
+		return attended
+	}
+	return b.Mul(attended, b.Act(ir.Sigmoid, b.Linear(x, "attn_gate", l.gates)))
 }
