@@ -42,7 +42,7 @@ func (b *binder) segment(s *ir.Segment, phases []live.Phase) segment {
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		seg.guarded = seg.guarded || n.Op == ir.Embed && b.m.weights[n.W].table != nil && b.m.config.Uploaded().Tables != nil
+		seg.guarded = seg.guarded || n.Op.LooksUp() && b.m.weights[n.W].table != nil && b.m.config.Uploaded().Tables != nil
 		if n.Op == ir.Route {
 			seg.route, seg.used = b.layout.place(n.Out), n.Route.Used
 		}
@@ -146,6 +146,10 @@ func (b *binder) op(it *live.Item, wanted bool) rowOp {
 		return &tokenTypeOp{out, in[0], b.vector(n.W), n.Sep}
 	case ir.HeadSlice:
 		return &headSliceOp{out, in[0], n.Heads, n.From}
+	case ir.Token:
+		return &tokenOp{out}
+	case ir.Gram:
+		return &gramOp{out: out, x: in[0], args: n.Gram, w: &b.m.weights[n.W]}
 	case ir.HeadDot:
 		return &headDotOp{out, in[0], in[1]}
 	case ir.HeadJoin:

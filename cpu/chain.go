@@ -47,6 +47,31 @@ func (o *embedOp) row(ex *execution, worker, r int) error {
 	return o.w.decode(ex.at(&o.out, r), int(ex.step.Tokens[r]), &ex.workers[worker].row)
 }
 
+// tokenOp is the number of a row's token, plus 1.
+type tokenOp struct{ out place }
+
+func (o *tokenOp) row(ex *execution, _, r int) error {
+	ex.at(&o.out, r)[0] = float32(ex.step.Tokens[r] + 1)
+	return nil
+}
+
+// gramOp reads the rows of a table that hashes of tokens name.
+type gramOp struct {
+	out, x place
+	args   *ir.GramArgs
+	w      *weight
+}
+
+func (o *gramOp) row(ex *execution, worker, r int) error {
+	y, x := ex.at(&o.out, r), ex.at(&o.x, r)
+	for h := range o.args.Sizes {
+		if err := o.w.decode(y[h*o.w.cols:][:o.w.cols], o.args.Row(x, h), &ex.workers[worker].row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 type addOp struct{ out, a, b place }
 
 func (o *addOp) row(ex *execution, _, r int) error {
@@ -240,6 +265,8 @@ func activate(a ir.Act, x float32) float32 {
 		return max(x, 0) * max(x, 0)
 	case ir.Sigmoid:
 		return float32(1 / (1 + math.Exp(-X)))
+	case ir.Root:
+		return float32(a.Of(X))
 	case ir.Softplus:
 		return float32(math.Max(X, 0) + math.Log1p(math.Exp(-math.Abs(X))))
 	}

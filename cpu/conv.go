@@ -16,6 +16,7 @@ type convolution struct {
 	out, x place
 	state  *state
 	kept   int       // positions in the state
+	every  int       // positions from one weight to the next
 	w      []float32 // by position, then channel; nil: of a Previous
 	bias   []float32
 }
@@ -38,9 +39,9 @@ func (c *convolution) run(worker, chunk int) {
 			continue
 		}
 		isa := c.ex.device.isa
-		for j := range c.kept + 1 {
+		for j := range c.kept/c.every + 1 {
 			w := c.w[j*c.out.width+from:][:n]
-			if x := c.input(before, span, i-c.kept+j, from, n); j == 0 {
+			if x := c.input(before, span, i-c.kept+j*c.every, from, n); j == 0 {
 				isa.Mul(y, x, w)
 			} else {
 				isa.Mul(product, x, w)
@@ -89,9 +90,9 @@ func (c *convolution) store(before []float32, span *backend.Span, from, n int) {
 
 func (b *binder) convolution(n *ir.Node) *convolution {
 	c := &convolution{ex: &b.m.execution, out: b.layout.place(n.Out), x: b.layout.place(n.In[0]),
-		state: &b.m.states[n.State], bias: b.vector(n.B), kept: 1}
+		state: &b.m.states[n.State], bias: b.vector(n.B), kept: 1, every: max(n.Every, 1)}
 	if n.Op == ir.CausalConv {
-		c.w, c.kept = b.vector(n.W), b.m.weights[n.W].cols-1
+		c.w, c.kept = b.vector(n.W), (b.m.weights[n.W].cols-1)*c.every
 	}
 	return c
 }

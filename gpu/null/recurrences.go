@@ -68,7 +68,7 @@ func conv(x *access, k *kernel.Conv) {
 			now := in[float32](x, row(k.X, s.row+i, k.XStride), k.Channels)
 			y := out[float32](x, row(k.Y, s.row+i, k.YStride), k.Channels)
 			state = append(state, now...)
-			ir.Convolve(y, state, weights, bias)
+			ir.Convolve(y, state, weights, bias, 1)
 			state = append(state[:0], state[k.Channels:]...)
 			s.leave(x, i, state)
 		}

@@ -276,8 +276,13 @@ func Lacks(p *ir.Program) error {
 // lacks is Lacks of a node. A row's entry in a step says where it sees to, not from where.
 func lacks(p *ir.Program, n *ir.Node) error {
 	switch n.Op {
-	case ir.XIELU, ir.Clip, ir.Exceed, ir.Level, ir.Conv2D, ir.GridNorm, ir.Leaky, ir.Previous, ir.WKV, ir.HeadDot:
+	case ir.XIELU, ir.Clip, ir.Exceed, ir.Level, ir.Conv2D, ir.GridNorm, ir.Leaky, ir.Previous, ir.WKV, ir.HeadDot,
+		ir.Token, ir.Gram:
 		return fmt.Errorf("%s: %w", n.Op, ErrNoKernel)
+	case ir.CausalConv:
+		if n.Every > 1 {
+			return fmt.Errorf("%s of every %d positions: %w", n.Op, n.Every, ErrNoKernel)
+		}
 	case ir.SSMScan, ir.DeltaRule:
 		if n.Scan.ByKey {
 			return fmt.Errorf("%s by key: %w", n.Op, ErrNoKernel)

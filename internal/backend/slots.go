@@ -126,7 +126,7 @@ func (c *Config) checkTables(p *ir.Bound, segments []int, groups []ir.Group, own
 	for _, s := range segments {
 		for i := range p.Segments[s].Nodes {
 			n := &p.Segments[s].Nodes[i]
-			if n.Op != ir.Embed || !away[n.W] {
+			if !n.Op.LooksUp() || !away[n.W] {
 				continue
 			}
 			if int(n.W) >= len(tables) || int64(len(tables[n.W])) != p.Size(n.W) {

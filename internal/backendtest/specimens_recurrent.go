@@ -53,7 +53,41 @@ var recurrentSpecimens = []Specimen{
 			"full_attention_interval": uint32(2), "residual_scale": float32(3.5), "rope.dimension_count": uint32(8),
 			"attention.key_length": uint32(24), "attention.value_length": uint32(24), "expert_count": uint32(6),
 			"expert_used_count": uint32(2)}},
+	{Name: "qwen4exp", Arch: "qwen4exp", without: hyperBare, Tolerance: 5e-4, keys: hyperKeys(gramKeys),
+		beside: map[string][]string{"attn_k.weight": {"indexer.q_proj.weight", "indexer.k_proj.weight"},
+			"attn_q_norm.weight": {"indexer.q_norm.weight", "indexer.k_norm.weight"}}},
+	{Name: "qwen4exp-plain", Arch: "qwen4exp", without: hyperBare, Tolerance: 5e-4, keys: hyperKeys(nil),
+		beside: map[string][]string{"attn_k.weight": {"indexer.q_proj.weight", "indexer.k_proj.weight"},
+			"attn_q_norm.weight": {"indexer.q_norm.weight", "indexer.k_norm.weight"}}},
 }
+
+// hyperKeys are the metadata of models with several streams.
+func hyperKeys(more map[string]any) map[string]any {
+	keys := map[string]any{"attention.layer_norm_rms_epsilon": float32(1e-6), "rope.dimension_count": uint32(8),
+		"rope.dimension_sections": []int32{2, 1, 1, 0}, "block_count": uint32(4), "full_attention_interval": uint32(2),
+		"ssm.conv_kernel": uint32(4), "ssm.inner_size": uint32(64), "ssm.state_size": uint32(16),
+		"ssm.time_step_rank": uint32(4), "ssm.group_count": uint32(2), "attention.key_length": uint32(16),
+		"attention.value_length": uint32(16), "attention.head_count_kv": uint32(1), "expert_count": uint32(6),
+		"expert_used_count": uint32(2), "expert_feed_forward_length": uint32(32),
+		"expert_shared_feed_forward_length": uint32(48), "hyper_connection.count": uint32(3),
+		"hyper_connection.low_rank": uint32(8), "attention.indexer.head_count": uint32(1),
+		"attention.indexer.key_length": uint32(16), "attention.indexer.top_k": uint32(64),
+		"attention.compress_ratios": []uint32{0, 4, 0, 4}}
+	maps.Copy(keys, more)
+	return keys
+}
+
+// gramKeys are the metadata of a table of what is known of the last tokens.
+var gramKeys = map[string]any{"ple.layers": []uint32{2}, "ple.ngram_size": uint32(3), "ple.heads_per_ngram": uint32(2),
+	"ple.conv_kernel": uint32(4), "ple.eos_token_id": uint32(131), "embedding_length_per_layer_input": uint32(16),
+	"ple.layer_multipliers": []uint64{1<<63 + 12345, 987654321, 77777777777}, "ple.head_offsets": []uint64{0, 61, 132, 205},
+	"ple.head_vocab_sizes": []uint64{61, 71, 73, 79}}
+
+// hyperBare are the tensors that models with several streams lack.
+var hyperBare = []string{"attn_q.bias", "attn_k.bias", "attn_v.bias", "attn_output.bias", "attn_qkv.bias",
+	"attn_gate.bias", "ssm_in.weight", "ssm_in.bias", "ssm_out.bias", "ssm_conv1d.bias", "ple_conv1d.bias",
+	"ssm_ba.weight", "alpha.bias", "beta.bias", "_down.bias", "_up.bias", "inject.bias", "key.bias", "value.bias",
+	"exps.bias", "shexp.bias", "inp.bias", "output.bias", "hc_inject.weight"}
 
 // kimiBare are the tensors that models with Kimi Delta Attention lack.
 var kimiBare = []string{"attn_q.bias", "attn_k.bias", "attn_v.bias", "attn_output.bias", "attn_kv_a_mqa.bias",

@@ -89,7 +89,7 @@ func (c *checker) node(s, i int, n *Node) error {
 	if (n.Op == Rows) != (kind.Ends() && i == 0) {
 		return errors.New("the last segment, and only that, starts with rows")
 	}
-	if (n.Op == Embed || n.Op == TokenType) && !c.p.TakesTokens() {
+	if (n.Op == Embed || n.Op == TokenType || n.Op == Token) && !c.p.TakesTokens() {
 		return errors.New("token ids are no input")
 	}
 	if len(n.In) < o.inputs[0] || len(n.In) > o.inputs[1] {

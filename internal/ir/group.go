@@ -89,9 +89,9 @@ func (l *lister) segment(s int) {
 		n := &l.b.Segments[s].Nodes[i]
 		for _, r := range n.Weights() {
 			switch {
-			case l.held[r] || n.Op == Embed && l.multiplied[r]:
+			case l.held[r] || n.Op.LooksUp() && l.multiplied[r]:
 				continue
-			case n.Op == Embed:
+			case n.Op.LooksUp():
 				tables = append(tables, r)
 			case !l.multiplied[r]:
 				vectors = append(vectors, r)

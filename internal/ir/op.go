@@ -23,7 +23,7 @@ const (
 	HeadLinear               // y[r,h] = W[h]·x[r,h]: each of Heads parts of a row by a matrix of its own
 	HeadSlice                // y[r,h] = x[r,h, From : From+width(y)/Heads], of each of Heads parts of a row
 	HeadJoin                 // y[r,h] = x₀[r,h] followed by x₁[r,h], part by part of Heads parts, or by all of x₁[r]
-	CausalConv               // y[r,c] = Σⱼ W[c,j]·x[r−K+1+j, c] + b[c], each channel on its own, over the K last positions
+	CausalConv               // y[r,c] = Σⱼ W[c,j]·x[r+(j−K+1)·Every, c] + b[c]: each channel over K positions before
 	SSMScan                  // Sₜ = e^(A·δ)·Sₜ₋₁ + k⊗(δ·v), y = Scale·Sₜᵀq + D·v, by heads (ScanArgs)
 	DeltaRule                // S′ = e^(A·δ)·Sₜ₋₁, Sₜ = S′ + k⊗β(v − S′ᵀk), y = Scale·Sₜᵀq, by heads (ScanArgs)
 	Rows                     // y[j] = x[wanted(j)]: from here on rows are the wanted ones
@@ -41,6 +41,8 @@ const (
 	Previous                 // y[r] = x of the row before r in its sequence; 0 of the first
 	WKV                      // Sₜ = e^g·Sₜ₋₁ + b⊗Sₜ₋₁ᵀa + k⊗v, y = Scale·Sₜᵀq, by heads and rows of S (ScanArgs)
 	HeadDot                  // y[r,h] = Σᵢ x₀[r,h,i]·x₁[r,h,i], of each of Heads parts of a row
+	Token                    // y[r] = token(r) + 1
+	Gram                     // y[r] = rows of W that hashes of the tokens x[r] name, one after another (GramArgs)
 )
 
 // Node is one operation. Which fields count is said by Op; the others are zero (W and B: NoRef).
@@ -53,14 +55,15 @@ type Node struct {
 	In []Value
 	// W is the matrix; Norm: g (NoRef: all ones); RoPE: divisors of Freq, one for each pair; Attend: sinks; CausalConv:
 	// the weights of the last positions, [channel][position]; Position, TokenType: a row for each position or type;
-	// scans but WKV: A, negative, one for each head; Route: the factor of each expert's weight, applied last.
+	// scans but WKV: A, negative, one for each
+	// head; Embed, Gram: a table; Route: the factor of each expert's weight, applied last.
 	W Ref
 	// B is the bias of Linear, Norm, Affine (its first row), convolutions; Attend: of scores, a row for each bucket of
 	// distances; Route, scans: added to scores, to δ.
 	B      Ref
 	Act    Act
 	Factor float32 // Scale, SoftCap, Temper, Leaky, Clip, Exceed; GLU, Experts: the limit of activations that have one
-	Every  int     // Temper: positions
+	Every  int     // Temper: positions; CausalConv: from one weight to the next, 0: 1
 	From   int     // Slice, HeadSlice: first feature; Temper: the number of the first position
 	Sep    int32   // TokenType: the token that ends each part of a text
 	Heads  int     // HeadLinear, HeadSlice, HeadJoin, HeadDot
@@ -76,4 +79,5 @@ type Node struct {
 	Scan    *ScanArgs
 	Conv2D  *Conv2DArgs
 	XIELU   *XIELUArgs
+	Gram    *GramArgs
 }

@@ -6,24 +6,38 @@ import "fmt"
 var causalConvOp = operation{
 	name: "causal conv", inputs: [2]int{1, 1}, w: required, b: optional, use: Vector, fits: fitsCausalConv,
 	loop: (*Frame).causalConv, keeps: true,
-	args: func(n *Node) string { return fmt.Sprintf("state=%d", n.State) },
+	args: func(n *Node) string {
+		if n.Every > 1 {
+			return fmt.Sprintf("state=%d every=%d", n.State, n.Every)
+		}
+		return fmt.Sprintf("state=%d", n.State)
+	},
 	cases: []Case{
 		{"conv", func(b *Builder, x Value, n int) Value { return b.CausalConv(x, "c", 4) }},
 		{"conv wide", func(b *Builder, x Value, n int) Value {
 			return b.Slice(b.CausalConv(b.Linear(x, "wide", 9*n), "c", 2), 7*n, n)
 		}},
+		{"conv spread", func(b *Builder, x Value, n int) Value { return b.SpreadConv(x, "c", 3, 4) }},
 	},
 }
 
 // CausalConv convolves each channel with its weights over the last size positions, and adds the bias if the file has
 // one.
 func (b *Builder) CausalConv(x Value, name string, size int) Value {
+	return b.SpreadConv(x, name, size, 1)
+}
+
+// SpreadConv is CausalConv over every so many positions.
+func (b *Builder) SpreadConv(x Value, name string, size, every int) Value {
 	width := b.Width(x)
 	n := Node{Op: CausalConv, In: []Value{x}, W: b.weight(name+".weight", width, size, Vector), B: NoRef}
 	if b.Has(name + ".bias") {
 		n.B = b.vector(name+".bias", width)
 	}
-	n.State = b.state((size - 1) * width)
+	if every != 1 {
+		n.Every = every
+	}
+	n.State = b.state((size - 1) * every * width)
 	return b.add(n, width)
 }
 
@@ -35,7 +49,10 @@ func fitsCausalConv(p *Program, n *Node) error {
 	if err := vector(p, n.B, width); err != nil {
 		return err
 	}
-	if err := fitsState(p, n, (w.Cols-1)*width); err != nil {
+	if n.Every < 0 || n.Every == 1 {
+		return fmt.Errorf("every %d positions, want 0 for each", n.Every)
+	}
+	if err := fitsState(p, n, (w.Cols-1)*max(n.Every, 1)*width); err != nil {
 		return err
 	}
 	return sameWidths(p, n)
@@ -49,19 +66,19 @@ func (f *Frame) causalConv(n *Node) {
 		for j := range span.Rows {
 			x, y := f.row(n.In[0], span.Row+j), f.row(n.Out, span.Row+j)
 			seen := append(append([]float32(nil), state.Before(i, span.Pos+j)...), x...)
-			Convolve(y, seen, w, bias)
+			Convolve(y, seen, w, bias, max(n.Every, 1))
 			copy(state.After(i, span.Pos+j), seen[width:])
 		}
 	}
 }
 
-// Convolve computes a row of so many channels from the last positions of each, the oldest first.
-func Convolve(y, seen, w, bias []float32) {
+// Convolve computes a row of so many channels from every so many of the last positions of each, the oldest first.
+func Convolve(y, seen, w, bias []float32, every int) {
 	size := len(w) / len(y)
 	for c := range y {
 		sum := float64(bias[c])
 		for k := range size {
-			sum += float64(w[c*size+k]) * float64(seen[k*len(y)+c])
+			sum += float64(w[c*size+k]) * float64(seen[k*every*len(y)+c])
 		}
 		y[c] = float32(sum)
 	}

@@ -23,14 +23,15 @@ const (
 	// min(silu(x₀),L)·max(min(x₁,L),−L), and silu(min(x₀,L)) times that.
 	SiLUClipped
 	ClippedSiLU
-	Exp // eˣ
+	Exp  // eˣ
+	Root // √max(|x|,10⁻⁶) with the sign of x; 0 of 0
 )
 
 // String is the function's name.
 func (a Act) String() string {
 	names := [...]string{
 		SiLU: "silu", GELU: "gelu", GELUErf: "gelu-erf", ReLU2: "relu²", Sigmoid: "sigmoid", Clamped: "clamped",
-		ReLU: "relu", Softplus: "softplus", SiLUClipped: "silu-clipped", ClippedSiLU: "clipped-silu", Exp: "exp",
+		ReLU: "relu", Softplus: "softplus", SiLUClipped: "silu-clipped", ClippedSiLU: "clipped-silu", Exp: "exp", Root: "root",
 	}
 	if a == 0 || int(a) >= len(names) {
 		return fmt.Sprintf("activation %d", uint8(a))
@@ -58,6 +59,7 @@ var gluOp = operation{
 		{"clipped silu", func(b *Builder, x Value, n int) Value {
 			return b.GLUWithin(ClippedSiLU, b.Scale(x, 4), b.Scale(x, 5), 2)
 		}},
+		{"root", func(b *Builder, x Value, n int) Value { return b.Add(b.Act(Root, x), b.Act(Root, b.Scale(x, 0))) }},
 		{"exp", func(b *Builder, x Value, n int) Value { return b.Act(Exp, x) }},
 		{"sigmoid", func(b *Builder, x Value, n int) Value { return b.Act(Sigmoid, x) }},
 		{"clamped", func(b *Builder, x Value, n int) Value {
@@ -88,7 +90,7 @@ func (b *Builder) Act(act Act, x Value) Value {
 }
 
 func fitsGLU(p *Program, n *Node) error {
-	if n.Act < SiLU || n.Act > Exp || (n.Act == Clamped || n.Act.Limited()) && len(n.In) != 2 {
+	if n.Act < SiLU || n.Act > Root || (n.Act == Clamped || n.Act.Limited()) && len(n.In) != 2 {
 		return fmt.Errorf("activation %d of %d inputs", n.Act, len(n.In))
 	}
 	return errors.Join(n.fitsLimit(), sameWidths(p, n))
@@ -163,6 +165,11 @@ func (a Act) Of(x float64) float64 {
 		return math.Max(x, 0) + math.Log1p(math.Exp(-math.Abs(x)))
 	case Exp:
 		return math.Exp(x)
+	case Root:
+		if x == 0 {
+			return 0
+		}
+		return math.Copysign(math.Sqrt(math.Max(math.Abs(x), 1e-6)), x)
 	}
 	panic(fmt.Sprintf("ir: %s has no formula", a))
 }

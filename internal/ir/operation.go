@@ -33,7 +33,7 @@ var operations = []*operation{
 	Route: &routeOp, Experts: &expertsOp, Adapt: &adaptOp, Around: &aroundOp,
 	Conv2D: &conv2DOp, GridNorm: &gridNormOp, Leaky: &leakyOp, XIELU: &xieluOp, Clip: &clipOp,
 	Exceed: &exceedOp, Level: &levelOp,
-	Previous: &previousOp, WKV: &wkvOp, HeadDot: &headDotOp,
+	Previous: &previousOp, WKV: &wkvOp, HeadDot: &headDotOp, Token: &tokenOp, Gram: &gramOp,
 }
 
 // Case is a use of an op that devices are tested by. Build records it with input x, which is n features wide, a
@@ -86,6 +86,9 @@ func (op Op) Cases() []Case { return operations[op].cases }
 
 // ByRow says whether each row of the result depends only on the same row of the inputs.
 func (op Op) ByRow() bool { return operations[op].byRow }
+
+// LooksUp says whether the op reads rows of a table: single ones, so that the table may stay where it is.
+func (op Op) LooksUp() bool { return operations[op].use == Table }
 
 // KeepsState says whether the op goes on from a state that the sequence's earlier rows left: see Program.States.
 func (op Op) KeepsState() bool { return operations[op].keeps }
@@ -151,7 +154,7 @@ func (n *Node) whole() error {
 		have bool
 	}{{[]Op{RoPE}, n.RoPE != nil}, {[]Op{Attend}, n.Attend != nil}, {[]Op{Route}, n.Route != nil},
 		{[]Op{Experts}, n.Experts != nil}, {[]Op{Conv2D}, n.Conv2D != nil},
-		{[]Op{XIELU}, n.XIELU != nil}, {[]Op{SSMScan, DeltaRule, WKV}, n.Scan != nil}} {
+		{[]Op{XIELU}, n.XIELU != nil}, {[]Op{Gram}, n.Gram != nil}, {[]Op{SSMScan, DeltaRule, WKV}, n.Scan != nil}} {
 		if wants := slices.Contains(a.of, n.Op); wants && !a.have {
 			return errors.New("no arguments")
 		} else if !wants && a.have {

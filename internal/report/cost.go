@@ -51,8 +51,9 @@ type coster struct {
 
 func (c *coster) node(n *ir.Node) Traffic {
 	switch {
-	case n.Op == ir.Embed:
-		return Traffic{Bytes: c.rows * c.bytes(n.W) / float64(c.p.Weights[n.W].Rows)}
+	case n.Op.LooksUp():
+		looks := float64(c.p.Widths[n.Out]) / float64(c.p.Weights[n.W].Cols)
+		return Traffic{Bytes: c.rows * looks * c.bytes(n.W) / float64(c.p.Weights[n.W].Rows)}
 	case n.Op == ir.Attend:
 		return c.attend(n.Attend)
 	case n.Op.KeepsState():

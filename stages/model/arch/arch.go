@@ -148,6 +148,7 @@ func families() []entry {
 		{"qwen3next", "2026-11-23", qwen3next},
 		{"qwen3vl", "2026-11-26", qwen3vl},
 		{"qwen3vlmoe", "2026-11-26", qwen3vlmoe},
+		{"qwen4exp", "2026-11-27", qwen4exp},
 		{"refact", "2026-11-27", refact},
 		{"rwkv6", "2026-11-27", rwkv6},
 		{"rwkv6qwen2", "2026-11-27", rwkv6qwen2},

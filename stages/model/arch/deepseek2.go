@@ -53,6 +53,11 @@ func (p *params) within(b *ir.Builder, layers, block int) {
 		p.faultf("%s: is %d, and contexts of more than %d positions, as the %d asked for, are not supported yet: ask for fewer",
 			p.key(key), chosen, most, p.options.Context)
 	}
+	p.ignoreIndexers(b, layers)
+}
+
+// ignoreIndexers leaves the tensors of indexers alone.
+func (p *params) ignoreIndexers(b *ir.Builder, layers int) {
 	for l := range layers {
 		b.Ignore(fmt.Sprintf("blk.%d.indexer.", l))
 	}

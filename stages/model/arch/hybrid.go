@@ -47,8 +47,9 @@ func (p *params) mixed(eps string) shape {
 
 // states is the sizes of a recurrent mixer.
 type states struct {
-	kernel int // positions of its convolution
-	inner  int // features of all heads together
+	kernel int    // positions of its convolution
+	inner  int    // features of all heads together
+	gate   ir.Act // of what heads read of their states
 	scan   ir.ScanArgs
 }
 
@@ -66,6 +67,7 @@ func (p *params) states() states {
 	s := states{
 		kernel: p.integer("ssm.conv_kernel", 2, maxHeadDim),
 		inner:  p.count("ssm.inner_size", maxWidth),
+		gate:   ir.SiLU,
 		scan: ir.ScanArgs{
 			Heads:  p.count("ssm.time_step_rank", maxHeads),
 			Groups: p.groups(),

@@ -153,6 +153,17 @@ func TestRefusedByName(t *testing.T) {
 		{"nanbeige", "skip_loop_final_norm", uint32(1), "is of type uint32, want a bool"},
 		{"hrm_text", "hrm.prefix_lm", true, "is true, and prompts whose rows see what follows them are not supported"},
 		{"hrm_text", "block_count", uint32(13), "is 13, want layers for each of 2 cycles of 3 passes through 2: 12"},
+		{"bailingmoe3", "kda.gate_lower_bound", float32(0), "is 0, want a number below 0"},
+		{"bailingmoe3", "kda.safe_gate", false, "is false, and such gates are not supported"},
+		{"qwen4exp", "hyper_connection.count", uint32(1), "is 1, want 2 to 64"},
+		{"qwen4exp", "ple.layers", []uint32{}, "has 0 numbers, want 1"},
+		{"qwen4exp", "ple.layers", []uint32{4}, "is layer 4 of 4"},
+		{"qwen4exp", "ple.layer_multipliers", []uint64{1, 2}, "has 2 numbers, want 3"},
+		{"qwen4exp", "ple.head_vocab_sizes", []uint64{61, 71, 0, 79}, "number 2 is 0, want 1 or more"},
+		{"qwen4exp", "ple.head_vocab_sizes", []uint64{61, 71, 1 << 63, 79},
+			"hash 2 names rows from 132 on, 9223372036854775808 in all: too many"},
+		{"qwen4exp", "embedding_length_per_layer_input", uint32(8),
+			"is 8, want qwen4exp.embedding_length, 64, divided by 4 hashes"},
 		{"paddleocr", "rope.dimension_sections", []int32{2, 3, 2, 1}, "is [2 3 2 1], want pairs of 3 axes"},
 	} {
 		_, err := specimen(t, c.name, c.key, c.value)

@@ -61,7 +61,7 @@ func (m *states) deltaNet(b *ir.Builder, x ir.Value, s *shape) ir.Value {
 	alpha, beta := m.alphaBeta(b, x)
 	q, k := b.L2Norm(b.Slice(qkv, 0, keys), a.KDim, eps), b.L2Norm(b.Slice(qkv, keys, keys), a.KDim, eps)
 	y := b.DeltaRule(q, k, b.Slice(qkv, 2*keys, m.inner), alpha, b.Act(ir.Sigmoid, beta), "ssm_a", "ssm_dt.bias", a)
-	return b.Linear(b.GLU(ir.SiLU, gate, b.HeadNorm(y, "ssm_norm", a.VDim, s.eps)), "ssm_out", s.width)
+	return b.Linear(b.GLU(m.gate, gate, b.HeadNorm(y, "ssm_norm", a.VDim, s.eps)), "ssm_out", s.width)
 }
 
 // qkvGate is what is convolved and the gate. Early files have all in one matrix, group by group.
