@@ -30,7 +30,7 @@ func newChoice(p *ir.Bound) choice {
 	for i := range p.Segments {
 		for _, n := range p.Segments[i].Nodes {
 			if n.Op == ir.Route {
-				experts = max(experts, p.Widths[n.Out])
+				experts = max(experts, p.Widths[n.In[0]])
 			}
 		}
 	}
@@ -46,7 +46,7 @@ func (o *routerOp) row(ex *execution, worker, r int) error {
 		return err
 	}
 	c := &ex.workers[worker].choice
-	scores, keys, weights := c.scores[:len(y)], c.keys[:len(y)], c.weights[:o.args.Used]
+	scores, keys, weights := c.scores[:len(logits)], c.keys[:len(logits)], c.weights[:o.args.Used]
 	copy(scores, logits)
 	o.score(ex, scores)
 	copy(keys, scores)
@@ -67,10 +67,11 @@ func (o *routerOp) row(ex *execution, worker, r int) error {
 	}
 	o.weigh(ex, weights)
 	for i, e := range chosen {
-		y[e] = weights[i]
+		weight := weights[i]
 		if o.scale != nil {
-			y[e] *= o.scale[e]
+			weight *= o.scale[e]
 		}
+		y[e/max(o.args.Neighbours, 1)] += weight
 	}
 	return nil
 }

@@ -279,6 +279,10 @@ func lacks(p *ir.Program, n *ir.Node) error {
 	case ir.XIELU, ir.Clip, ir.Exceed, ir.Level, ir.Conv2D, ir.GridNorm, ir.Leaky, ir.Previous, ir.WKV, ir.HeadDot,
 		ir.Token, ir.Gram:
 		return fmt.Errorf("%s: %w", n.Op, ErrNoKernel)
+	case ir.Route:
+		if n.Route.Neighbours > 1 {
+			return fmt.Errorf("%s to neighbours: %w", n.Op, ErrNoKernel)
+		}
 	case ir.CausalConv:
 		if n.Every > 1 {
 			return fmt.Errorf("%s of every %d positions: %w", n.Op, n.Every, ErrNoKernel)

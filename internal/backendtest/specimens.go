@@ -25,7 +25,7 @@ type Specimen struct {
 	centred    []string                // name endings of tensors made so that the mean of what they give is 0
 	shaped     func(name string) []int // shapes that llama.cpp wants of weights; nil: the usual one
 	// beside are names in layers of tensors that the program does not meet, and that files have beside those that they
-	// are as large as.
+	// are as large as, by the names of these: complete ones, or those in every layer.
 	beside map[string][]string
 }
 
@@ -33,7 +33,7 @@ type Specimen struct {
 func (s *Specimen) Named(p *ir.Program, w *ir.Weight) []string {
 	names := []string{w.Name}
 	layer, own, _ := strings.Cut(strings.TrimPrefix(w.Name, "blk."), ".")
-	for _, name := range s.beside[own] {
+	for _, name := range slices.Concat(s.beside[own], s.beside[w.Name]) {
 		name = "blk." + layer + "." + name
 		if !slices.ContainsFunc(p.Weights, func(w ir.Weight) bool { return w.Name == name }) {
 			names = append(names, name)

@@ -1,6 +1,9 @@
 package backendtest
 
-import "maps"
+import (
+	"maps"
+	"strings"
+)
 
 // indexer are the tensors of an indexer, beside those that they are as large as in models of indexedKeys.
 var indexer = map[string][]string{
@@ -82,6 +85,8 @@ var laterSpecimens = []Specimen{
 		"residual_scale": float32(0.6), "embedding_scale": float32(2), "attention.scale": float32(0.3),
 		"block_count": uint32(3), "attention.sliding_window": uint32(7),
 		"attention.sliding_window_pattern": []bool{true, false, true}, "attention.rope_pattern": []bool{true, false, true}}},
+	// Its second mixture counts as nothing: llama.cpp computes another one.
+	{Name: "grovemoe", Arch: "grovemoe", without: groveBare, Tolerance: 3e-4, keys: groveKeys(3, 1e-9)},
 	{Name: "hrm_text", Arch: "hrm_text", without: []string{".bias"}, Tolerance: 2e-4, keys: map[string]any{
 		"attention.layer_norm_rms_epsilon": float32(1e-6), "rope.dimension_count": uint32(16), "block_count": uint32(12),
 		"embedding_scale": float32(3), "hrm.layers_per_stack": uint32(2), "hrm.h_cycles": uint32(2),
@@ -161,7 +166,54 @@ var laterSpecimens = []Specimen{
 	{Name: "t5encoder-relu", Arch: "t5encoder", without: []string{".bias", "ffn_gate.weight"}, Tolerance: 2e-4,
 		keys: map[string]any{"attention.layer_norm_rms_epsilon": float32(1e-6), "attention.head_count_kv": uint32(4),
 			"attention.relative_buckets_count": uint32(16), "attention.causal": false}},
+	{Name: "dots3note", Arch: "dots3note", without: kimiBare, Tolerance: 3e-4,
+		keys: indexedKeys(map[string]any{"block_count": uint32(2), "attention.head_count": []uint32{4, 6},
+			"attention.head_count_kv": uint32(1), "attention.kv_lora_rank_swa": uint32(32),
+			"attention.key_length_swa": uint32(48), "attention.value_length_swa": uint32(32),
+			"attention.key_length_mla_swa": uint32(40), "attention.value_length_mla_swa": uint32(16),
+			"attention.sliding_window": uint32(7), "attention.sliding_window_pattern": []bool{false, true},
+			"rope.freq_base_swa": float32(500), "expert_gating_func": uint32(2),
+			"attention.indexer.types": []bool{true, false}}),
+		beside: map[string][]string{"blk.0.attn_norm.weight": {"indexer.k_norm.weight", "indexer.k_norm.bias"},
+			"blk.0.ffn_gate_inp.weight": {"indexer.proj.weight"}, "blk.0.attn_kv_a_mqa.weight": {"indexer.attn_k.weight"},
+			"blk.0.attn_q_b.weight": {"indexer.attn_q_b.weight"}}},
+	{Name: "hy_v4", Arch: "hy_v4", without: []string{".bias"}, Tolerance: 5e-4, keys: coupledKeys(), shaped: coupledShapes},
 	{Name: "talkie", Arch: "talkie", without: []string{".bias"}, Tolerance: 2e-4, keys: map[string]any{
 		"attention.layer_norm_rms_epsilon": float32(1e-6), "rope.dimension_count": uint32(16),
 		"logit_scale": float32(0.7)}},
+}
+
+// Grove is a layer of GroveMoE whose second mixture counts.
+var Grove = Specimen{Name: "grovemoe-both", Arch: "grovemoe", without: groveBare, keys: groveKeys(1, 0.4)}
+
+// groveBare are the tensors that GroveMoE lacks.
+var groveBare = []string{"attn_q.bias", "attn_k.bias", "attn_v.bias", "attn_output.bias", "exps.bias", "inp.bias",
+	"output.bias"}
+
+// groveKeys are the metadata of GroveMoE with so many layers, whose second mixture is multiplied by a factor.
+func groveKeys(layers uint32, factor float32) map[string]any {
+	return map[string]any{
+		"attention.layer_norm_rms_epsilon": float32(1e-6), "rope.dimension_count": uint32(16), "block_count": layers,
+		"expert_count": uint32(8), "expert_used_count": uint32(3), "expert_feed_forward_length": uint32(32),
+		"expert_chunk_feed_forward_length": uint32(32), "experts_per_group": uint32(2), "expert_group_scale": factor}
+}
+
+// coupledKeys are the metadata of Hunyuan 4.
+func coupledKeys() map[string]any {
+	keys := indexedKeys(map[string]any{"block_count": uint32(3), "leading_dense_block_count": uint32(1),
+		"hyper_connection.count": uint32(3), "hyper_connection.epsilon": float32(0.01),
+		"hyper_connection.magnitude": float32(1.7), "swiglu_clamp_exp": []float32{0, 0.2, 0}, "expert_gating_func": uint32(2)})
+	maps.DeleteFunc(keys, func(key string, _ any) bool { return strings.HasPrefix(key, "attention.indexer.") })
+	return keys
+}
+
+// coupledShapes are the shapes of factors of sigmoids.
+func coupledShapes(name string) []int {
+	switch {
+	case strings.HasPrefix(name, "output_hc_scale"):
+		return []int{1}
+	case strings.Contains(name, "_scale.weight"):
+		return []int{2}
+	}
+	return nil
 }

@@ -1,5 +1,7 @@
 package backendtest
 
+import "maps"
+
 // moreSpecimens are models of the families from lfm2moe to xverse.
 var moreSpecimens = []Specimen{
 	{Name: "lfm2moe", Arch: "lfm2moe", without: []string{"attn_q.bias", "attn_k.bias", "attn_v.bias", "attn_output.bias",
@@ -120,17 +122,9 @@ var moreSpecimens = []Specimen{
 	{Name: "neo-bert", Arch: "neo-bert", without: []string{".bias"}, Tolerance: 2e-4, keys: map[string]any{
 		"attention.layer_norm_rms_epsilon": float32(1e-6), "attention.head_count_kv": uint32(4),
 		"rope.dimension_count": uint32(16), "attention.causal": false}},
-	{Name: "nemotron_h_moe", Arch: "nemotron_h_moe", without: []string{"attn_q.bias", "attn_k.bias",
-		"attn_v.bias", "attn_output.bias", "ssm_in.bias", "ssm_out.bias", "inp.bias", "exps.bias", "shexp.bias",
-		"output.bias"}, Tolerance: 2e-4, keys: map[string]any{
-		"attention.layer_norm_rms_epsilon": float32(1e-5), "attention.layer_norm_epsilon": float32(1e-3),
-		"block_count": uint32(4), "ssm.conv_kernel": uint32(4), "ssm.inner_size": uint32(96), "ssm.state_size": uint32(16),
-		"ssm.time_step_rank": uint32(6), "ssm.group_count": uint32(2), "attention.key_length": uint32(24),
-		"attention.value_length": uint32(24), "attention.head_count_kv": []int32{0, 0, 2, 0},
-		"feed_forward_length": []int32{0, 96, 0, 96}, "expert_count": uint32(6), "expert_used_count": uint32(2),
-		"expert_feed_forward_length": uint32(32), "expert_shared_count": uint32(1), "expert_weights_norm": true,
-		"expert_shared_feed_forward_length": uint32(48), "expert_weights_scale": float32(2.5),
-	}},
+	{Name: "nemotron_h_moe", Arch: "nemotron_h_moe", without: nemotronBare, Tolerance: 2e-4, keys: nemotronKeys(nil)},
+	{Name: "nemotron_h_moe-latent", Arch: "nemotron_h_moe", without: nemotronBare, Tolerance: 2e-4,
+		keys: nemotronKeys(map[string]any{"moe_latent_size": uint32(32)})},
 	{Name: "nomic-bert-moe", Arch: "nomic-bert-moe", without: []string{"exps.bias", "inp.bias"},
 		Tolerance: 5e-3, keys: map[string]any{"attention.layer_norm_epsilon": float32(1e-5),
 			"attention.head_count_kv": uint32(4), "attention.causal": false, "moe_every_n_layers": uint32(2),
@@ -160,4 +154,22 @@ var moreSpecimens = []Specimen{
 		"attention.layer_norm_epsilon": float32(1e-5), "attention.head_count_kv": uint32(1)}},
 	{Name: "xverse", Arch: "xverse", without: []string{".bias", "rope_freqs.weight"}, Tolerance: 2e-4, keys: map[string]any{
 		"attention.layer_norm_rms_epsilon": float32(1e-5), "rope.dimension_count": uint32(16)}},
+}
+
+// nemotronBare are the tensors that Nemotron 3 lacks.
+var nemotronBare = []string{"attn_q.bias", "attn_k.bias", "attn_v.bias", "attn_output.bias", "ssm_in.bias",
+	"ssm_out.bias", "inp.bias", "exps.bias", "shexp.bias", "latent_down.bias", "latent_up.bias", "output.bias"}
+
+// nemotronKeys are the metadata of Nemotron 3, and more.
+func nemotronKeys(more map[string]any) map[string]any {
+	keys := map[string]any{
+		"attention.layer_norm_rms_epsilon": float32(1e-5), "attention.layer_norm_epsilon": float32(1e-3),
+		"block_count": uint32(4), "ssm.conv_kernel": uint32(4), "ssm.inner_size": uint32(96), "ssm.state_size": uint32(16),
+		"ssm.time_step_rank": uint32(6), "ssm.group_count": uint32(2), "attention.key_length": uint32(24),
+		"attention.value_length": uint32(24), "attention.head_count_kv": []int32{0, 0, 2, 0},
+		"feed_forward_length": []int32{0, 96, 0, 96}, "expert_count": uint32(6), "expert_used_count": uint32(2),
+		"expert_feed_forward_length": uint32(32), "expert_shared_count": uint32(1), "expert_weights_norm": true,
+		"expert_shared_feed_forward_length": uint32(48), "expert_weights_scale": float32(2.5)}
+	maps.Copy(keys, more)
+	return keys
 }

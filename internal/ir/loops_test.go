@@ -80,8 +80,8 @@ func TestRoute(t *testing.T) {
 	}
 }
 
-// TestGram has hashes worked out by hand, in 64 bits: of the last two tokens, and of three. What lies before the text or
-// an end counts as one; a token that is an end itself does not cut what came before.
+// TestGram has hashes worked out by hand, in 64 bits: of the last two tokens, and of three. What lies before the text
+// or an end counts as one; a token that is an end itself does not cut what came before.
 func TestGram(t *testing.T) {
 	a := GramArgs{Factors: []uint64{3, 5, 1 << 63}, Each: 2, Sizes: []uint64{7, 10, 1000, 64},
 		Firsts: []uint64{0, 7, 20, 2000}, End: 4}
@@ -92,7 +92,7 @@ func TestGram(t *testing.T) {
 	}{
 		// 6·3 = 18; 18 ^ 9·5 = 63, 63 ^ 2⁶³ = 9223372036854775871
 		{"three", []float32{7, 10, 2}, [4]int{63 % 7, 3 + 7, 871 + 20, 63 + 2000}},
-		{"even factor", []float32{7, 10, 3}, [4]int{0, 10, 63 + 20, 63 + 2000}},         // 2·2⁶³ is 0
+		{"even factor", []float32{7, 10, 3}, [4]int{0, 10, 63 + 20, 63 + 2000}}, // 2·2⁶³ is 0
 		// 18 ^ 4·5 = 6, and 4·2⁶³ is 0
 		{"first of a text", []float32{7, 0, 0}, [4]int{6 % 7, 6 + 7, 6 + 20, 6 + 2000}},
 		{"behind an end", []float32{7, 5, 2}, [4]int{6, 13, 26, 2006}},

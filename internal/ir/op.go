@@ -55,8 +55,8 @@ type Node struct {
 	In []Value
 	// W is the matrix; Norm: g (NoRef: all ones); RoPE: divisors of Freq, one for each pair; Attend: sinks; CausalConv:
 	// the weights of the last positions, [channel][position]; Position, TokenType: a row for each position or type;
-	// scans but WKV: A, negative, one for each
-	// head; Embed, Gram: a table; Route: the factor of each expert's weight, applied last.
+	// scans but WKV: A, negative, one for each head; Embed, Gram: a table; Route: the factor of each expert's weight,
+	// applied last.
 	W Ref
 	// B is the bias of Linear, Norm, Affine (its first row), convolutions; Attend: of scores, a row for each bucket of
 	// distances; Route, scans: added to scores, to δ.

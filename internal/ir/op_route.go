@@ -45,6 +45,7 @@ type RouteArgs struct {
 	GroupBest          int     // 1 or 2
 	Normalise          bool    // weights are divided by their sum
 	Scale              float32 // multiplies the weights at last
+	Neighbours         int     // so many neighbours are one expert, whose weight is the sum of theirs; 0: each is one
 }
 
 // String shows the choice, then what is done to the weights.
@@ -52,6 +53,9 @@ func (a *RouteArgs) String() string {
 	s := fmt.Sprintf("%s used=%d", a.Scoring, a.Used)
 	if a.Groups > 0 {
 		s += fmt.Sprintf(" groups=%d/%d by %d", a.GroupsUsed, a.Groups, a.GroupBest)
+	}
+	if a.Neighbours > 0 {
+		s += fmt.Sprintf(" neighbours=%d", a.Neighbours)
 	}
 	return s + fmt.Sprintf(" normalise=%t scale=%g", a.Normalise, a.Scale)
 }
@@ -85,6 +89,10 @@ var routeOp = operation{
 		{"route groups by one", func(b *Builder, x Value, n int) Value {
 			return b.Route(x, "", RouteArgs{Scoring: SoftmaxAll, Used: 6, Groups: 8, GroupsUsed: 3, GroupBest: 1, Scale: 16})
 		}},
+		{"route neighbours", func(b *Builder, x Value, n int) Value {
+			wide := b.HeadJoin(x, b.Scale(x, 0.9), n)
+			return b.Route(wide, "", RouteArgs{Scoring: SoftmaxAll, Used: 5, Normalise: true, Scale: 1, Neighbours: 2})
+		}},
 		{"route mixer", func(b *Builder, x Value, n int) Value {
 			return b.Route(x, "", RouteArgs{Scoring: SparseMixer, Used: 2, Scale: 1})
 		}},
@@ -100,7 +108,7 @@ func (b *Builder) Route(logits Value, bias string, a RouteArgs) Value {
 	if bias != "" {
 		n.B = b.vector(bias+".bias", b.Width(logits))
 	}
-	return b.add(n, b.Width(logits))
+	return b.add(n, b.Width(logits)/max(a.Neighbours, 1))
 }
 
 // RouteBy is Route whose bias has this complete name.
@@ -135,22 +143,23 @@ func fitsRoute(p *Program, n *Node) error {
 	if !finite(float64(a.Scale)) {
 		return fmt.Errorf("scale is %v", a.Scale)
 	}
+	if all := p.Widths[n.In[0]]; a.Neighbours < 0 || max(a.Neighbours, 1)*p.Widths[n.Out] != all {
+		return fmt.Errorf("%d neighbours are an expert, %d logits make %d weights", a.Neighbours, all, p.Widths[n.Out])
+	}
 	if a.Scoring == SparseMixer && (a.Groups > 0 || n.B != NoRef || a.Normalise) {
 		return errors.New("a sparse mixer has no groups and no bias, and does not normalise")
 	}
-	if err := errors.Join(vector(p, n.W, p.Widths[n.In[0]]), vector(p, n.B, p.Widths[n.In[0]])); err != nil {
-		return err
-	}
-	return sameWidths(p, n)
+	return errors.Join(vector(p, n.W, p.Widths[n.In[0]]), vector(p, n.B, p.Widths[n.In[0]]))
 }
 
 // route writes the weights of the chosen experts of each row; the others' stay 0.
 func (f *Frame) route(n *Node) {
-	bias, factors := f.vector(n.B, f.P.Widths[n.Out], 0), f.vector(n.W, f.P.Widths[n.Out], 1)
+	all := f.P.Widths[n.In[0]]
+	bias, factors := f.vector(n.B, all, 0), f.vector(n.W, all, 1)
 	for r := range f.height(n.Out) {
 		chosen, weights := n.Route.Choose(f.row(n.In[0], r), bias)
 		for i, e := range chosen {
-			f.row(n.Out, r)[e] = float32(weights[i] * float64(factors[e]))
+			f.row(n.Out, r)[e/max(n.Route.Neighbours, 1)] += float32(weights[i] * float64(factors[e]))
 		}
 	}
 }

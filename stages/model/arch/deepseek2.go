@@ -69,11 +69,13 @@ func (p *params) ignoreIndexers(b *ir.Builder, layers int) {
 // before April 2025 have both matrices in one, which cannot be absorbed as it lies: of them heads keep keys and values.
 type latent struct {
 	early      bool
-	rank       int // features of the latent vector
-	queryRank  int // queries come from so many features; 0: from the row itself
-	still, rot int // features of a head that RoPE leaves alone, and turns
-	value      int // features of a head's value
-	gates      int // features of a sigmoid gate of what heads attended to: of each, or of each value; 0: there is none
+	rank       int  // features of the latent vector
+	queryRank  int  // queries come from so many features; 0: from the row itself
+	still, rot int  // features of a head that RoPE leaves alone, and turns
+	value      int  // features of a head's value
+	gates      int  // features of a sigmoid gate of what heads attended to: of each, or of each value; 0: there is none
+	sinks      bool // each head's softmax has a sink
+	keyNorm    bool // the key that RoPE turns has a norm
 	rope       rope
 	temper     tempering
 	args       ir.AttendArgs
@@ -128,7 +130,11 @@ func (l *latent) attend(s *shape, b *ir.Builder, x ir.Value) ir.Value {
 	still, turned := b.HeadSlice(q, s.heads, 0, l.still), l.rope.turn(b, b.HeadSlice(q, s.heads, l.still, l.rot))
 	kv := b.Linear(x, "attn_kv_a_mqa", l.rank+l.rot)
 	v := b.RMSNorm(b.Slice(kv, 0, l.rank), "attn_kv_a_norm", s.eps)
-	key := l.rope.turn(b, b.Slice(kv, l.rank, l.rot))
+	key := b.Slice(kv, l.rank, l.rot)
+	if l.keyNorm {
+		key = b.RMSNorm(key, "attn_k_norm", s.eps)
+	}
+	key = l.rope.turn(b, key)
 	if l.early {
 		both := b.Linear(v, "attn_kv_b", s.heads*(l.still+l.value))
 		k := b.HeadJoinShared(b.HeadSlice(both, s.heads, 0, l.still), key, s.heads)
@@ -137,7 +143,11 @@ func (l *latent) attend(s *shape, b *ir.Builder, x ir.Value) ir.Value {
 		return b.Linear(l.gated(b, x, b.Attend(q, k, v, l.args)), "attn_output", s.width)
 	}
 	q = l.temper.sharpen(b, b.HeadJoin(b.HeadLinear(still, "attn_k_b", s.heads, l.rank), turned, s.heads))
-	attended := b.Attend(q, b.HeadJoin(v, key, 1), v, l.args)
+	attend := b.Attend
+	if l.sinks {
+		attend = func(q, k, v ir.Value, a ir.AttendArgs) ir.Value { return b.AttendSinks(q, k, v, "attn_sinks", a) }
+	}
+	attended := attend(q, b.HeadJoin(v, key, 1), v, l.args)
 	y := b.HeadLinear(attended, "attn_v_b", s.heads, l.value)
 	return b.Linear(l.gated(b, x, y), "attn_output", s.width)
 }

@@ -40,12 +40,19 @@ func (p *params) mixture(s *shape, route ir.RouteArgs) mixture {
 }
 
 // network is the experts that the router chooses for x, summed by its weights.
-func (m *mixture) network(b *ir.Builder, x ir.Value) ir.Value {
+func (m *mixture) network(b *ir.Builder, x ir.Value) ir.Value { return m.chosen(b, x, m.weigh(b, x)) }
+
+// weigh is the weight of each expert for x, by the router.
+func (m *mixture) weigh(b *ir.Builder, x ir.Value) ir.Value {
 	route := b.Route
 	if m.bareBias && m.bias != "" && !b.Has(m.bias+".bias") {
 		route = b.RouteBy
 	}
-	weights := route(b.Linear(x, "ffn_gate_inp", m.experts), m.bias, m.route)
+	return route(b.Linear(x, "ffn_gate_inp", m.experts), m.bias, m.route)
+}
+
+// chosen is the sum of x's experts by their weights.
+func (m *mixture) chosen(b *ir.Builder, x, weights ir.Value) ir.Value {
 	if m.ungated {
 		return b.ExpertsUngated(x, weights, "ffn_up_exps", "ffn_down_exps", m.ffn, m.route.Used, m.act)
 	}
@@ -106,6 +113,12 @@ func (m *mixture) besideShared(b *ir.Builder, x ir.Value) ir.Value {
 	if m.shared == 0 {
 		return own.network(b, x)
 	}
+	shared := m.all(b, x)
+	return b.Add(own.network(b, x), shared)
+}
+
+// all is the network that all rows share.
+func (m *mixture) all(b *ir.Builder, x ir.Value) ir.Value {
 	var h ir.Value
 	switch {
 	case m.ungated:
@@ -115,8 +128,7 @@ func (m *mixture) besideShared(b *ir.Builder, x ir.Value) ir.Value {
 	default:
 		h = b.GLUWithin(m.act, b.Linear(x, "ffn_gate_shexp", m.shared), b.Linear(x, "ffn_up_shexp", m.shared), m.sharedLimit)
 	}
-	shared := b.Linear(h, "ffn_down_shexp", b.Width(x))
-	return b.Add(own.network(b, x), shared)
+	return b.Linear(h, "ffn_down_shexp", b.Width(x))
 }
 
 // feed is the feed-forward network of families whose models may be dense or have experts.

@@ -164,6 +164,8 @@ func TestRefusedByName(t *testing.T) {
 			"hash 2 names rows from 132 on, 9223372036854775808 in all: too many"},
 		{"qwen4exp", "embedding_length_per_layer_input", uint32(8),
 			"is 8, want qwen4exp.embedding_length, 64, divided by 4 hashes"},
+		{"dots3note", "attention.key_length_mla_swa", uint32(16), "is 16, want more than dots3note.rope.dimension_count, 16"},
+		{"hy_v4", "hyper_connection.count", uint32(65), "is 65, want 2 to 64"},
 		{"paddleocr", "rope.dimension_sections", []int32{2, 3, 2, 1}, "is [2 3 2 1], want pairs of 3 axes"},
 	} {
 		_, err := specimen(t, c.name, c.key, c.value)
@@ -176,7 +178,8 @@ func TestRefusedArchitectures(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/architectures.md")
 	require.NoError(t, err)
 	_, said, _ := strings.Cut(string(text), "these are refused")
-	for _, name := range []string{"clip", "dflash", "dream", "gemma4-assistant", "grovemoe", "llada", "llada-moe",
+	for _, name := range []string{"chameleon", "deepseek4", "glm5-next", "glm5next", "gptj", "graniteswitch", "kimi-k3",
+		"clip", "dflash", "dream", "gemma4-assistant", "llada", "llada-moe",
 		"pockettts", "qwen3tts", "rnd1", "t5", "wavtokenizer-dec"} {
 		require.NotEmpty(t, refused(name), name)
 		require.NotContains(t, Names(), name)

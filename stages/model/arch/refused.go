@@ -10,11 +10,17 @@ const (
 // refused says why an architecture that is known by name is not supported; empty for one of which nothing is known.
 func refused(name string) string {
 	return map[string]string{
+		"chameleon":        "it answers with tokens of pictures, too, and nothing here keeps texts free of them",
 		"clip":             besideModel,
+		"deepseek4":        "its attention sees positions that were compressed, in a cache that is not known here",
 		"dflash":           besideModel,
 		"dream":            byDiffusion,
 		"gemma4-assistant": besideModel,
-		"grovemoe":         "its layers have two mixtures of experts each",
+		"glm5-next":        "llama.cpp does not read it, and what its layers compute is not known here",
+		"glm5next":         "llama.cpp does not read it, and what its layers compute is not known here",
+		"gptj":             "files of this name have been read by no program: llama.cpp knows the name alone",
+		"graniteswitch":    "it chooses one of its adapters by tokens of the text",
+		"kimi-k3":          "its layers attend to the layers before them, and its experts activate by SiTU",
 		"llada":            byDiffusion,
 		"llada-moe":        byDiffusion,
 		"pockettts":        ofSpeech,
