@@ -46,12 +46,24 @@ func tensorFaults(f *folder) (all []fault) {
 		for kind := element.F64; kind <= element.F8E8M0; kind++ {
 			add("is of type "+kind.String(), func(p *piece) { p.Type = kind })
 		}
+		for n := range p.Name {
+			add("is "+p.Name[:n]+" by name", func(p *piece) { p.Name = p.Name[:n] })
+			add("has a letter more in its name", func(p *piece) { p.Name = p.Name[:n] + "x" + p.Name[n:] })
+		}
 		add("is a number", func(p *piece) { p.Shape = nil })
 		add("is in a list", func(p *piece) { p.Shape = append([]int{7}, p.Shape...) })
+		add("is in lists", func(p *piece) { p.Shape = append([]int{1, 7, 3}, p.Shape...) })
+		add("is a long list", func(p *piece) { p.Shape = []int{1 << 40} })
 		add("is cut off", func(p *piece) { p.data = p.data[:len(p.data)-1] })
 		add("has no bytes", func(p *piece) { p.data = nil })
+		for _, n := range []int{2, 3, 4, 5, 6, 7, 8, 16} {
+			add(fmt.Sprintf("is cut off by %d bytes", n), func(p *piece) { p.data = p.data[:max(len(p.data)-n, 0)] })
+			add(fmt.Sprintf("has %d bytes too many", n), func(p *piece) { p.data = slices.Concat(p.data, make([]byte, n)) })
+		}
 		for d := range p.Shape {
-			for _, n := range []int{-1, 0, p.Shape[d] - 1, p.Shape[d] + 1, 5 * p.Shape[d], 1 << 29, math.MaxInt} {
+			n := p.Shape[d]
+			for _, n := range []int{math.MinInt, -n, -1, 0, n - 2, n - 1, n + 1, n + 2, 3 * n, 5 * n, 7*n + 1, 1 << 29,
+				1<<31 - 1, 1 << 31, 1<<32 + n, 1 << 48, 1<<62 + n, math.MaxInt} {
 				add(fmt.Sprintf("has %d in dimension %d", n, d), func(p *piece) {
 					p.Shape = slices.Clone(p.Shape)
 					p.Shape[d] = n
@@ -87,6 +99,13 @@ func settingFaults(f *folder) (all []fault) {
 			}})
 		}
 	}
+	cut := func(text string, of func(*folder) *string) {
+		for n := 1; n < len(text); n++ {
+			all = append(all, fault{fmt.Sprintf("config.json: cut after %d bytes", n), func(f *folder) { *of(f) = text[:n] }})
+		}
+	}
+	cut(f.mlx, func(f *folder) *string { return &f.mlx })
+	cut(f.method, func(f *folder) *string { return &f.method })
 	return all
 }
 
@@ -98,8 +117,15 @@ func harmless(format, change string) bool {
 			return true // planned; reading tells by the size
 		}
 	}
+	if strings.HasSuffix(change, " by name") || strings.HasSuffix(change, "a letter more in its name") {
+		for _, part := range []string{"a.g_idx", "a.weight_g_idx", "a.weight_shape", "a.weight_global_scale"} {
+			if strings.HasPrefix(change, part) {
+				return true // it may be missing, and belongs to nothing by another name
+			}
+		}
+	}
 	return slices.Contains([]string{
-		"fp8/a.weight is of type F8_E5M2", "gptq/a.g_idx is missing", "compressed/a.weight_shape is missing",
+		"fp8/a.weight_scale_inv is a.weight_scale by name", "fp8/a.weight is of type F8_E5M2", "gptq/a.g_idx is missing", "compressed/a.weight_shape is missing",
 		"compressed/a.weight_g_idx is missing", "nvfp4/a.weight_global_scale is a number",
 		"bcml1/a.weight is missing", // another part says that a tensor is
 	}, format+"/"+change)
@@ -108,8 +134,8 @@ func harmless(format, change string) bool {
 // TestBroken: whatever is wrong in a folder is an error that names the tensor or the setting, of a few words, and takes
 // no memory that the folder does not justify.
 func TestBroken(t *testing.T) {
-	count := 0
 	for format, sample := range samples() {
+		count := 0
 		for _, x := range append(tensorFaults(sample), settingFaults(sample)...) {
 			broken := sample.with(x.change)
 			if same(sample, broken) {
@@ -129,9 +155,16 @@ func TestBroken(t *testing.T) {
 			said := strings.Contains(err.Error(), `tensor "`) || strings.Contains(err.Error(), "config.json: ")
 			require.True(t, said, "%s: %s: %v", format, x.name, err)
 		}
+		t.Log(format, count, "broken folders")
+		least := 300
+		switch format {
+		case "bcml1": // of packages: storage/cgml has as many more
+			least = 150
+		case "mlx nvfp4": // nvfp4, as MLX names it
+			least = 200
+		}
+		require.GreaterOrEqual(t, count, least, format)
 	}
-	require.Greater(t, count, 300, "broken folders")
-	t.Log(count, "broken folders")
 }
 
 // same says whether a change has changed nothing that is said.

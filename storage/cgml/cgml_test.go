@@ -114,6 +114,26 @@ func TestBroken(t *testing.T) {
 	require.ErrorContains(t, err, "is no archive (ZIP), as packages are")
 }
 
+// TestCut: a document or an archive that ends anywhere too soon is an error of a few words.
+func TestCut(t *testing.T) {
+	whole, count := converttest.NewCgml(nil), 0
+	for n := 0; n < whole.Model.Len(); n += max(1, whole.Model.Len()/90) {
+		broken := converttest.NewCgml(nil)
+		broken.Model.Truncate(n)
+		_, err := parse(broken.Bytes(t, zip.Store))
+		require.ErrorContains(t, err, "model.bin: ", "after %d bytes", n)
+		require.Less(t, len(err.Error()), 400)
+		count++
+	}
+	data := whole.Bytes(t, zip.Store)
+	for n := 0; n < len(data); n += max(1, len(data)/60) {
+		_, err := parse(data[:n])
+		require.Error(t, err, "after %d bytes", n)
+		count++
+	}
+	require.GreaterOrEqual(t, count, 150) // internal/packed has as many more
+}
+
 // TestSettings: numbers of parameters that do not belong together are refused; theta may be said.
 func TestSettings(t *testing.T) {
 	for from, c := range map[string]struct{ to, want string }{

@@ -4,12 +4,17 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/element"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/quant"
+	"github.com/sluice-ai/sluice/stages/model/arch"
 	"github.com/sluice-ai/sluice/stages/model/convert"
 	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
 )
@@ -207,6 +212,75 @@ func TestRanksRefuse(t *testing.T) {
 		_, err := convert.Plan(f, convert.Options{})
 		require.ErrorContains(t, err, c.want)
 	}
+}
+
+// usable returns what is wrong with a folder: as it becomes a file, or as the file's program is made.
+func usable(f *convert.Folder) error {
+	m, err := convert.Plan(f, convert.Options{})
+	if err != nil {
+		return err
+	}
+	var tensors []ir.Tensor
+	names := map[string]bool{}
+	for _, x := range m.Tensors {
+		tensors = append(tensors, ir.Tensor{Name: x.Name, Type: quant.BF16, Shape: x.Shape})
+		names[x.Name] = true
+	}
+	p, err := arch.Record(m.Meta, func(name string) bool { return names[name] }, arch.Options{})
+	if err == nil {
+		_, err = ir.Bind(p, tensors)
+	}
+	return err
+}
+
+// TestOriginalBroken: params.json and lists of tokens that end too soon, tensors that are missing or of another shape
+// or type are errors of a few words, 300 of them at least.
+func TestOriginalBroken(t *testing.T) {
+	good, count := smallParams+"}", 0
+	fails := func(f *convert.Folder, what string, args ...any) {
+		t.Helper()
+		require.Error(t, usable(f), append([]any{what}, args...)...)
+		require.Less(t, len(usable(f).Error()), 600)
+		count++
+	}
+	require.NoError(t, usable(originalFolder(good)))
+	for n := range good {
+		fails(originalFolder(good[:n]), "params.json cut after %d bytes", n)
+	}
+	lines := string(rankLines())
+	for n := 0; n < len(lines)-1; n += 23 {
+		if n > 0 && (lines[n-1] == '\n' || lines[n] == '\n') {
+			continue // a shorter list, which other models have
+		}
+		f := originalFolder(good)
+		f.Texts["tokenizer.model"] = []byte(lines[:n])
+		fails(f, "tokenizer.model cut after %d bytes", n)
+	}
+	for i, x := range originalFolder(good).Tensors {
+		change := func(what string, of func(x *element.Tensor)) {
+			f := originalFolder(good)
+			at := slices.IndexFunc(f.Tensors, func(y element.Tensor) bool { return y.Name == x.Name })
+			of(&f.Tensors[at])
+			fails(f, "tensor %d, %s: %s", i, x.Name, what)
+		}
+		change("has another name", func(x *element.Tensor) { x.Name = "z" + x.Name })
+		change("is in lists", func(x *element.Tensor) { x.Shape = append([]int{3, 2}, x.Shape...) })
+		change("is a list", func(x *element.Tensor) { x.Shape = append([]int{2}, x.Shape...) })
+		change("is of bytes", func(x *element.Tensor) { x.Type = element.U8 })
+		for d := range x.Shape {
+			for _, n := range []int{-1, 0, 7, 63, 65, 1 << 40, math.MaxInt} {
+				if n > 0 && n < 1<<20 && x.Name == "tok_embeddings.weight" && d == 0 {
+					continue // as many tokens as there are
+				}
+				change("has another size", func(x *element.Tensor) {
+					x.Shape = slices.Clone(x.Shape)
+					x.Shape[d] = n
+				})
+			}
+		}
+	}
+	t.Log(count, "broken folders")
+	require.GreaterOrEqual(t, count, 300)
 }
 
 // FuzzOriginal checks that no params.json and no list of ranks panics.
