@@ -265,7 +265,7 @@ func (e *errand) here(k *carry.Kept) (io.ReadCloser, error) {
 		o.rc.Request.Header.Set(name, e.head.Get(name))
 	}
 	o.x.Client, o.x.Salt, o.x.Carried = p.Owner, p.Salt, true
-	e.s.service.Resume(o.x, p, k.Seen)
+	e.s.service.Resume(o.x, p, slices.Clone(k.Seen)) // k counts on
 	from, fault := o.serve(p.Path)
 	if fault != nil {
 		return nil, errors.New(fault.Text)
