@@ -9,12 +9,10 @@ import (
 
 // foreseeing is what a scheduler tells the outlook, and has learned for it. It belongs to the scheduler.
 type foreseeing struct {
-	to      *outlook
-	ended   time.Time     // when the last step was sampled
-	back    promise.Shape // of a step that has come back, which tell has yet to tell; no rows: there is none
-	took    time.Duration // by that step
-	answers float64       // that have ended; older ones count for less
-	tokens  float64       // of these
+	to    *outlook
+	ended time.Time     // when the last step was sampled
+	back  promise.Shape // of a step that has come back, which tell has yet to tell; no rows: there is none
+	took  time.Duration // by that step
 }
 
 // begin lets others see what steps may have.
@@ -30,12 +28,14 @@ func (f *foreseeing) computed(m *step) {
 	f.ended = m.times.sampled
 }
 
-// answered learns from an answer that has ended how long answers are.
-func (f *foreseeing) answered(h *sequence) {
-	const keep = 1 - 1.0/64
-	if n := h.Sent(); n > 0 && h.follows == nil {
-		f.answers, f.tokens = f.answers*keep+1, f.tokens*keep+float64(n)
+// answered learns from an answer that has ended how long answers are. whole: it is not only as long as it might become.
+func (f *foreseeing) answered(h *sequence, whole bool) {
+	if h.Sent() == 0 || h.follows != nil {
+		return
 	}
+	f.to.mu.Lock()
+	defer f.to.mu.Unlock()
+	f.to.load.Lengths.Observe(len(h.Tokens)-h.Prompt, whole)
 }
 
 // tell lets others see what there is to be done now; oldest is the first of the steps in flight, nil: there is none.
@@ -46,13 +46,10 @@ func (f *foreseeing) tell(s *batch.State, budget batch.Budget, oldest *step) {
 	l := &o.load
 	if f.back.Rows > 0 {
 		l.Speed.Observe(f.back, f.took)
-		f.back = promise.Shape{}
+		l.Newest, f.back = f.took, promise.Shape{}
 	}
 	l.Budget, l.Seqs = budget, s.Ahead(l.Seqs[:0])
-	l.Flying, l.Answer = promise.Shape{}, 0
-	if f.answers > 0 {
-		l.Answer = int(f.tokens/f.answers + 0.5)
-	}
+	l.Flying = promise.Shape{}
 	if oldest != nil {
 		l.Flying, o.since = oldest.shape, oldest.times.planned
 	}

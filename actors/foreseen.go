@@ -39,10 +39,5 @@ func (e *Engine) cached(r *Request) int {
 		return 0
 	}
 	defer done()
-	e.outlook.caching.Lock()
-	defer e.outlook.caching.Unlock()
-	if e.outlook.cache == nil {
-		return 0
-	}
-	return e.outlook.cache.Cached(salt, r.PromptIDs())
+	return e.outlook.cached(salt, r.PromptIDs())
 }

@@ -18,3 +18,13 @@ type outlook struct {
 	caching sync.Mutex // held by the KV owner while it handles a message
 	cache   *kv.Cache
 }
+
+// cached is how many of a prompt's tokens are in the prefix tree now.
+func (o *outlook) cached(salt uint64, prompt []int32) int {
+	o.caching.Lock()
+	defer o.caching.Unlock()
+	if o.cache == nil {
+		return 0
+	}
+	return o.cache.Cached(salt, prompt)
+}

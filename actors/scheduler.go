@@ -94,7 +94,7 @@ func (s *scheduler) Receive(c actor.Context) {
 			s.guesses.learned = nil
 		}
 	case *cancel:
-		s.foreseeing.answered(m.seq)
+		s.foreseeing.answered(m.seq, true)
 		s.drafting.drop(m.seq)
 		s.state.Cancel(m.seq.ID)
 		s.track.ended(m.seq)
@@ -466,7 +466,7 @@ func (s *scheduler) deliver(c actor.Context, p batch.Part, r *outcome, of *step)
 		s.track.drawn(h, one.ID)
 		s.send(h, m, first)
 		if m.end != batch.NotEnded {
-			s.foreseeing.answered(h)
+			s.foreseeing.answered(h, m.end != batch.EndLength)
 			s.drafting.drop(h)
 			return
 		}

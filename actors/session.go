@@ -28,15 +28,16 @@ func (*hangUp) Late()   {}
 // session is the actor of one request: it encodes the prompt, submits it, reads text, thoughts and calls out of the
 // answer's tokens, and feeds the stream.
 type session struct {
-	system *run.System
-	turns  *run.Turns
-	spec   *spec
-	record *record // outlives the session
-	stats  *stats
-	ids    *atomic.Uint64 // the last sequence's number, shared by all sessions
-	out    sessionEdges
-	seq    *sequence
-	read   reply.Reader
+	system  *run.System
+	turns   *run.Turns
+	spec    *spec
+	record  *record // outlives the session
+	stats   *stats
+	ids     *atomic.Uint64 // the last sequence's number, shared by all sessions
+	outlook *outlook
+	out     sessionEdges
+	seq     *sequence
+	read    reply.Reader
 }
 
 type sessionEdges struct {
@@ -149,6 +150,9 @@ func (s *session) submit(c actor.Context) {
 		r.sent = trace.Instant()
 		r.stream.count(func(u *Usage) { u.Queue = r.sent.Sub(a.opened) })
 		q.fresh = true
+		if len(a.Pictures) == 0 {
+			a.terms.Cached = s.outlook.cached(a.Salt, a.prompt.Tokens)
+		}
 		s.stats.promptTokens.Add(uint64(a.terms.Prompt))
 	}
 	s.spend(bill.Grammar)

@@ -223,7 +223,7 @@ func (h *House) sessionsChild(t *tenant, all *records) run.Child {
 		system: h.system, graph: w.graph, session: w.session, out: w.sessionsEdges, records: all,
 		begin: func(r *record) actor.Actor {
 			return &session{system: h.system, turns: h.turns, spec: t.spec, stats: &t.stats, ids: &t.sequences,
-				out: w.sessionEdges, record: r}
+				outlook: &t.outlook, out: w.sessionEdges, record: r}
 		},
 	}
 	s.supervisor = h.system.Supervisor(s.gaveUp)

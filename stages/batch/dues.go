@@ -81,9 +81,6 @@ func portion(of time.Duration, n, all int) time.Duration {
 	return max(time.Duration(float64(of)*float64(n)/float64(all)), 1)
 }
 
-// Owes has a sequence's client begin with the time that Ahead says it has had.
-func (*State) Owes(q *Seq, had time.Duration) { q.client.due.had = had }
-
 // owing leaves prompts out of this step if their client has had more time than another one that wants rows, and takes
 // them out of wants. It is called after demand, and returns how many clients still want rows. Beside answers any time
 // counts, and a prompt in flight is not paid for yet. Beside prompts, which gain by sharing steps, the newest step's

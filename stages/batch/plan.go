@@ -78,7 +78,7 @@ func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hope
 		p.rows = min(p.rows, b.Alone)
 	}
 	if slices.ContainsFunc(p.parts, func(p Part) bool { return p.Seq.kept }) {
-		p.rows = min(p.rows, max(leastBeside, b.Fixed))
+		p.rows = min(p.rows, max(leastBeside, b.Fixed-len(step.Tokens)))
 	}
 	for _, q := range s.promises.kept {
 		if q.phase == running && !s.decoding(q) {

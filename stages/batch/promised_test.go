@@ -56,3 +56,47 @@ func TestPromisedSequencesGetPlaces(t *testing.T) {
 	require.Equal(t, expected(prompt(50, 0), 500), m.got[1])
 	require.Equal(t, EndLength, m.ended[2])
 }
+
+// Who foresees steps is told what a sequence that waits will find cached, and who plays them goes on as it stands.
+func TestStandingIsTold(t *testing.T) {
+	m := newSim(t, Limits{Seqs: 1, Rows: 64, Wanted: 8, Beside: 64}, 64)
+	m.submitOf("a", 1, prompt(80, 0), 500)
+	for range 3 {
+		m.serveKV()
+		m.plan()
+		m.finish()
+	}
+	m.state.Submit(&Seq{ID: 2, Tokens: prompt(200, 1000), Terms: &Terms{Client: "b", Prompt: 200, MaxLen: 250, Cached: 128}})
+	all := m.state.Ahead(nil)
+	require.Len(t, all, 2)
+	runs, waits := all[0], all[1]
+	require.True(t, runs.Runs)
+	require.Equal(t, []int{81, 1, 2, 81}, []int{runs.At, runs.Left, runs.Sent, runs.Ran})
+	require.False(t, waits.Runs)
+	require.True(t, waits.Reading)
+	require.Equal(t, []int{128, 72, 0, 128}, []int{waits.At, waits.Left, waits.Sent, waits.Ran})
+
+	for n := 0; !all[1].Runs; n++ { // until the other has its turn
+		require.Less(t, n, 300)
+		for m.serveKV() {
+		}
+		m.plan()
+		m.finish()
+		all = m.state.Ahead(nil)
+	}
+	require.False(t, all[0].Runs)
+	require.Equal(t, 64, all[0].At, "its blocks stay in the prefix tree")
+	require.LessOrEqual(t, all[0].Ran, 0, "it has yet to come to where it was")
+
+	played := New(m.state.limits)
+	q := &Seq{ID: 1, Tokens: make([]int32, 1), Terms: &Terms{Client: "a", MaxLen: 9}}
+	played.Submit(q)
+	a := Ahead{At: 80, Runs: true, Ran: 60, Had: 7, Rows: -5}
+	played.Resume(q, &a)
+	require.EqualValues(t, 7, q.client.due.had)
+	require.Equal(t, played.clock-5, q.client.had)
+	require.Equal(t, 60-80/4, q.ran(), "of a stint that is longer by a quarter of what came before")
+	a.Runs = false
+	played.Resume(q, &a)
+	require.Equal(t, 60, q.ran())
+}

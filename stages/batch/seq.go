@@ -19,6 +19,7 @@ const Window = 32
 type Terms struct {
 	Client string // whose it is: clients share places and rows, and take turns where masks are to be found
 	Prompt int    // how many tokens are the prompt; of a score, all
+	Cached int    // of its tokens, those that were in the prefix tree when it was asked for, as far as is known
 	MaxLen int    // a sequence ends when it holds so many tokens
 	Ends   func(token int32) bool
 	// Adapters change the model for its rows.

@@ -3,6 +3,8 @@ package batch
 import (
 	"slices"
 	"time"
+
+	"github.com/sluice-ai/sluice/internal/backend"
 )
 
 // Limits bounds what a step and the running set may hold.
@@ -58,8 +60,11 @@ type promises struct {
 
 // New returns an empty State.
 func New(l Limits) *State {
-	return &State{limits: l, byID: make(map[ID]*Seq)}
+	return &State{limits: l, byID: make(map[ID]*Seq), clock: begun}
 }
+
+// begun is where the clock begins: clients may have had less than the one that was served last.
+const begun = 1 << 40
 
 // Len counts the sequences that have not ended, or whose blocks are not given back yet.
 func (s *State) Len() int { return len(s.seqs) }
@@ -153,16 +158,20 @@ func (s *State) Awaits(q *Seq) Wait {
 	return WaitTurn
 }
 
-// Ahead is what is still to be computed of a sequence.
+// Ahead is what is still to be computed of a sequence, and how it stands with others for places and rows.
 type Ahead struct {
 	Client  string
-	At      int  // positions that are computed, or in steps in flight
+	At      int  // positions that are computed, or in steps in flight, or are expected to be found in the prefix tree
 	Left    int  // tokens that follow and are known, or are about to be drawn
 	Answer  int  // tokens that it may have after them
+	Sent    int  // tokens of its answer that are there
 	Reading bool // what follows is of its prompt
 
 	Promised bool
+	Runs     bool          // it has a place
+	Ran      int           // positions since it got it, or beyond what it had reached before
 	Had      time.Duration // of the device's time that its client has had, beyond who has had least
+	Rows     int           // that its client has had, beyond who was served last
 }
 
 // Ahead appends what is still to be computed, by arrival. Sequences whose clients do not read are left out, and those
@@ -172,11 +181,25 @@ func (s *State) Ahead(dst []Ahead) []Ahead {
 		if q.phase == ended || q.Follows || !q.credit() {
 			continue
 		}
-		known := len(q.Tokens) + q.pending
-		dst = append(dst, Ahead{q.Client, q.planned, known - q.planned, q.MaxLen - known, q.reading(), q.Promised,
-			max(q.client.due.had-s.now, 0)})
+		at, known := q.planned, len(q.Tokens)+q.pending
+		if q.phase != running { // it finds what is in the prefix tree
+			at = min(max(q.Cached, q.reached/backend.BlockSize*backend.BlockSize), len(q.Tokens)-1)
+		}
+		dst = append(dst, Ahead{Client: q.Client, At: at, Left: known - at, Answer: q.MaxLen - known,
+			Sent: max(len(q.Tokens)-q.Prompt, 0), Reading: at < q.Prompt, Promised: q.Promised,
+			Runs: q.phase != waiting, Ran: at - q.reached,
+			Had: max(q.client.due.had-s.now, 0), Rows: int(int64(q.client.had - s.clock))}) //nolint:gosec // near each other
 	}
 	return dst
+}
+
+// Resume has a sequence that was just submitted, whose first position is a.At, stand with others as a says.
+func (s *State) Resume(q *Seq, a *Ahead) {
+	q.client.due.had = a.Had
+	q.client.had = s.clock + uint64(int64(a.Rows)) //nolint:gosec // the sum is positive: see begun
+	if q.reached = -a.Ran; a.Runs {
+		q.reached += a.At / 4 // by which its stint is longer
+	}
 }
 
 // Reset forgets all progress, because the KV cache is gone. Steps in flight count for nothing, and masks that were

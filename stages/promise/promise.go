@@ -1,6 +1,7 @@
 package promise
 
 import (
+	"math"
 	"time"
 
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -15,7 +16,8 @@ type Load struct {
 	Seqs   []batch.Ahead // by arrival
 	Flying Shape         // of the oldest step in flight; no rows: there is none
 	Since  time.Duration // for which that has run
-	Answer int           // tokens of an answer, in the mean; 0: not known
+	Newest time.Duration // of the newest step that is back
+	Lengths
 }
 
 // Ask is a request that has yet to be accepted.
@@ -57,11 +59,7 @@ func (l *Load) Predict(asks []Ask) ([]Forecast, bool) {
 		return nil, false
 	}
 	p := player{load: l, costs: l.Speed.settle(), state: batch.New(limited(l.Limits))}
-	for i := range l.Seqs {
-		a := &l.Seqs[i]
-		p.add(a.Client, a.At, a.Left, l.ends(a), a.Reading, a.Promised)
-		p.state.Owes(p.all[i].seq, a.Had)
-	}
+	p.begin()
 	mine := len(p.all)
 	for i := range asks {
 		p.add(asks[i].Client, asks[i].Cached, asks[i].Prompt-asks[i].Cached, max(min(asks[i].Most, sampled), 1), true,
@@ -91,14 +89,6 @@ func limited(l batch.Limits) batch.Limits {
 	return l
 }
 
-// ends is how many tokens a sequence is expected to have still.
-func (l *Load) ends(a *batch.Ahead) int {
-	if l.Answer > 0 {
-		return max(min(a.Answer, l.Answer), 1)
-	}
-	return max(a.Answer, 1)
-}
-
 // player has the sequences and plays steps with them.
 type player struct {
 	load  *Load
@@ -117,6 +107,32 @@ type played struct {
 	left        int // tokens to be read
 	first, last float64
 	got         int
+}
+
+// golden is the share by which ends are spread: multiples of it lie evenly between 0 and 1, however many there are.
+const golden = 0.6180339887498949
+
+// begin has the sequences of the load stand as they do: who runs has its place before others come. Of their answers
+// some end soon and some late, as those that ended did.
+func (p *player) begin() {
+	l := p.load
+	lengths := l.Lengths
+	for i := range l.Seqs {
+		lengths.came(l.Seqs[i].Sent)
+	}
+	p.state.Took(nil, l.Newest, 0, 0)
+	for _, runs := range []bool{true, false} {
+		for i := range l.Seqs {
+			a := &l.Seqs[i]
+			if a.Runs != runs {
+				continue
+			}
+			_, share := math.Modf(float64(i+1) * golden)
+			p.add(a.Client, a.At, a.Left, lengths.ends(a.Sent, max(a.Answer, 1), share), a.Reading, a.Promised)
+			p.state.Resume(p.all[len(p.all)-1].seq, a)
+		}
+		p.serve()
+	}
 }
 
 func (p *player) add(client string, at, left, answer int, reading, promised bool) {
@@ -143,17 +159,7 @@ func done(all []played) bool {
 
 // step plays one step; false: there is none.
 func (p *player) step() bool {
-	for asked := true; asked; {
-		asked = false
-		p.state.Share()
-		for _, q := range p.state.Seqs() {
-			if r := p.state.NextKV(q); r.Op != batch.KVNone {
-				p.state.KVDone(q, r, nil, 0)
-				asked = true
-				break // the list may have changed
-			}
-		}
-	}
+	p.serve()
 	p.parts, _ = p.state.Plan(&p.play, p.parts, p.load.Budget)
 	if len(p.parts) == 0 {
 		return false
@@ -175,6 +181,21 @@ func (p *player) step() bool {
 		}
 	}
 	return true
+}
+
+// serve gives all blocks that are asked for, and so places.
+func (p *player) serve() {
+	for asked := true; asked; {
+		asked = false
+		p.state.Share()
+		for _, q := range p.state.Seqs() {
+			if r := p.state.NextKV(q); r.Op != batch.KVNone {
+				p.state.KVDone(q, r, nil, 0)
+				asked = true
+				break // the list may have changed
+			}
+		}
+	}
 }
 
 func (p *player) token(q *batch.Seq) {

@@ -31,13 +31,9 @@ func traffic(seed uint64, clients, each int) (all [][]arrival) {
 // where all are. What comes after the prediction is not known: when others ask, and when their answers end.
 func TestErrorsOfPredictions(t *testing.T) {
 	for _, c := range []struct {
-		share       float64 // of requests that are promised
-		clients     int
-		first, each float64 // bounds of 95 of 100
-	}{
-		{0.3, 1, 0.1, 0.05}, {0.3, 4, 0.15, 0.2}, {0.3, 16, 0.15, 0.2}, {0.3, 40, 0.28, 0.2},
-		{1, 4, 0.15, 0.2}, {1, 16, 0.15, 0.2}, {1, 40, 0.28, 0.2},
-	} {
+		share   float64 // of requests that are promised
+		clients int
+	}{{0.3, 1}, {0.3, 4}, {0.3, 16}, {0.3, 40}, {1, 4}, {1, 16}, {1, 40}} {
 		if testing.Short() && c.clients > 4 {
 			continue
 		}
@@ -46,8 +42,8 @@ func TestErrorsOfPredictions(t *testing.T) {
 		w.run()
 		t.Logf("%.1f promised, %2d clients: %3d answers, first token off by %.3f (median), %.3f (95 of 100), rate by %.3f, %.3f",
 			c.share, c.clients, len(w.first), part(w.first, 0.5), part(w.first, 0.95), part(w.each, 0.5), part(w.each, 0.95))
-		require.Less(t, part(w.first, 0.95), c.first)
-		require.Less(t, part(w.each, 0.95), c.each)
+		require.Less(t, part(w.first, 0.95), 0.15)
+		require.Less(t, part(w.each, 0.95), 0.15)
 	}
 }
 

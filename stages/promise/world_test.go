@@ -30,7 +30,6 @@ type world struct {
 	due     []float64 // by client, when its next request comes
 	live    map[batch.ID]*asked
 	last    batch.ID
-	ends    meanOf
 	step    backend.Step
 	parts   []batch.Part
 
@@ -46,9 +45,8 @@ type asked struct {
 	promised    bool
 	began, last float64
 	got         int
+	left        int // positions whose blocks it gave back with its place
 }
-
-type meanOf struct{ n, sum float64 }
 
 func (w *world) cost(of Shape) float64 {
 	s := max(2e-3, 80e-6*float64(of.Rows)) + 0.3e-3 + 20e-9*float64(of.Seen)
@@ -99,7 +97,6 @@ func (w *world) submit(c int) {
 	x := &asked{client: c, arrival: a, at: w.now, promised: w.rand.Float64() < w.share}
 	l := w.load
 	l.Seqs = w.state.Ahead(nil)
-	l.Answer = int(w.ends.sum / max(w.ends.n, 1))
 	f, ok := l.Predict([]Ask{{Client: strconv.Itoa(c), Prompt: a.prompt, Cached: a.cached, Most: a.most,
 		Promised: x.promised}})
 	if x.told = ok && w.last > 60 && (x.promised || w.share == 0); x.told {
@@ -107,7 +104,8 @@ func (w *world) submit(c int) {
 	}
 	w.live[w.last] = x
 	q := &batch.Seq{ID: w.last, Tokens: make([]int32, a.prompt),
-		Terms: &batch.Terms{Client: strconv.Itoa(c), Prompt: a.prompt, MaxLen: a.prompt + a.most, Promised: x.promised}}
+		Terms: &batch.Terms{Client: strconv.Itoa(c), Prompt: a.prompt, Cached: a.cached, MaxLen: a.prompt + a.most,
+			Promised: x.promised}}
 	w.state.Submit(q)
 }
 
@@ -122,8 +120,11 @@ func (w *world) play(float64) bool {
 				continue
 			}
 			cached := 0
-			if r.Op == batch.KVOpen {
-				cached = w.live[q.ID].arrival.cached
+			switch x := w.live[q.ID]; r.Op {
+			case batch.KVOpen:
+				cached = max(x.arrival.cached, x.left)
+			case batch.KVClose: // its blocks stay in the prefix tree
+				x.left = q.Done() / backend.BlockSize * backend.BlockSize
 			}
 			w.state.KVDone(q, r, nil, cached)
 			again = true
@@ -144,6 +145,7 @@ func (w *world) play(float64) bool {
 	w.now += took
 	w.state.Took(w.parts, seconds(took), 2300*time.Microsecond, w.load.Budget.Fixed)
 	w.load.Speed.Observe(of, seconds(took))
+	w.load.Newest = seconds(took)
 	for _, p := range w.parts {
 		w.state.Advance(p, 0)
 		if p.Wanted > 0 {
@@ -165,7 +167,7 @@ func (w *world) token(q *batch.Seq) {
 		return
 	}
 	w.state.Finish(q)
-	w.ends.n, w.ends.sum = w.ends.n*0.98+1, w.ends.sum*0.98+float64(x.got)
+	w.load.Lengths.Observe(x.got, end == batch.NotEnded)
 	if x.told {
 		off := func(got, want float64) float64 { return math.Abs(got-want) / want }
 		w.first = append(w.first, off(x.forecast.First.Seconds(), x.began-x.at))
