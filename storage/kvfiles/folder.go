@@ -23,6 +23,8 @@ type Folder struct {
 
 	mu     sync.Mutex
 	used   int64  // bytes of all files
+	begun  int64  // of these, of files that are being written
+	lost   bool   // a file was not found: used may count files that others have removed
 	others []file // of no open shelf, oldest first: they go when room is wanted
 	open   map[string]int
 }
@@ -132,15 +134,46 @@ func (f *Folder) shrink(bytes int64) bool {
 	return f.used+bytes <= f.most
 }
 
-// reserve takes room for so many bytes.
+// reserve takes room for so many bytes of a file that is being written; see settle.
 func (f *Folder) reserve(bytes int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.lost && f.used+bytes > f.most {
+		f.count()
+	}
 	if !f.shrink(bytes) {
 		return fmt.Errorf("%d bytes of %d are used: %w", f.used, f.most, ErrFull)
 	}
 	f.used += bytes
+	f.begun += bytes
 	return nil
+}
+
+// settle says that a file for which room was reserved is there, or failed. The caller may give the room back then.
+func (f *Folder) settle(bytes int64) {
+	f.mu.Lock()
+	f.begun -= bytes
+	f.mu.Unlock()
+}
+
+// count counts anew what the files of open shelves and those of others have. The caller holds the mutex.
+func (f *Folder) count() {
+	f.used, f.lost = f.begun, false
+	for _, x := range f.others {
+		f.used += x.bytes
+	}
+	for shelf := range f.open {
+		for _, x := range f.list(shelf, time.Time{}) {
+			f.used += x.bytes
+		}
+	}
+}
+
+// missed notes that a file is gone that may be counted.
+func (f *Folder) missed() {
+	f.mu.Lock()
+	f.lost = true
+	f.mu.Unlock()
 }
 
 func (f *Folder) giveBack(bytes int64) {

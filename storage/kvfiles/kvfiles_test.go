@@ -222,6 +222,32 @@ func TestRemovedFolder(t *testing.T) {
 	require.True(t, has(t, s, 2))
 }
 
+// Files that somebody else removes, as anybody may at any time, make room as soon as one of them is missed.
+func TestFilesThatOthersRemoveMakeRoom(t *testing.T) {
+	f := folder(t, 4*(headerSize+300))
+	s := f.Shelf("a")
+	var paths []string
+	for _, n := range []byte{1, 2, 4, 5} {
+		paths = append(paths, put(t, s, n, today))
+	}
+	require.ErrorIs(t, s.Write(header(7), content(7)), ErrFull)
+	for _, path := range paths[:3] {
+		require.NoError(t, os.Remove(path))
+	}
+	s.Remove(header(1).Key, header(1).Class)
+	put(t, s, 7, today)
+	put(t, s, 8, today)
+	require.EqualValues(t, 3*(headerSize+300), f.Used())
+	put(t, s, 10, today)
+	require.ErrorIs(t, s.Write(header(11), content(11)), ErrFull, "the bound holds")
+	require.True(t, has(t, s, 5) && has(t, s, 7) && has(t, s, 8) && has(t, s, 10))
+
+	require.NoError(t, os.RemoveAll(f.Path()))
+	require.False(t, has(t, s, 5), "it is missed when it is wanted, too")
+	put(t, s, 11, today)
+	require.EqualValues(t, headerSize+300, f.Used())
+}
+
 // A clock that jumps changes which blocks go first, and never what is read. A file that another process is writing may
 // be taken for one of a process that has ended: its writing fails, and the next one succeeds.
 func TestClockJumps(t *testing.T) {

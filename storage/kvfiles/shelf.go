@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -206,7 +207,7 @@ func (s *Shelf) Write(h Header, block []byte) (err error) {
 		return err
 	}
 	defer func() {
-		if err != nil {
+		if s.of.settle(whole - had); err != nil {
 			s.of.giveBack(whole - had)
 		}
 	}()
@@ -251,8 +252,11 @@ func (s *Shelf) writeTo(f io.Writer, path string, head, block, tail []byte) erro
 func (s *Shelf) Read(key Key, class int, block []byte, now time.Time) error {
 	path := s.path(&key, class)
 	err := s.read(path, key, class, block)
-	if errors.Is(err, ErrBroken) {
+	switch {
+	case errors.Is(err, ErrBroken):
 		s.remove(path)
+	case errors.Is(err, fs.ErrNotExist):
+		s.of.missed()
 	}
 	if err == nil {
 		_ = os.Chtimes(path, now, now) // it only orders files
@@ -311,7 +315,11 @@ func (s *Shelf) readFrom(f io.Reader, key Key, class int, block []byte) error {
 func (s *Shelf) Remove(key Key, class int) { s.remove(s.path(&key, class)) }
 
 func (s *Shelf) remove(path string) {
-	if info, err := os.Lstat(path); err == nil && os.Remove(path) == nil {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		s.of.missed()
+	case err == nil && os.Remove(path) == nil:
 		s.of.giveBack(info.Size())
 	}
 }
