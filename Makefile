@@ -95,6 +95,7 @@ nightly: ci fuzz all-systems wine ## hours: long floods, long chaos, a GPU that 
 	SLUICE_SOAK=5m $(NIGHTLY) -run '^Test(Soak|HostileCrowd)$$' ./server
 	SLUICE_SOAK=30m $(NIGHTLY) -v -run '^TestSoakOfServe$$' ./cmd/sluice
 	SLUICE_KILLS=10m $(NIGHTLY) -v -run '^TestKilledEveryFewSeconds$$' ./cmd/sluice
+	SLUICE_BACK=embedded:12134 $(NIGHTLY) -v -run '^TestBackAsSoonAsRead$$' ./cmd/sluice
 	SLUICE_REPLAYED=10000 $(NIGHTLY) -v -run '^TestReplayOfMixedRequests$$' ./cmd/sluice
 	SLUICE_CHAOS_TIME=5m $(NIGHTLY) -run Chaos ./actors
 	$(NIGHTLY) -run '^($(subst $(space),|,$(sort $(LONG_TESTS))))$$' $(EMULATED) -rapid.checks 100
