@@ -1,6 +1,7 @@
 package supply
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -37,6 +38,9 @@ func (s *Supply) Haul(source tiers.Source) *Haul {
 // Close ends the haul, after End, and closes the file.
 func (h *Haul) Close() error {
 	h.supply.graph.Part(h.graph)
+	if h.cargo != nil {
+		return errors.Join(errors.New("weights still come to a model: its haul was not ended"), h.File.Close())
+	}
 	return h.File.Close()
 }
 

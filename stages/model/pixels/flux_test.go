@@ -71,6 +71,7 @@ func TestFluxSizes(t *testing.T) {
 		require.Len(t, f.Image.Segments, 3)
 		require.Len(t, f.Joint.Segments, 3)
 		require.Len(t, f.Made, 7)
+		require.Len(t, f.Timed.Segments, 1+7, "each modulation streams by itself")
 		require.Equal(t, "norm_out.weight", f.Made[6][0].Name, "diffusers' scale comes before the shift")
 	}
 }
