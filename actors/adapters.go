@@ -35,10 +35,7 @@ var ErrAdapters = errors.New("the adapters in use take all of their memory: try 
 
 var errNoAdapters = refusal.Of("the model takes no adapters: it was started without")
 
-const (
-	mostAdapters = 4096 // that a model knows
-	mostApplied  = 16   // that a request has
-)
+const mostAdapters = 4096 // that a model knows
 
 // adapters are those that a model knows. As many are in memory as fit the budget; the one that was not used for longest
 // leaves for another. One that a request uses does not leave.
@@ -99,8 +96,8 @@ func (s *adapters) add(a Adapter) error {
 
 // keep loads adapters that all requests have, and which nobody names or takes away.
 func (s *adapters) keep(all []Adapter) error {
-	if len(all) >= mostApplied {
-		return fmt.Errorf("the model has %d adapters of its own, want less than %d", len(all), mostApplied)
+	if len(all) >= ir.MostApplied {
+		return fmt.Errorf("the model has %d adapters of its own, want less than %d", len(all), ir.MostApplied)
 	}
 	for _, a := range all {
 		loaded, err := a.Open(s.program)
@@ -112,6 +109,18 @@ func (s *adapters) keep(all []Adapter) error {
 			return fmt.Errorf("the model's own adapters take more than %d MiB", s.most>>20)
 		}
 		s.own = append(s.own, taken{&adapter{Adapter: a}, loaded, 1})
+	}
+	return checkRanks(s.own)
+}
+
+// checkRanks refuses adapters for which devices have no room between two factors.
+func checkRanks(all []taken) error {
+	ranks := 0
+	for _, t := range all {
+		ranks += t.loaded.Ranks()
+	}
+	if ranks > ir.MostRank {
+		return refusal.Of("the adapters have ranks of %d in all, want at most %d: ask for fewer", ranks, ir.MostRank)
 	}
 	return nil
 }
@@ -153,7 +162,7 @@ func (s *adapters) take(asked []Adapting) (all []taken, err error) {
 			s.release(all)
 		}
 	}()
-	if most := mostApplied - len(s.own); len(asked) > most {
+	if most := ir.MostApplied - len(s.own); len(asked) > most {
 		return nil, refusal.Of("%d adapters are asked for, want at most %d", len(asked), most)
 	}
 	for _, one := range asked {
@@ -183,6 +192,9 @@ func (s *adapters) take(asked []Adapting) (all []taken, err error) {
 		}
 		return t.scale == 0
 	})
+	if err := checkRanks(slices.Concat(s.own, all)); err != nil {
+		return all, err
+	}
 	slices.SortFunc(all, func(x, y taken) int { return slices.Compare(x.loaded.Digest[:], y.loaded.Digest[:]) })
 	return all, nil
 }

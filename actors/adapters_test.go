@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -28,7 +27,6 @@ func randomAdapter(name string, seed uint64, loads *atomic.Int32) Adapter {
 
 func adapted(t *testing.T, edit func(*Config)) (*Engine, *atomic.Int32) {
 	t.Helper()
-	devicetest.OnProcessor(t, "adapters")
 	e := startFixture(t, fixture, func(c *Config) {
 		c.Adapted = true
 		if edit != nil {
@@ -176,7 +174,7 @@ func TestOwnAdapters(t *testing.T) {
 	require.Equal(t, spelled(t, begin(t, e, with())), spelled(t, begin(t, alone, with())))
 
 	s := &adapters{program: e.spec.bound.Program, most: 1 << 20}
-	many := make([]Adapter, mostApplied)
+	many := make([]Adapter, ir.MostApplied)
 	require.ErrorContains(t, s.keep(many), "16 adapters of its own, want less than 16")
 	require.ErrorContains(t, s.keep([]Adapter{randomAdapter("a", 1, loads), randomAdapter("b", 2, loads)}), "take more than 1 MiB")
 	broken := Adapter{Open: func(*ir.Program) (*lora.Loaded, error) { return nil, errors.New("torn") }}

@@ -142,5 +142,20 @@ func (m *Model) adapterMemory() int64 {
 	return cmp.Or(m.Adapters, AdapterMemory)
 }
 
+// adaptersOn is what adapters may take of each device's memory: of a card's own no more than an eighth, from which
+// those leave that no step needs.
+func (m *Model) adaptersOn(devices []backend.Traits) []int64 {
+	if !m.adapted() {
+		return nil
+	}
+	all := make([]int64, len(devices))
+	for d := range devices {
+		if all[d] = m.adapterMemory(); devices[d].Free > 0 {
+			all[d] = min(all[d], devices[d].Free/8)
+		}
+	}
+	return all
+}
+
 // AdapterMemory is how many bytes adapters of a model may take, if Model.Adapters does not say it.
 const AdapterMemory = 1 << 30

@@ -187,7 +187,7 @@ func planAll(models []Model, targets []int, traits backend.Traits, memory int64,
 		asks[i] = place.Ask{Program: specs[i].bound, Devices: devices, InPlace: m.NoRepack, KV: m.KV, Layers: m.Layers,
 			Budgets: append([]int64{m.Weights}, slices.Repeat([]int64{m.VRAM}, len(devices)-1)...), Experts: m.Experts,
 			Context: m.Context, Sequences: m.Sequences, Blocks: m.Blocks, Rows: m.Rows, KVHost: m.KVHost,
-			KVDisk: m.Kept.bytes(), Adapters: m.adapterMemory()}
+			KVDisk: m.Kept.bytes(), Adapters: m.adaptersOn(devices)}
 		memory -= m.KVHost + m.adapterMemory()
 		if m.Kept.Folder != nil {
 			memory -= place.Staged
@@ -214,6 +214,13 @@ func planAll(models []Model, targets []int, traits backend.Traits, memory int64,
 			"ask for less (--kv-host)", -memory>>20)
 	}
 	machine := machineOf(devices, memory, traits.Flight)
+	for _, a := range asks {
+		for d, bytes := range a.Adapters {
+			if devices[d].Free > 0 {
+				machine.Memory[d] = max(machine.Memory[d]-bytes, 0)
+			}
+		}
+	}
 	plan, err := settled(models, asks, machine, traits.Shares)
 	if err == nil && shortenDrafts(plan, asks, targets) {
 		plan, err = place.Make(asks, machine)

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/actors"
-	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/model/lora"
@@ -19,7 +18,6 @@ import (
 // TestAdapters: an adapter is asked for by its name, by BASE+NAME, and by its id, with one answer; the base model gives
 // another one, and so does half of the adapter. It is listed as a model with a parent.
 func TestAdapters(t *testing.T) {
-	devicetest.OnProcessor(t, "adapters")
 	engine := startEngine(t, func(c *actors.Config) { c.Adapted, c.Name = true, "base" })
 	require.NoError(t, engine.AddAdapter(actors.Adapter{Name: "fine", Open: func(p *ir.Program) (*lora.Loaded, error) {
 		a := backendtest.RandomAdapter(rand.New(rand.NewPCG(1, 2)), p, 4, 1)

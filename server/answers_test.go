@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/actors"
-	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/model/lora"
@@ -93,7 +92,6 @@ func TestStreamsGoOn(t *testing.T) {
 
 // An adapter that was replaced under its name would make other tokens: the answer does not go on.
 func TestStreamsOfOtherAdapters(t *testing.T) {
-	devicetest.OnProcessor(t, "adapters")
 	engine := startEngine(t, func(c *actors.Config) { c.Adapted = true })
 	fine := func(seed uint64) actors.Adapter {
 		return actors.Adapter{Name: "fine", Open: func(p *ir.Program) (*lora.Loaded, error) {

@@ -105,10 +105,15 @@ func (k *Kernels) prepare(module, name string, grid [3]uint32, threads, shared i
 
 // launch records a kernel; see prepare. An empty grid records nothing.
 func launch[T any](k *Kernels, r *recording, module, name string, grid [3]uint32, threads, shared int, args *T) error {
+	return k.launch(r, module, name, grid, threads, shared, bytesOf(args))
+}
+
+// launch is launch for all structures: each of its own would be a copy of this code.
+func (k *Kernels) launch(r *recording, module, name string, grid [3]uint32, threads, shared int, args []byte) error {
 	if grid[0] == 0 || grid[1] == 0 || grid[2] == 0 {
 		return nil
 	}
-	l, err := k.prepare(module, name, grid, threads, shared, bytesOf(args))
+	l, err := k.prepare(module, name, grid, threads, shared, args)
 	if err == nil {
 		r.launch(l)
 	}
@@ -191,6 +196,8 @@ func (k *Kernels) launchRest(r *recording, l kernel.Launch) error {
 		return k.exchange(r, l)
 	case *kernel.Scan:
 		return k.scan(r, l)
+	case *kernel.Adapt:
+		return k.adapt(r, l)
 	}
 	return fmt.Errorf("%T has no kernel on CUDA", l)
 }

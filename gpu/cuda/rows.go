@@ -125,3 +125,22 @@ func (k *Kernels) around(r *recording, n *kernel.Around) error {
 	return launch(k, r, "around", "around", grid, 64, 0, &aroundArgs{x: n.X, y: n.Y, texts: n.Texts, count: n.Count,
 		width: uint32(n.Width), size: uint32(n.Size), xStride: uint32(n.XStride), yStride: uint32(n.YStride)})
 }
+
+// Wide: they are the arguments of a kernel.
+type adaptArgs struct {
+	x, a, y, between, first, applied uint64
+	numbers, ids, drawn, count       uint64
+	features, width, site, parts     uint32
+	xStride, aStride, yStride, up    uint32
+}
+
+func (k *Kernels) adapt(r *recording, a *kernel.Adapt) error {
+	groups := uint32(a.Parts())
+	if a.Up {
+		groups = parts(a.Out, 256)
+	}
+	return launch(k, r, "adapt", "adapt", [3]uint32{groups, uint32(a.Rows), 1}, 256, 0, &adaptArgs{x: a.X.At, a: a.A.At,
+		y: a.Y.At, between: a.Between, first: a.Lists, applied: a.Applied, numbers: a.Numbers, ids: a.IDs, drawn: a.Drawn,
+		count: a.Count, features: uint32(a.In), width: uint32(a.Out), site: uint32(a.Site), parts: uint32(a.Parts()),
+		xStride: uint32(a.X.Stride), aStride: uint32(a.A.Stride), yStride: uint32(a.Y.Stride), up: bit(a.Up)})
+}

@@ -60,6 +60,7 @@ func compile(v *Device, p *ir.Bound, c backend.Config, team *plan.Team) (*model,
 	m := &model{device: v, config: c, layout: l, border: border{made: map[crossing]driver.Recording{}},
 		accounts: accounts{shares: map[recorded]*shares{}}, mates: mates{team: team}}
 	m.weights = newWeights(v.card, &m.config, l.memory, l.part)
+	m.weights.adapters = adapters{card: v.card, most: c.Adapters}
 	if !c.Counted {
 		m.border.shared = importMemory(l.memory, c.Crossing)
 	}
@@ -262,6 +263,9 @@ func (m *model) begin(x *entry) error {
 		}
 	}
 	m.fill(x)
+	if err := m.fillAdapters(x, &m.layout.plan.Entry); err != nil {
+		return err
+	}
 	m.mates.begin(x, m.layout.plan.Entry.Exchanges)
 	for _, c := range x.experts.choices {
 		if c != nil {
@@ -294,6 +298,7 @@ func (m *model) Finish(s *backend.Step, done func(error)) {
 	m.weights.parts.Drop()
 	m.mates.held = m.mates.held[:0]
 	s.Restart()
+	x.release()
 	e := ended{value: x.value, entry: x, done: done, longest: x.clock.longest}
 	x.from, x.value, x.begun = -1, 0, false
 	if e.value == 0 {
@@ -384,6 +389,7 @@ func (m *model) Close() error {
 			q.close(r)
 		}
 	}
+	m.weights.adapters.free()
 	m.layout.memory.free()
 	if errors.Is(err, backend.ErrLost) {
 		err = nil // the steps have said so

@@ -22,6 +22,7 @@ type entry struct {
 	tables     *driver.Buffer // block tables
 	result     *driver.Buffer // status, then the drawn ids, then the logits
 	experts    entryExperts
+	adapters   []*resident // that the step uses
 	recordings map[recorded]driver.Recording
 
 	begun     bool

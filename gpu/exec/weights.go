@@ -18,12 +18,13 @@ type weights struct {
 	slabs  imported // the program's memory that uploads come from
 	parts  backend.Parts
 
-	all     []weight                  // by Ref
-	experts map[ir.Ref]*kernel.Matrix // by first Ref: like each expert's matrix, at the address of their table
-	spots   map[*kernel.Matrix]spot   // where matrices that move lie
-	groups  []group
-	slots   []slot
-	copies  copies
+	all      []weight                  // by Ref
+	experts  map[ir.Ref]*kernel.Matrix // by first Ref: like each expert's matrix, at the address of their table
+	spots    map[*kernel.Matrix]spot   // where matrices that move lie
+	groups   []group
+	slots    []slot
+	copies   copies
+	adapters adapters
 }
 
 // weight is the place of a tensor of the file on the card.

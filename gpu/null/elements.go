@@ -23,6 +23,8 @@ func elements(l kernel.Launch) func(*access) {
 		return bind(headCopy, k)
 	case *kernel.Around:
 		return bind(around, k)
+	case *kernel.Adapt:
+		return bind(adapt, k)
 	case *kernel.Finite:
 		return bind(finite, k)
 	}

@@ -23,12 +23,15 @@ type Entry struct {
 	Tempers     []int  // by temper: a factor for each row
 	Numbers     []int  // by numbering: one for each row
 	Texts       int    // of kernel.Text, by span
+	Lists       int    // of uint32, by row: the first kernel.Applied of its list, if Adapts
+	Applied     int    // of kernel.Applied: an end, then a list a span
 	Exchanges   int    // of one uint32: the number of the step's first exchange, if there are any
 
 	Rotations  []Rotation
 	Factors    []Temper
 	Numberings []Numbering
 	HasTexts   bool // some launch asks whose rows are whose: Texts are given
+	Adapts     bool // the program takes adapters
 	LooksAhead bool // some rows see those after them: Ends are given
 }
 
@@ -88,6 +91,7 @@ type entryOf struct {
 	tempers    []Temper
 	numberings []Numbering
 	texts      bool
+	adapts     bool
 	looksAhead bool
 }
 
@@ -116,7 +120,7 @@ func number[T comparable](all *[]T, x T) int {
 func (e *entryOf) lay(p *ir.Program, of *Plan) (x Entry) {
 	rows, wanted := of.Capacity(false), of.Capacity(true)
 	x.Rotations, x.Factors, x.Numberings, x.LooksAhead = e.rotations, e.tempers, e.numberings, e.looksAhead
-	x.HasTexts = e.texts
+	x.HasTexts, x.Adapts = e.texts, e.adapts
 	take := func(bytes int) (at int) {
 		at = x.Bytes
 		x.Bytes += (bytes + 15) &^ 15
@@ -149,6 +153,9 @@ func (e *entryOf) lay(p *ir.Program, of *Plan) (x Entry) {
 	}
 	if x.HasTexts {
 		x.Texts = take(kernel.TextBytes * (rows + 1))
+	}
+	if x.Adapts {
+		x.Lists, x.Applied = take(4*rows), take(kernel.AppliedBytes*(1+rows*(ir.MostApplied+1)))
 	}
 	return x
 }

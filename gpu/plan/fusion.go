@@ -247,12 +247,12 @@ func (f *Fusion) byRow(n *ir.Node, r ir.Ref) bool {
 	return r != ir.NoRef && f.p.Weights[r].Rows*f.p.Weights[r].Cols != n.Norm.Group
 }
 
-// beside gives a value its place in a row. Norms that lead to it work in place, so their inputs get the same place, as
-// far as nothing else reads them. It returns the product that all of this comes from, or nil.
+// beside gives a value its place in a row. Norms and adapters that lead to it work in place, so their inputs get the
+// same place, as far as nothing else reads them. It returns the product that all of this comes from, or nil.
 func (f *Fusion) beside(v ir.Value, t target) *ir.Node {
 	f.targets[v] = t
 	for n := f.writer[v]; ; n = f.writer[v] {
-		if n == nil || n.Op != ir.Norm || f.between(n.In[0]) != n {
+		if n == nil || n.Op != ir.Norm && n.Op != ir.Adapt || f.between(n.In[0]) != n {
 			return f.linear(v)
 		}
 		v = n.In[0]

@@ -56,6 +56,8 @@ func (l *planner) node(n *ir.Node) error {
 		l.mixture(n)
 	case ir.Around:
 		l.around(n)
+	case ir.Adapt:
+		l.adapt(n)
 	default:
 		return l.plain(n)
 	}

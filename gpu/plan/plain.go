@@ -15,8 +15,7 @@ type plain struct {
 }
 
 func (l *planner) plain(n *ir.Node) error {
-	// The loop of Adapt reads what the program holds of a sequence, which no launch is given.
-	if n.Op == ir.Adapt || !l.target.Kernels.Plays(n.Op) || n.Op.KeepsState() || len(n.Matrices()) > 0 {
+	if !l.target.Kernels.Plays(n.Op) || n.Op.KeepsState() || len(n.Matrices()) > 0 {
 		return fmt.Errorf("%s: %w", n.Op, ErrNoKernel)
 	}
 	p := &plain{k: kernel.Plain{Program: l.program.Program, Node: n}}

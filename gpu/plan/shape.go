@@ -1,12 +1,14 @@
 package plan
 
 // Shape is all that a stream of launches depends on. Everything else of a step is in memory.
+// Wide: each is one thing that launches depend on.
 type Shape struct {
 	From, To     int  // segments, from the first to the last
 	Rows, Wanted int  // as RowClass rounds them; 0 wanted: none
 	Spans        int  // spans, rounded likewise, where the program keeps states; else 0
 	Prompt       bool // rows are of prompts, of a program that Table.Apart says yes to
 	Alone        bool // no two rows are of one sequence
+	Adapted      bool // some row has adapters
 	Deep         bool // a row's position is beyond Deepest
 	Logits       bool // the host reads them
 	Draws        bool // tokens are drawn on the device

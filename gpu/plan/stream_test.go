@@ -350,9 +350,6 @@ func TestEveryOpHasKernels(t *testing.T) {
 	d := null.Open(null.Options{})
 	defer d.Close(false)
 	for _, op := range ir.Ops() {
-		if op == ir.Adapt {
-			continue // cards take no adapters yet (ADR 75)
-		}
 		for _, c := range op.Cases() {
 			m, err := backendtest.CaseModel(c)
 			require.NoError(t, err)

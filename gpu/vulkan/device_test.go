@@ -76,7 +76,7 @@ func TestConformance(t *testing.T) {
 	for v := range g.k.compiled {
 		reached = append(reached, strings.TrimSuffix(strings.TrimSuffix(v.module.String(), "_matrix"), "_plain"))
 	}
-	require.Subset(t, reached, strings.Fields("append around attend_any combine conv each embed_f32 embed_q8_0 finite group "+
+	require.Subset(t, reached, strings.Fields("adapt append around attend_any combine conv each embed_f32 embed_q8_0 finite group "+
 		"group_norm head_copy head_linear_f32 matmul_float_f32 matmul_q8_0 matvec_f32 matvec_q8_0 merge_any norm repack_f32 "+
 		"repack_q8_0 route scan turn"))
 }

@@ -96,3 +96,22 @@ func (k *Kernels) Around(r *vk.Recording, a *kernel.Around) error {
 	r.Dispatch(uint32((a.Size*a.Size*a.Width+63)/64), uint32(a.Rows), 1)
 	return nil
 }
+
+// Adapt records a kernel.Adapt.
+func (k *Kernels) Adapt(r *vk.Recording, a *kernel.Adapt) error {
+	shader, err := k.kernel(shaders.Adapt, nil)
+	if err != nil {
+		return err
+	}
+	p := &shaders.AdaptPush{X: a.X.At, A: a.A.At, Y: a.Y.At, Between: a.Between, First: a.Lists, Applied: a.Applied,
+		Numbers: a.Numbers, Ids: a.IDs, Drawn: a.Drawn, Count: a.Count, Features: uint32(a.In), Width: uint32(a.Out),
+		Site: uint32(a.Site), Parts: uint32(a.Parts()), XStride: uint32(a.X.Stride), AStride: uint32(a.A.Stride),
+		YStride: uint32(a.Y.Stride)}
+	groups := p.Parts
+	if a.Up {
+		p.Up, groups = 1, (p.Width+255)/256
+	}
+	vk.Use(r, shader, p)
+	r.Dispatch(groups, uint32(a.Rows), 1)
+	return nil
+}

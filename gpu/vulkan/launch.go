@@ -63,6 +63,8 @@ func (k *Kernels) launchRest(r *vk.Recording, l kernel.Launch) error {
 		return k.HeadCopy(r, l)
 	case *kernel.Around:
 		return k.Around(r, l)
+	case *kernel.Adapt:
+		return k.Adapt(r, l)
 	case *kernel.HeadLinear:
 		return k.HeadLinear(r, l)
 	case *kernel.Finite:

@@ -51,6 +51,7 @@ type Limits struct {
 	MaxWanted int   // most rows of a step whose logits are wanted
 	MaxSpans  int   // most sequences of a step; 0: as many as rows
 	Flight    int   // steps in flight, at most what the device's traits allow; 0: 1
+	Adapters  int64 // bytes of a device's own memory that adapters may take; 0: no bound
 }
 
 // Weights are InPlace or Uploaded. Either may lie in a mapped file: a page that cannot be read is the error of a step.

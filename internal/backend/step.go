@@ -104,6 +104,9 @@ func (s *Step) Check(p *ir.Program, c *Limits, drawn int) error {
 		if err := span.checkPlaces(p); err != nil {
 			return fmt.Errorf("span %d: %w", i, err)
 		}
+		if len(span.Adapters) > ir.MostApplied {
+			return fmt.Errorf("span %d: %d adapters, want at most %d", i, len(span.Adapters), ir.MostApplied)
+		}
 		for _, a := range span.Adapters {
 			if len(a.Updates) != len(p.Sites) {
 				return fmt.Errorf("span %d: an adapter of %d matrices, the program has %d", i, len(a.Updates), len(p.Sites))

@@ -52,7 +52,7 @@ func heldToLaws(t *testing.T, d, oracle backend.Device, matrixTypes []quant.Type
 }
 
 // Slice is Conformance for a device that takes seconds to compile a kernel: all ops except experts in float32; one
-// mixture of one type whose groups share slots; pictures; blocks that move; and refusals.
+// mixture of one type whose groups share slots; adapters of one model; pictures; blocks that move; and refusals.
 func Slice(t *testing.T, d, oracle backend.Device, typ quant.Type) {
 	t.Run("Ops", func(t *testing.T) { ops(t, d, oracle, []ir.Op{ir.Experts}) })
 	t.Run("Slots", func(t *testing.T) {
@@ -61,6 +61,9 @@ func Slice(t *testing.T, d, oracle backend.Device, typ quant.Type) {
 		m, err := made(judge.Random(p, 31, judge.All(typ)))
 		require.NoError(t, err)
 		m.InSlots(t, d, 1)
+	})
+	t.Run("Adapters", func(t *testing.T) {
+		adaptersOf(t, d, oracle, "llama", func(a *adaptable, t *testing.T) { a.rowsAlone(t, 3) })
 	})
 	t.Run("Pictures", func(t *testing.T) { Pictures(t, d, oracle) })
 	t.Run("Blocks", func(t *testing.T) { Blockwise(t, d, backend.KVF32) })

@@ -64,5 +64,19 @@ func (a *Adapter) Fits(p *Program) bool {
 	return true
 }
 
-// MostRank is the highest rank that an update may have: devices have room for so much between its factors.
+// MostApplied is how many adapters a sequence may have.
+const MostApplied = 16
+
+// Ranks is the highest rank of its updates, as much as its factors' rows have.
+func (a *Adapter) Ranks() (most int) {
+	for _, u := range a.Updates {
+		if u != nil {
+			most = max(most, Padded(u.Rank))
+		}
+	}
+	return most
+}
+
+// MostRank is the highest rank that the adapters of a sequence may have in all: devices have room for so much between
+// two factors.
 const MostRank = 1024

@@ -11,6 +11,10 @@ var adaptOp = operation{
 		{"adapt", func(b *Builder, x Value, n int) Value {
 			return b.Act(SiLU, b.adapt("blk.0.a", b.adapt("blk.0.b", b.Scale(x, 2), b.Scale(x, 3)), x))
 		}},
+		{"adapt a copy", func(b *Builder, x Value, n int) Value {
+			y := b.Scale(x, 2)
+			return b.Add(b.adapt("blk.0.c", y, x), y)
+		}},
 		{"adapt a table", func(b *Builder, x Value, n int) Value { return b.adapt("table", b.Scale(x, 2), NoValue) }},
 	},
 }

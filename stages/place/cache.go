@@ -88,7 +88,9 @@ func (c *cache) plan(a *Ask, m *Model, layout *backend.Config, free, share room)
 		m.Takes[d].KV = all[d]
 	}
 	m.Spilled, m.Takes[0].Spilled = c.spill(layout.Blocks, a.KVHost, 0)
-	m.Takes[0].Spilled += a.Adapters
+	for d, bytes := range a.Adapters {
+		m.Takes[d].Spilled += bytes
+	}
 	if a.KVDisk > 0 {
 		m.Kept, _ = c.spill(layout.Blocks, a.KVDisk, fileBytes)
 		for class, n := range m.Kept {

@@ -44,8 +44,9 @@ type Ask struct {
 	Blocks    int // of the KV cache
 	Rows      int // of a step, at most
 
-	KVHost   int64 // bytes of the host's memory for blocks that caches have no room for; not counted in Machine.Memory
-	Adapters int64 // bytes of the host's memory for adapters; not counted in Machine.Memory
+	KVHost int64 // bytes of the host's memory for blocks that caches have no room for; not counted in Machine.Memory
+	// Adapters is bytes of memory for adapters, by device; not counted there either. nil: the model takes none.
+	Adapters []int64
 	// KVDisk is bytes of files for blocks of caches; they pass through Staged bytes, which are not counted there either.
 	KVDisk int64
 
@@ -241,6 +242,9 @@ func (a *Ask) plan(free, share room, flight int) (*Model, error) {
 		m.Beside = m.Rows // a card that has fewer is not busy: it reads four prompts of 128 rows as fast as two
 	}
 	layout.MaxRows, layout.MaxWanted, layout.MaxSpans = m.Rows, m.Wanted, m.Sequences
+	if len(a.Adapters) > 1 {
+		layout.Adapters = slices.Min(a.Adapters[1:])
+	}
 	c.ahead = (flight + 1) * m.Rows
 	if err := c.plan(a, m, &layout, free, share); err != nil {
 		return nil, err

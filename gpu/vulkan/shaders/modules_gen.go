@@ -15,7 +15,8 @@ type Module uint8
 
 // All modules.
 const (
-	Append Module = iota
+	Adapt Module = iota
+	Append
 	Argmax
 	Around
 	Attend
@@ -129,6 +130,7 @@ const (
 )
 
 var names = [modules]string{
+	Adapt:                    "adapt",
 	Append:                   "append",
 	Argmax:                   "argmax",
 	Around:                   "around",
@@ -239,6 +241,59 @@ var names = [modules]string{
 	Seal:                     "seal",
 	Squares:                  "squares",
 	Turn:                     "turn",
+}
+
+// AdaptPush is the push constants of adapt.comp.
+type AdaptPush struct {
+	X        uint64 // offset 0
+	A        uint64 // offset 8
+	Y        uint64 // offset 16
+	Between  uint64 // offset 24
+	First    uint64 // offset 32
+	Applied  uint64 // offset 40
+	Numbers  uint64 // offset 48
+	Ids      uint64 // offset 56
+	Drawn    uint64 // offset 64
+	Count    uint64 // offset 72
+	Features uint32 // offset 80
+	Width    uint32 // offset 84
+	Site     uint32 // offset 88
+	Parts    uint32 // offset 92
+	XStride  uint32 // offset 96
+	AStride  uint32 // offset 100
+	YStride  uint32 // offset 104
+	Up       uint32 // offset 108
+}
+
+// These do not compile where an offset is another.
+const (
+	_ uintptr = -(unsafe.Offsetof(AdaptPush{}.X) ^ 0)
+	_ uintptr = -(unsafe.Offsetof(AdaptPush{}.A) ^ 8)
+	_ uintptr = -(unsafe.Offsetof(AdaptPush{}.Y) ^ 16)
+	_ uintptr = -(unsafe.Offsetof(AdaptPush{}.Between) ^ 24)
+	_ uintptr = -(unsafe.Offsetof(AdaptPush{}.First) ^ 32)
+	_ uintptr = -(unsafe.Offsetof(AdaptPush{}.Applied) ^ 40)
+	_ uintptr = -(unsafe.Offsetof(AdaptPush{}.Numbers) ^ 48)
+	_ uintptr = -(unsafe.Offsetof(AdaptPush{}.Ids) ^ 56)
+	_ uintptr = -(unsafe.Offsetof(AdaptPush{}.Drawn) ^ 64)
+	_ uintptr = -(unsafe.Offsetof(AdaptPush{}.Count) ^ 72)
+	_ uintptr = -(unsafe.Offsetof(AdaptPush{}.Features) ^ 80)
+	_ uintptr = -(unsafe.Offsetof(AdaptPush{}.Width) ^ 84)
+	_ uintptr = -(unsafe.Offsetof(AdaptPush{}.Site) ^ 88)
+	_ uintptr = -(unsafe.Offsetof(AdaptPush{}.Parts) ^ 92)
+	_ uintptr = -(unsafe.Offsetof(AdaptPush{}.XStride) ^ 96)
+	_ uintptr = -(unsafe.Offsetof(AdaptPush{}.AStride) ^ 100)
+	_ uintptr = -(unsafe.Offsetof(AdaptPush{}.YStride) ^ 104)
+	_ uintptr = -(unsafe.Offsetof(AdaptPush{}.Up) ^ 108)
+)
+
+// AdaptConstants is the specialisation constants of adapt.comp.
+type AdaptConstants struct {
+}
+
+// List is the constants by id.
+func (c AdaptConstants) List() []uint32 {
+	return []uint32{}
 }
 
 // AppendPush is the push constants of append.comp.

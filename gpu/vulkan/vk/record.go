@@ -89,14 +89,17 @@ func (r *Recording) keep(arg int, bytes []byte) {
 func raw[T any](p *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p)) }
 
 // Use binds a kernel, and sets its push constants.
-func Use[P any](r *Recording, k *Kernel, push *P) {
+func Use[P any](r *Recording, k *Kernel, push *P) { r.use(k, raw(push)) }
+
+// use is Use for all structures: each of its own would be a copy of this code.
+func (r *Recording) use(k *Kernel, push []byte) {
 	const compute = 1 // VK_PIPELINE_BIND_POINT_COMPUTE
 	if r.bound != k {
 		r.add(r.d.f.bind, compute, number(k.pipeline))
 		r.bound = k
 	}
-	r.add(r.d.f.push, number(r.d.layout), computeStage, 0, uint64(unsafe.Sizeof(*push)), 0)
-	r.keep(5, raw(push))
+	r.add(r.d.f.push, number(r.d.layout), computeStage, 0, uint64(len(push)), 0)
+	r.keep(5, push)
 }
 
 // Bound is the name of the kernel bound last.

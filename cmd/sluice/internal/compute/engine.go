@@ -84,9 +84,6 @@ func (f *EngineFlags) Start(ctx context.Context, e *env.Env, edit func(*actors.C
 		return nil, err
 	}
 	own, unread := namedmodel.AdaptersOf(e.Lookup, f.Model)
-	if len(f.Lora)+len(own) > 0 {
-		f.OnProcessor() // cards compute no adapters yet
-	}
 	began := e.Now()
 	file, device, err := f.openBoth(e, f.Model)
 	if err != nil {

@@ -30,7 +30,7 @@ type Serve struct {
 	Stored      bool          `name:"stored" help:"Serve the models of the store (sluice list) in the same way, beside those of -m and --models."`
 	Allow       bool          `name:"allow-store" help:"Let clients pull, create, copy and delete models of the store, through Ollama's API, and serve them (--stored). They may fill the disk: give it to those with a key."`
 	KeepAlive   time.Duration `name:"keep-alive" placeholder:"TIME" help:"Unload models that nobody asked for in so long, such as 10m or 1h30m. Default: only when others need their memory."`
-	Lora        []string      `name:"lora" sep:"none" placeholder:"[NAME=]PATH[:SCALE]" help:"Adapter (LoRA) of the model, a GGUF file or a folder of PEFT, which requests ask for: model is its name, or MODEL+NAME. May be repeated. The processor computes them."`
+	Lora        []string      `name:"lora" sep:"none" placeholder:"[NAME=]PATH[:SCALE]" help:"Adapter (LoRA) of the model, a GGUF file or a folder of PEFT, which requests ask for: model is its name, or MODEL+NAME. May be repeated."`
 	Loras       string        `name:"loras" placeholder:"FOLDER" help:"Folder of adapters that requests ask for by the names of their files or folders. With --allow-store clients load and unload them."`
 	ImageModels []string      `name:"image-model" sep:"none" placeholder:"[NAME=]PATH" help:"Folder of a model that makes pictures, or the file of its transformer with the others beside it (sluice image), for /v1/images/generations and /sdapi/v1/txt2img. May be repeated. The processor computes it, in turns with texts that it computes."`
 	ImageRAM    env.Size      `name:"image-ram" placeholder:"SIZE" help:"Memory for the weights of a part of a model that makes pictures, such as 6G; what does not fit is streamed from its file. Default: all of them, if they fit this machine."`
@@ -240,9 +240,6 @@ func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, 
 		models = append(models, kept)
 	}
 	adapted := len(c.Lora) > 0 || c.Loras != ""
-	if adapted {
-		c.OnProcessor() // cards compute no adapters yet
-	}
 	if l, err = openLoader(e, &c.Flags, models, c.KeepAlive, spans, c.cores); err != nil {
 		return nil, err
 	}
