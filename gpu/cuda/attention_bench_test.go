@@ -38,9 +38,9 @@ func (c *card) held(from *driver.Buffer) uint64 {
 // row of each of so many sequences with rotation and storing. GB/s are of what is cached, read once by each sequence.
 func BenchmarkAttend(b *testing.B) {
 	n, depths := 512, []int{0, 3584, 8192}
-	answers := [][2]int{{1, 512}, {1, 2048}, {1, 8192}, {1, 32768}, {8, 512}, {8, 8192}}
+	deep, answers := []int{8192, 32768}, [][2]int{{1, 512}, {1, 2048}, {1, 8192}, {1, 32768}, {8, 512}, {8, 8192}}
 	if open(b).d.facts.Software {
-		n, depths, answers = 17, []int{0}, [][2]int{{2, 70}}
+		n, depths, deep, answers = 17, []int{0}, []int{70}, [][2]int{{2, 70}}
 	}
 	for _, h := range []kernel.Heads{
 		{Query: 32, KV: 8, Features: 128, Dims: 128}, {Query: 32, KV: 32, Features: 64, Dims: 64},
@@ -56,13 +56,25 @@ func BenchmarkAttend(b *testing.B) {
 				benchAttend(b, h, n, depth, false, memory)
 			}
 		}
-		for _, h.Cache = range []backend.Format{backend.KVF32.Format, backend.KVQ8.Format} {
+		for _, h.Cache = range formats(b, "f32", "q8", "q5", "q4", "tq4", "tq3") {
 			if h.Features == 128 {
-				benchAttend(b, h, 1, depths[len(depths)-1], false, 1<<20)
+				for _, depth := range deep {
+					benchAttend(b, h, 1, depth, false, 1<<20)
+				}
 				benchAttend(b, h, 64, depths[len(depths)-1], false, 1<<20)
 			}
 		}
 	}
+}
+
+// formats are those of caches with these names.
+func formats(b *testing.B, names ...string) (all []backend.Format) {
+	for _, name := range names {
+		kv, err := backend.MixKV(name, name)
+		require.NoError(b, err)
+		all = append(all, kv.Format)
+	}
+	return all
 }
 
 // benchAttend is n rows of one sequence, or alone, each of its own, behind depth positions.
@@ -91,13 +103,18 @@ func benchAttend(b *testing.B, h kernel.Heads, n, depth int, alone bool, memory 
 		a := kernel.Attend{Heads: h, Attention: kernel.Attention{X: c.local(uint64(4 * stride * n)), XStride: stride,
 			Y: c.local(uint64(4 * width * n)), YStride: width, Keys: c.local(h.KeyBytes(len(tables))),
 			Values: c.local(h.ValueBytes(len(tables))), Parts: c.local(h.PartBytes(min(n, most))),
-			Tables: of(c, tables...).Address, Angles: c.local(uint64(4 * (h.Dims + 1) * n)), Scale: 1e-3, Depth: depth + n - 1,
+			Tables: c.held(of(c, tables...)), Angles: c.local(uint64(4 * (h.Dims + 1) * n)), Scale: 1e-3, Depth: depth + n - 1,
 			Alone: alone && c.d.kernels.Fused(&h)}}
-		at := of(c, rows...).Address
+		at, recent := c.held(of(c, rows...)), h.Recent()
+		if h.Format().Seals() {
+			a.Recent.Keys = c.local(recent.KeyBytes(len(tables)))
+			a.Recent.Values = c.local(recent.ValueBytes(len(tables)))
+		}
 		r := c.recorded(driver.Compute, func(r driver.Recording) {
 			for from := 0; from < n; from += most {
 				part := a
 				part.N, part.Rows = min(most, n-from), at+uint64(8*from)
+				part.Recent.Rows = part.Rows
 				part.X, part.Y = a.X+uint64(4*stride*from), a.Y+uint64(4*width*from)
 				require.NoError(b, c.d.kernels.Launch(r, &part))
 				r.Barrier()

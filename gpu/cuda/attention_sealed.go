@@ -4,7 +4,6 @@ package cuda
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/sluice-ai/sluice/gpu/kernel"
 	"github.com/sluice-ai/sluice/internal/backend"
@@ -73,7 +72,11 @@ type attendCodedArgs struct {
 
 // attendSealed records attention for caches whose full blocks are sealed: each row's own block is a part of its own.
 func (k *Kernels) attendSealed(r *recording, h *kernel.Heads, a *kernel.Attention) error {
-	if err := k.attendCoded(r, h, a); err != nil {
+	attend := k.attendCoded
+	if k.takesBytes(h) {
+		attend = k.attendBytes
+	}
+	if err := attend(r, h, a); err != nil {
 		return err
 	}
 	own := a.Own()
@@ -99,45 +102,34 @@ type mergeCodedArgs struct {
 
 // attendCoded records the parts of sealed blocks.
 func (k *Kernels) attendCoded(r *recording, h *kernel.Heads, a *kernel.Attention) error {
-	f := h.Format()
-	key, isCoded := kernel.CodesOf(f.K.Kept(), h.Features)
-	value, _ := kernel.CodesOf(f.V.Kept(), h.ValueFeatures())
-	if err := turns(key.Rotation, h.Features); isCoded && err != nil {
+	args, err := codedArgs(h, a)
+	if err != nil {
 		return err
 	}
 	once, shared := k.codedHeads(h)
 	if shared > k.c.Facts.Shared {
 		return fmt.Errorf("attention of heads of %d and %d features in %s needs %d bytes of shared memory, the card has %d",
-			h.Features, h.ValueFeatures(), f, shared, k.c.Facts.Shared)
+			h.Features, h.ValueFeatures(), h.Format(), shared, k.c.Facts.Shared)
 	}
 	module := fmt.Sprintf("attend_coded_%d", once)
 	if h.ValueFeatures() > codedFeatures {
 		module = fmt.Sprintf("attend_coded_wide_%d", once)
 	}
-	grid := [3]uint32{uint32(h.Query / once), uint32(kernel.MostSplits(a.Depth)), uint32(a.N)}
-	return launch(k, r, module, "attendCoded", grid, 256, shared, &attendCodedArgs{x: a.X, keys: a.Keys, values: a.Values,
-		parts: a.Parts, rows: a.Rows, tables: a.Tables, count: a.Count, keyLevels: key.Levels, valueLevels: value.Levels,
-		xStride: uint32(a.XStride), window: uint32(a.Window), scale: a.Scale * math.Log2E, cap: a.Cap * math.Log2E,
-		chunked: bit(a.Chunked), kind: kernel.KeyKind(f.K.Kept()), valueKind: kernel.ValueKind(f.V.Kept()),
-		features: uint32(h.Features), valueFeatures: uint32(h.ValueFeatures()), queries: uint32(h.Query / h.KV),
-		power: uint32(key.Rotation.Power), unit: key.Rotation.Scale})
+	grid := [3]uint32{uint32(h.Query / once), evenSplits(a.Depth), uint32(a.N)}
+	return launch(k, r, module, "attendCoded", grid, 256, shared, &args)
 }
 
 // codedFeatures is the most features of a value that attend_coded.cu takes, unless it is compiled for more.
 const codedFeatures = 128
 
-// codedHeads is how many query heads share a block of attend_coded.cu, and the shared memory that it takes: as many
-// heads as there is memory for. The bits do not depend on it.
+// codedHeads is how many query heads share a block of attend_coded.cu, and the shared memory that it takes: the bits do
+// not depend on it.
 func (k *Kernels) codedHeads(h *kernel.Heads) (once, shared int) {
-	most := anyHeads
-	if h.ValueFeatures() > codedFeatures {
-		most = 2
+	const many = 4
+	if h.ValueFeatures() <= codedFeatures && h.Query/h.KV%many == 0 && codedShared(h, many) <= k.c.Facts.Shared {
+		return many, codedShared(h, many)
 	}
-	once, shared = 1, codedShared(h, 1)
-	for n := 2; n <= most && h.Query/h.KV%n == 0 && codedShared(h, n) <= k.c.Facts.Shared; n *= 2 {
-		once, shared = n, codedShared(h, n)
-	}
-	return once, shared
+	return 1, codedShared(h, 1)
 }
 
 // codedShared is the shared memory of attend_coded.cu for so many heads at once.

@@ -47,6 +47,11 @@ func TestAttendSealed(t *testing.T) {
 		{"q5", "q4", scene{h: kernel.Heads{Query: 2, KV: 1, Features: 36, Values: 24}, positions: []int{200}, sinks: true}},
 		{"tq3", "q5", scene{h: kernel.Heads{Query: 2, KV: 1, Features: 48, Values: 72}, positions: []int{200}, cap: 3}},
 		{"q8", "tq2", scene{h: kernel.Heads{Query: 2, KV: 1, Features: 40, Values: 18}, positions: []int{4200}}}, // splits of several turns
+		{"q4", "q4", scene{h: kernel.Heads{Query: 8, KV: 2, Features: 128}, positions: []int{1200, 1152, 70}}},
+		{"q5", "q5", scene{h: kernel.Heads{Query: 3, KV: 1, Features: 64, Values: 96}, positions: []int{400, 333}, window: 100, sinks: true}},
+		{"tq3", "tq3", scene{h: kernel.Heads{Query: 12, KV: 1, Features: 96}, positions: []int{300}, cap: 3}},
+		{"q8", "tq2", scene{h: kernel.Heads{Query: 2, KV: 1, Features: 32, Values: 64}, positions: []int{4200, 31}}},
+		{"tq4", "q8", scene{h: kernel.Heads{Query: 2, KV: 1, Features: 160, Values: 256}, positions: []int{700}}},
 		{"tq4", "f32", scene{h: kernel.Heads{Query: 2, KV: 1, Features: 16}, positions: []int{140}}},
 		{"f16", "q4", scene{h: kernel.Heads{Query: 1, KV: 1, Features: 16, Values: 160}, positions: []int{140}}},
 	} {
@@ -70,7 +75,11 @@ func TestAttendSealed(t *testing.T) {
 			}
 			f, shared := &c.d.c.Facts, c.d.c.Facts.Shared
 			defer func() { f.Shared = shared }()
-			f.Shared = codedShared(&s.h, 1)
+			small := codedShared(&s.h, 1)
+			if _, warps, _, _ := c.d.kernels.bytesShape(&s.h); warps > 0 {
+				small = bytesShared(&s.h, warps, 1) + 1<<10
+			}
+			f.Shared = small
 			m := &maker{d: c.d, t: t}
 			c.run(s.sealed(m, 0, len(s.positions))...)
 			require.True(t, sameBits(got, view[float32](m.out[0])), "a head at a time")

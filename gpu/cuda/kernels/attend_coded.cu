@@ -13,11 +13,8 @@
 // heads, splits, rows.
 //
 // variant: attend_coded_1 -DONCE=1 -DEACH=2
-// variant: attend_coded_2 -DONCE=2 -DEACH=2
 // variant: attend_coded_4 -DONCE=4 -DEACH=2
-// variant: attend_coded_8 -DONCE=8 -DEACH=2
 // variant: attend_coded_wide_1 -DONCE=1 -DEACH=8
-// variant: attend_coded_wide_2 -DONCE=2 -DEACH=8
 #include "lib/act.cuh"
 #include "lib/codes.cuh"
 #include "lib/turned.cuh"
@@ -397,11 +394,11 @@ KERNEL(attendCoded, Args, 256) {
 		return;
 	}
 	Row row = at<const Row>(a.rows)[r];
-	uint length = splitLength(row.position), start = split * length;
-	if (start > row.position) {
+	uint blocks = row.position / 64, length = evenLength(blocks), start = split * length;
+	if (start >= 64 * blocks) {
 		return;
 	}
-	uint to = lesser(start + length, row.position / 64 * 64), from = greater(start, firstSeen(row, a.window, a.chunked));
+	uint to = lesser(start + length, 64 * blocks), from = greater(start, firstSeen(row, a.window, a.chunked));
 	float *part = at<float>(a.parts) + ((uint64_t(r) * heads + head) * (mostSplits + 1) + split) * (n + 4);
 	if (from >= to) { // what is seen of the split is open
 		for (uint t = threadX(); t < ONCE * (n + 4); t += 256) {

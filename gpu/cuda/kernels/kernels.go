@@ -38,6 +38,7 @@ type Module struct {
 var bases = map[string]string{
 	"matvec_f16": "matvec_f32", "matvec_bf16": "matvec_f32", "matvec_split": "matvec_q8_0",
 	"matmul_q4_0": "matmul_q8_0", "matmul_split": "matmul_q8_0", "matmul_half_bf16": "matmul_half_f16",
+	"attend_bytes_256": "attend_bytes_128",
 }
 
 // Base is the module that has most of a module's text, and has no base itself; empty: there is none.

@@ -26,7 +26,7 @@ KERNEL(mergeCoded, Args, 64) {
 		return;
 	}
 	float *turned = dynamicShared<float>();
-	uint many = splits(at<const Row>(a.rows)[r].position);
+	uint many = evenSplits(at<const Row>(a.rows)[r].position / 64);
 	const float *from = at<const float>(a.parts) + (uint64_t(r) * heads + head) * (mostSplits + 1) * stride;
 	const float *open = from + mostSplits * stride;
 	float sink = a.sinks != 0 ? at<const float>(a.sinks)[head] : -1e30f, most = greater(sink, open[n]);

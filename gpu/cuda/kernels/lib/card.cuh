@@ -78,6 +78,8 @@ DEVICE uint4 loadOnce128(const void *p) {
 	return v;
 }
 
+DEVICE void prefetch(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
+
 // sharedAt is the address of shared memory as PTX has it.
 DEVICE uint sharedAt(const void *p) {
 	return static_cast<uint>(reinterpret_cast<uint64_t>((const __attribute__((address_space(3))) void *)p));

@@ -127,26 +127,29 @@ template <uint type> DEVICE uint levelsOf(const Book &b, uint codes) {
 	return permute(b.words[0], b.words[1], codes);
 }
 
-// octet is eight levels of a lane as bytes; without a book, codes, which are levels plus half their number.
-template <uint type> DEVICE uint2 octet(const Book &b, const Lane &l, uint j) {
-	uint n = l.wide[wideBits(type) == 4 ? j : j / 2];
+// octetOf is eight levels as bytes, of a word of each plane that begins with theirs; without a book, codes, which are levels
+// plus half their number.
+template <uint type> DEVICE uint2 octetOf(const Book &b, uint n, uint narrow) {
 	if (wideBits(type) == 2) {
-		n = n >> (4 * (j % 2)) & 0x0f0f0f0fu;
 		n = (n & 0x03030303u) | (n & 0x0c0c0c0cu) << 2;
 	}
 	if (hasBook(type)) {
 		if (narrowBits(type) != 0) {
-			uint m = l.narrow >> (2 * j);
-			n |= (m & 0x01010101u) << 2 | (m & 0x02020202u) << 5;
+			n |= (narrow & 0x01010101u) << 2 | (narrow & 0x02020202u) << 5;
 		}
 		return uint2{levelsOf<type>(b, n), levelsOf<type>(b, n >> 16)};
 	}
 	uint2 codes = {n & 0x0f0f0f0fu, n >> 4 & 0x0f0f0f0fu};
 	if (narrowBits(type) != 0) {
-		codes.x |= (l.narrow >> (2 * j) & 0x01010101u) << 4;
-		codes.y |= (l.narrow >> (2 * j + 1) & 0x01010101u) << 4;
+		codes.x |= (narrow & 0x01010101u) << 4;
+		codes.y |= (narrow >> 1 & 0x01010101u) << 4;
 	}
 	return codes;
+}
+
+// octet is octetOf of an octet of a lane.
+template <uint type> DEVICE uint2 octet(const Book &b, const Lane &l, uint j) {
+	return octetOf<type>(b, wideBits(type) == 4 ? l.wide[j] : l.wide[j / 2] >> (4 * (j % 2)), l.narrow >> (2 * j));
 }
 
 template <uint type> DEVICE int offsetOf() { return hasBook(type) ? 0 : 1 << (codeBits(type) - 1); }

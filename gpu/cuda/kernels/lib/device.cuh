@@ -13,6 +13,7 @@
 //	shuffle(v, lane) shuffleXor(v, mask) ballot(p)   within a warp, by all of its lanes
 //	load128(p) loadOnce128(p)     16 bytes that nothing writes while the kernel runs; Once: and are not wanted again
 //	load64(p) load32(p) load16(p)  8, 4 and 2 of them
+//	prefetch(p)           says that memory is read soon
 //	copyAsync16(shared, global) commit() waitGroups<N>()   copies that go on beside; N: groups that may still be under way
 //	loadMatrices(v, row)          ldmatrix, four at once
 //	mmaS8(c, a, b) mmaF16(c, a, b)   m16n8k32 of signed bytes, m16n8k16 of halves: registers as PTX numbers them

@@ -127,6 +127,8 @@ DEVICE uint load32(const void *p) { return *static_cast<const uint *>(p); }
 DEVICE uint load16(const void *p) { return *static_cast<const uint16_t *>(p); }
 DEVICE uint4 loadOnce128(const void *p) { return load128(p); }
 
+DEVICE void prefetch(const void *) {}
+
 DEVICE void copyAsync16(void *shared, const void *global) { host::copyAsync(shared, global, 16); }
 DEVICE void commit() { host::commit(); }
 template <int N> DEVICE void waitGroups() { host::waitGroups(N); }

@@ -96,18 +96,6 @@ DEVICE void largest(float (&most)[2], const Scores &s) {
 	}
 }
 
-// weightOf is 2 to the x, for an x of at most 0: to 4e-6 of it, since it becomes a half. Below -100 it is next to nothing,
-// and NaN stays none.
-DEVICE float weightOf(float x) {
-	x = maximum(x, -100.0f);
-	float t = x + 0x1.8p23f, f = x - (t - 0x1.8p23f);
-	float p = fma(0x1.409104p-7f, f, 0x1.ca9008p-5f);
-	p = fma(p, f, 0x1.ebf1b4p-3f);
-	p = fma(p, f, 0x1.62dfcap-1f);
-	p = fma(p, f, 1.0f);
-	return p * bitsFloat((floatBits(t) << 23) + 0x3f800000u);
-}
-
 // weigh makes weights of scores, two in a word.
 DEVICE void weigh(uint (&p)[eighths][2], const Scores &s, const float (&most)[2]) {
 #pragma unroll

@@ -39,6 +39,11 @@ constexpr uint mostSplits = 16;
 
 DEVICE uint splits(uint position) { return position / splitLength(position) + 1; }
 
+// evenLength is the length of splits of so many blocks of positions where these are divided as evenly as whole blocks can
+// be: evenSplits of at least four blocks, which need not end together with those of other rows.
+DEVICE uint evenLength(uint blocks) { return 64 * greater(4u, (blocks + mostSplits - 1) / mostSplits); }
+DEVICE uint evenSplits(uint blocks) { return (64 * blocks + evenLength(blocks) - 1) / evenLength(blocks); }
+
 // rowsThere is how many of a launch's rows there are.
 DEVICE uint rowsThere(uint64_t count, uint size) {
 	if (count == 0) {
