@@ -141,8 +141,12 @@ func TestTapeOfSeveralModels(t *testing.T) {
 		tape.write(m, &tokentrace.Drawn{Token: int32(i)}, true)
 		tape.Tape.end(m)
 	}
-	tape.flush()
-	require.Empty(t, tape.models)
+	tape.hurry <- struct{}{} // only its own goroutine may flush
+	require.Eventually(t, func() bool {
+		tape.Tape.mu.Lock()
+		defer tape.Tape.mu.Unlock()
+		return len(tape.models) == 0
+	}, patient, time.Millisecond)
 	r, err := tokentrace.NewReader(bytes.NewReader(tape.end()))
 	require.NoError(t, err)
 	for i, name := range []string{"a", "b", "c"} {
