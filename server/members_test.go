@@ -234,7 +234,7 @@ func (w *town) fake(t *testing.T, name string, answer http.HandlerFunc) (at stri
 			<-q.Context().Done()
 			return
 		}
-		fmt.Fprintf(out, `{"version":1,"member":%q,"addr":%q,"models":[{"name":"m"}]}`, name, at)
+		fmt.Fprintf(out, `{"version":2,"member":%q,"addr":%q,"models":[{"name":"m"}]}`, name, at)
 	})}
 	go s.Serve(ln)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
@@ -342,23 +342,23 @@ func TestStrangersOfClusters(t *testing.T) {
 	for body, want := range map[string]string{
 		"":  "no JSON",
 		`{`: "is not JSON as we know it",
-		`{"version":2,"member":"b","addr":"h:1"}`:                                                      "are of version 2, and ours of version 1",
-		`{"version":1,"member":"c","addr":"h:1"}`:                                                      "says that it is \\\"c\\\", and its pass is of \\\"b\\\"",
-		`{"version":1,"member":"b","addr":"h:0"}`:                                                      "is no address of a member",
-		`{"version":1,"member":"b","addr":"h:1","others":["x"]}`:                                       "is no address of a member",
-		`{"version":1,"member":"b","addr":"h:1","models":[{"known":"AAA="}]}`:                          "a sketch of prefixes has 2 bytes",
-		`{"version":1,"member":"b","addr":"h:1","models":[{"name":"m","wait":-1}]}`:                    "wait is -1ns",
-		`{"version":1,"member":"b","addr":"h:1","others":[` + strings.Repeat(`"h:1",`, 64) + `"h:1"]}`: "reports 65 other members",
+		`{"version":1,"member":"b","addr":"h:1"}`:                                                      "are of version 1, and ours of version 2",
+		`{"version":2,"member":"c","addr":"h:1"}`:                                                      "says that it is \\\"c\\\", and its pass is of \\\"b\\\"",
+		`{"version":2,"member":"b","addr":"h:0"}`:                                                      "is no address of a member",
+		`{"version":2,"member":"b","addr":"h:1","others":["x"]}`:                                       "is no address of a member",
+		`{"version":2,"member":"b","addr":"h:1","models":[{"known":"AAA="}]}`:                          "a sketch of prefixes has 2 bytes",
+		`{"version":2,"member":"b","addr":"h:1","models":[{"name":"m","wait":-1}]}`:                    "wait is -1ns",
+		`{"version":2,"member":"b","addr":"h:1","others":[` + strings.Repeat(`"h:1",`, 64) + `"h:1"]}`: "reports 65 other members",
 	} {
 		status, said := post(cluster.Path, body)
 		require.Equal(t, 409, status, said)
 		require.Contains(t, said, strings.Replace(want, "no JSON", "is not JSON", 1), body)
 	}
 	require.Len(t, a.cluster.Members(), 1)
-	status, said = post(cluster.Path, `{"version":1,"member":"b","addr":"127.0.0.1:1"}`)
+	status, said = post(cluster.Path, `{"version":2,"member":"b","addr":"127.0.0.1:1"}`)
 	require.Equal(t, 200, status, said)
 	require.Contains(t, said, `"member":"a"`)
-	status, said = post(cluster.Path, `{"version":1,"member":"b","addr":"127.0.0.1:2"}`)
+	status, said = post(cluster.Path, `{"version":2,"member":"b","addr":"127.0.0.1:2"}`)
 	require.Equal(t, 409, status)
 	require.Contains(t, said, "the pass of b is in use at 127.0.0.1:1 and at 127.0.0.1:2")
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-ai/sluice/stages/route"
 )
 
-// version is the format of reports. Members of another one are refused by name.
-const version = 1
+// version is the format of reports, and of what travels beside events. Members of another one are refused by name.
+const version = 2
 
 // Bounds of what a member believes of another.
 const (
