@@ -65,6 +65,7 @@ func moved(s *supply.Supply) uint64 { return s.Moved().AheadBytes + s.Moved().St
 
 // Law Whole: what a transformer says has the same bits whether its weights lie in memory or come while it computes.
 func TestStreamed(t *testing.T) {
+	testref.Dir(t) // without it nothing is begun
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	for _, d := range devices(t)[1:] {
 		t.Run("zimage "+d.Name(), func(t *testing.T) {

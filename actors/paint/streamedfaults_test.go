@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-ai/sluice/actors/tiers"
 	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
 	"github.com/sluice-ai/sluice/storage/uring"
 )
@@ -62,6 +63,7 @@ func (a *asked) of(x *Flux) ([]float32, error) { return x.Evaluate(a.grid, a.row
 // TestStreamedFromBrokenDrives: what cannot be read is an error that names it; once it can, evaluations go on. Who
 // leaves waits for no drive, and one that gives nothing is not waited for for ever.
 func TestStreamedFromBrokenDrives(t *testing.T) {
+	testref.Dir(t) // without it nothing is begun
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	processor, err := cpu.New(1, "")
 	require.NoError(t, err)
@@ -107,6 +109,7 @@ func TestStreamedFromBrokenDrives(t *testing.T) {
 
 // TestStreamedLeavesDrives: an actor that keeps failing ends pictures with an error.
 func TestStreamedGivenUp(t *testing.T) {
+	testref.Dir(t) // without it nothing is begun
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	processor, err := cpu.New(1, "")
 	require.NoError(t, err)
@@ -140,6 +143,7 @@ func restarts(s *supply.Supply, id string) uint64 {
 
 // Law Survive, of pictures: whichever actors die while weights come, an evaluation has the same bits.
 func TestSurviveChaosOfPictures(t *testing.T) {
+	testref.Dir(t) // without it nothing is begun
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	seed := uint64(time.Now().UnixNano())
 	if s, err := strconv.ParseUint(os.Getenv("SLUICE_CHAOS_SEED"), 10, 64); err == nil {
