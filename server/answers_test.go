@@ -90,6 +90,30 @@ func TestStreamsGoOn(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 }
 
+// What is left of an answer that failed for good is computed for a client that asks for it, and no longer kept.
+func TestFailedAnswersGoOnUnkept(t *testing.T) {
+	r := startKeeping(t, filepath.Join(t.TempDir(), "answers"), io.Discard)
+	id, all, _ := r.stream(t, "k", "", kept+`}`, -1)
+	key := sha256.Sum256([]byte("k"))
+	owner := "key " + hex.EncodeToString(key[:8])
+	p := r.options.Answers.Find(owner, id)
+	require.NotNil(t, p)
+	require.True(t, r.options.Answers.Remove(owner, id))
+	x := r.options.Answers.Begin(&p.Asked)
+	x.Begun(p.Begun)
+	x.Read(&actors.AnswerCounts{Prompt: p.Read[0].Prompt})
+	for i := range 5 {
+		x.Token(&p.Tokens[i])
+	}
+	x.Closed("it failed")
+	x.End(actors.AnswerSaved)
+	_, rest, status := r.stream(t, "k", id+".3", `{}`, -1)
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, len(all)-4, len(rest))
+	require.Equal(t, "[DONE]", rest[len(rest)-1])
+	require.Len(t, r.options.Answers.Find(owner, id).Tokens, 5)
+}
+
 // An adapter that was replaced under its name would make other tokens: the answer does not go on.
 func TestStreamsOfOtherAdapters(t *testing.T) {
 	engine := startEngine(t, func(c *actors.Config) { c.Adapted = true })

@@ -187,7 +187,7 @@ type run struct {
 	in         *lasting
 	x          *exchange.Exchange
 	key        answerKey
-	records    recordSink     // file, or log
+	records    recordSink     // file, also where that is nil, or log
 	file       *actors.Answer // nil: it is whole, or cannot be written
 	log        *carriedLog    // of an answer that is carried; nil: it is not
 	past       *past          // nil: it is new
@@ -216,7 +216,7 @@ func (l *lasting) begin(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order,
 		return nil, nil
 	}
 	r := &run{in: l, x: x, key: answerKey{x.Client, x.ID}, past: l.pastOf(x), background: o.Background, store: o.Store,
-		done: make(chan struct{}), e: e, lines: e.Media() != "text/event-stream"}
+		records: (*actors.Answer)(nil), done: make(chan struct{}), e: e, lines: e.Media() != "text/event-stream"}
 	r.begun = actors.AnswerBegun{Nonce: rand.Uint64()}
 	r.next = make([]int, 1)
 	if choices := o.N * len(o.Prompts); choices > 1 {
