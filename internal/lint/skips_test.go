@@ -17,6 +17,7 @@ var unable = []string{
 	"actors/spancost_test.go",                 // without the race detector
 	"cmd/sluice/files_test.go",                // files without a name
 	"gpu/cuda/device_test.go",                 // a card: the fake driver takes an hour
+	"gpu/cuda/products_test.go",               // a card of Hopper's
 	"gpu/vulkan/sample_test.go",               // float64
 	"gpu/vulkan/slabs_test.go",                // memory of programs as a device's
 	"gpu/vulkan/vk/host_test.go",              // memory of programs as a device's
@@ -59,7 +60,7 @@ func skips(s *source) (faults []string) {
 			}
 			x, _ := sel.X.(*ast.Ident)
 			switch {
-			case x != nil && x.Name == "t" && strings.HasPrefix(sel.Sel.Name, "Skip") && !slices.Contains(unable, s.path):
+			case isTest(sel.X) && strings.HasPrefix(sel.Sel.Name, "Skip") && !slices.Contains(unable, s.path):
 				faults = append(faults, s.at(n.Pos())+": skips: say by internal/testref what is missing, so that CI fails without it")
 			case x != nil && x.Name == "exec" && sel.Sel.Name == "LookPath" && strings.HasSuffix(s.path, "_test.go"):
 				faults = append(faults, s.at(n.Pos())+": asks whether a tool is there: testref.Tool does, so that CI fails without it")
@@ -72,11 +73,23 @@ func skips(s *source) (faults []string) {
 	return faults
 }
 
+// isTest says that an expression is a test or a benchmark by its name, also as a field.
+func isTest(x ast.Expr) bool {
+	name, _ := x.(*ast.Ident)
+	if field, ok := x.(*ast.SelectorExpr); ok {
+		name = field.Sel
+	}
+	return name != nil && slices.Contains([]string{"t", "b", "tb", "f"}, name.Name)
+}
+
 func TestSkipsAreSeenByTheRule(t *testing.T) {
 	const short = "testing." + "Short()" // make looks for it whole
 	for text, want := range map[string]int{
 		`func f(t T) { t.Skip("no tool") }`:                                    1,
 		`func f(t T) { if err != nil { t.Skipf("no %s", tool) } }`:             1,
+		`func f(c C) { c.t.Skip("no tool") }`:                                  1,
+		`func f(b *testing.B) { b.SkipNow() }`:                                 1,
+		`func f(s Scanner) { s.Skip(1) }`:                                      0,
 		"func f(t T) { if " + short + " { t.Skip(`long`) } }":                  0,
 		"func f(t T) { if slow && " + short + " { t.SkipNow() }; t.Skip() }":   1,
 		`func f(t T) { if os.Getenv("CI") == "true" { t.Fatal() } }`:           1,
