@@ -164,7 +164,8 @@ func (e *errand) stream(rc *fasthttp.RequestCtx, media string, from io.ReadClose
 	size := int64(len(e.asked.Body))
 	keeps := e.s.carried.Add(size) <= carriedBytes
 	if !keeps {
-		e.asked.Body = ""
+		e.s.carried.Add(-size)
+		size, e.asked.Body = 0, ""
 	}
 	e.x.Release()
 	e.x.Stream(rc, media, nil, func(w *exchange.Writer) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"strconv"
-	"strings"
 
 	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/server/carry"
@@ -142,12 +141,9 @@ func (r *run) id(dst []byte) []byte {
 // ParseSeen reads what an event's id says behind its request's: the number of an event, or those that there are by
 // slot.
 func ParseSeen(text string) (seen []int, ok bool) {
-	for part := range strings.SplitSeq(text, "-") {
-		n, err := strconv.ParseUint(part, 10, 31)
-		if err != nil || len(seen) > MaxChoices {
-			return nil, false
-		}
-		seen = append(seen, int(n))
+	seen, ok = carry.ParseSeen(text)
+	if !ok || len(seen) == 0 || len(seen) > MaxChoices+1 {
+		return nil, false
 	}
 	if len(seen) == 1 {
 		seen[0]++
@@ -174,7 +170,7 @@ func (r *run) replay(w *exchange.Writer, m *Model, choices []*Choice) error {
 	for i := range r.past.Tokens {
 		left[r.past.Tokens[i].Choice]++
 	}
-	readers, out := make([]*actors.Reread, len(choices)), []byte(nil)
+	readers, out := make([]*actors.Reread, len(choices)), r.notice()
 	for i := range r.past.Tokens {
 		t := &r.past.Tokens[i]
 		if t.Choice >= len(choices) || choices[t.Choice].Finish != actors.Running {

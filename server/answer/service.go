@@ -287,10 +287,7 @@ func (s *Service) finish(w *exchange.Writer, x *exchange.Exchange, o *Order, e E
 func (s *Service) goOn(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order, choices []*Choice, r *run,
 	k *unstreamed) {
 	x.Stream(rc, r.e.Media(), r.e.Fault(nil, wire.Internal(x.ID)), func(w *exchange.Writer) {
-		err := w.Send(r.notice())
-		if err == nil {
-			err = r.replay(w, o.Model, choices)
-		}
+		err := r.replay(w, o.Model, choices)
 		if err == nil {
 			open := slices.DeleteFunc(slices.Clone(choices), func(c *Choice) bool { return c.Finish != actors.Running })
 			err = each(x, o, open, func(ctx context.Context, c *Choice) error {

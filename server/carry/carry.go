@@ -45,8 +45,8 @@ func Mark(dst []byte, slot, slots int, records []byte, lines bool) []byte {
 type Kept struct {
 	Records []byte
 	Seen    []int // events that were passed on, by slot; nil: none was
-	Over    bool  // there were more records than are kept
 
+	over     bool // there were more records than are kept
 	unmarked bool // events were passed on of which nothing is known
 	lines    bool
 	slot     int    // whose events come
@@ -61,7 +61,7 @@ func New(lines bool) *Kept { return &Kept{lines: lines, slot: -1} }
 func (k *Kept) Anew() { k.pending, k.looked, k.slot = nil, 0, -1 }
 
 // Known says that the answer can be gone on with: from its records, or, if nothing of it was passed on, from nothing.
-func (k *Kept) Known() bool { return !k.Over && (k.Seen != nil || !k.unmarked) }
+func (k *Kept) Known() bool { return !k.over && (k.Seen != nil || !k.unmarked) }
 
 // Whole says that no event is begun.
 func (k *Kept) Whole() bool { return len(k.pending) == 0 }
@@ -116,7 +116,7 @@ func (k *Kept) mark(text []byte) error {
 		k.Seen = make([]int, n)
 	}
 	k.slot = int(s)
-	if k.Over {
+	if k.over {
 		return nil
 	}
 	before := len(k.Records)
@@ -126,7 +126,7 @@ func (k *Kept) mark(text []byte) error {
 		return errMark
 	}
 	if len(k.Records) > mostRecords {
-		k.Over, k.Records = true, nil
+		k.over, k.Records = true, nil
 	}
 	return nil
 }
