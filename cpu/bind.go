@@ -383,7 +383,8 @@ func (b *binder) experts(ph *live.Phase) runner {
 	}
 	x := &expansion{
 		ex: &b.m.execution, wanted: ph.Wanted, used: e.Used, act: n.Act, limit: n.Factor, before: e.Before,
-		in: b.layout.place(n.In[0]), weights: b.layout.place(n.In[1]),
+		upCap: e.UpCap,
+		in:    b.layout.place(n.In[0]), weights: b.layout.place(n.In[1]),
 		gate:  b.stack(e.Gate, e.GateBias, hidden),
 		xGate: b.acts(b.input(n.In[0], e.Gate)),
 	}

@@ -246,6 +246,10 @@ func (ex *execution) glu(act ir.Act, limit float32, y, x, up []float32) {
 			y[i] *= max(min(v, limit), -limit)
 		}
 		return
+	case ir.SiTU:
+		for i, v := range x {
+			y[i] = float32(ir.Cap(float64(v), float64(limit))) * activate(ir.Sigmoid, v)
+		}
 	default:
 		for i, v := range x {
 			y[i] = activate(act, v)

@@ -73,7 +73,8 @@ type expansion struct {
 	xUp     *kernels.Acts // the same if both matrices take the same form; nil without a gate, and there is no up
 	act     ir.Act
 	limit   float32
-	before  bool // weights multiply the input, and so the outputs of its products, which have no biases
+	upCap   float32 // see ir.ExpertsArgs
+	before  bool    // weights multiply the input, and so the outputs of its products, which have no biases
 }
 
 func (x *expansion) chunks() int {
@@ -112,6 +113,9 @@ func (x *expansion) run(worker, chunk int) {
 				weight = ex.at(&x.weights, int(rows[i]))[c.expert]
 				ex.device.isa.Scale(gate, gate, weight)
 				ex.device.isa.Scale(up, up, weight)
+			}
+			if x.upCap > 0 {
+				ex.device.isa.SoftCap(up, up, x.upCap)
 			}
 			ex.glu(x.act, x.limit, gate, gate, up)
 			x.observe(c, ex.at(&x.in, int(rows[i])), weight)

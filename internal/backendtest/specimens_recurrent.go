@@ -45,6 +45,17 @@ var recurrentSpecimens = []Specimen{
 		keys: rwkv7Keys(map[string]any{"attention.layer_norm_rms_epsilon": float32(1e-6), "token_shift_count": uint32(1)})},
 	{Name: "kimi-linear", Arch: "kimi-linear", without: kimiBare, Tolerance: 3e-4, keys: kimiKeys(nil),
 		shaped: convolvedAlone},
+	{Name: "kimi-k3", Arch: "kimi-k3", without: append([]string{"routed_down.bias", "routed_up.bias", "g_b.weight",
+		"res_score.bias"}, kimiBare...), Tolerance: 3e-4, keys: kimiKeys(map[string]any{
+		"attention.q_lora_rank": uint32(24), "kda.gate_lower_bound": float32(-5), "expert_weights_norm": true,
+		"block_count": uint32(5), "attention.head_count_kv": []int32{0, 1, 0, 0, 1}, "attn_res.block_size": uint32(2),
+		"expert_latent_length": uint32(48), "expert_shared_count": uint32(2), "activation.situ_beta": float32(2),
+		"activation.situ_linear_beta": float32(3)}), shaped: plainDecays,
+		beside: map[string][]string{"blk.0.attn_norm.weight": {"attn_res_score.weight"}}},
+	{Name: "kimi-k3-plain", Arch: "kimi-k3", without: append([]string{"g_b.weight", "shexp.weight", "attn_q_a_norm.weight",
+		"attn_gate.weight", "routed_norm.weight"}, kimiBare...), Tolerance: 3e-4, keys: kimiKeys(map[string]any{
+		"attn_res.block_size": uint32(0), "activation.situ_beta": float32(0.4), "activation.situ_linear_beta": float32(0)}),
+		shaped: plainDecays},
 	{Name: "bailingmoe3", Arch: "bailingmoe3", without: append([]string{"f_b.weight", "g_b.weight", "ssm_g.weight"},
 		kimiBare...), Tolerance: 3e-4, keys: kimiKeys(map[string]any{"attention.q_lora_rank": uint32(24),
 		"kda.gate_lower_bound": float32(-5), "expert_weights_norm": true}), shaped: convolvedAlone},
@@ -116,6 +127,14 @@ func convolvedAlone(name string) []int {
 		return []int{4, 1, 64, 1}
 	}
 	return nil
+}
+
+// plainDecays are the shapes of Kimi K3.
+func plainDecays(name string) []int {
+	if strings.HasSuffix(name, ".ssm_a") {
+		return []int{4}
+	}
+	return convolvedAlone(name)
 }
 
 // selectiveKeys are the metadata of a Mamba mixer, with those of more.

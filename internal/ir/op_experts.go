@@ -7,8 +7,9 @@ import "fmt"
 // come after its rows of Gate, [experts·2·ffn][width], without biases. Up may be NoRef: then there is no gate, and an
 // expert is Downₑ·act(Gateₑ·x₀[r]).
 type ExpertsArgs struct {
-	Used                       int  // most experts of a row
-	Before                     bool // y[r] = Σₑ Downₑ·act(Gateₑ·w·x₀[r], Upₑ·w·x₀[r]) with w = x₁[r,e]; no biases
+	Used                       int     // most experts of a row
+	Before                     bool    // y[r] = Σₑ Downₑ·act(Gateₑ·w·x₀[r], Upₑ·w·x₀[r]) with w = x₁[r,e]; no biases
+	UpCap                      float32 // of SiTU: x₁ is limited smoothly to ±UpCap; 0: it is not
 	Gate, Up, Down             Ref
 	GateBias, UpBias, DownBias Ref
 }
@@ -52,6 +53,9 @@ var expertsOp = operation{
 		if n.Experts.Ungated() {
 			s += " ungated"
 		}
+		if n.Experts.UpCap > 0 {
+			s += fmt.Sprintf(" up to %g", n.Experts.UpCap)
+		}
 		return s
 	},
 	cases: []Case{
@@ -63,6 +67,8 @@ var expertsOp = operation{
 			w := b.Route(b.Linear(x, "ffn_gate_inp", 5), "", RouteArgs{Scoring: SigmoidEach, Used: 2, Scale: 1})
 			return b.ExpertsWithin(x, w, "gate", "up", "down", 64, 2, SiLUClipped, 0.1)
 		}},
+		{"experts situ", func(b *Builder, x Value, n int) Value { return caseSiTU(b, x, 3) }},
+		{"experts situ, up as it is", func(b *Builder, x Value, n int) Value { return caseSiTU(b, x, 0) }},
 		{"experts joined", func(b *Builder, x Value, n int) Value { return caseJoined(b, x, 64) }},
 		{"experts joined, narrow", func(b *Builder, x Value, n int) Value { return caseJoined(b, x, 48) }},
 		{"experts ungated", func(b *Builder, x Value, n int) Value { return caseUngated(b, x, 7, 3, ReLU2) }},
@@ -91,6 +97,15 @@ func (b *Builder) ExpertsWithin(x, weights Value, gate, up, down string, ffn, us
 	y := b.Experts(x, weights, gate, up, down, ffn, used, act)
 	nodes := b.segment().Nodes
 	nodes[len(nodes)-1].Factor = limit
+	return y
+}
+
+// ExpertsSiTU is Experts that activate by SiTU: β, and what limits up (0: nothing).
+func (b *Builder) ExpertsSiTU(x, weights Value, gate, up, down string, ffn, used int, beta, upCap float32) Value {
+	e := ExpertsArgs{Used: used, UpCap: upCap}
+	y := b.experts(x, weights, [3]string{gate, up, down}, ffn, SiTU, e)
+	nodes := b.segment().Nodes
+	nodes[len(nodes)-1].Factor = beta
 	return y
 }
 
@@ -144,8 +159,11 @@ func expertsWeights(n *Node) []operand {
 
 func fitsExperts(p *Program, n *Node) error {
 	e, width, experts := n.Experts, p.Widths[n.In[0]], p.Widths[n.In[1]]
-	if n.Act < SiLU || n.Act > ClippedSiLU {
+	if n.Act < SiLU || n.Act > ClippedSiLU && n.Act != SiTU {
 		return fmt.Errorf("activation %d", n.Act)
+	}
+	if !finite(float64(e.UpCap)) || e.UpCap < 0 || e.UpCap > 0 && n.Act != SiTU {
+		return fmt.Errorf("up of %s is limited to %v", n.Act, e.UpCap)
 	}
 	if err := n.fitsLimit(); err != nil {
 		return err
@@ -268,6 +286,13 @@ func caseExperts(b *Builder, x Value, experts, used int, act Act) Value {
 	a := RouteArgs{Scoring: SoftmaxAll, Used: used, Normalise: true, Scale: 1}
 	w := b.Route(b.Linear(x, "ffn_gate_inp", experts), "", a)
 	return b.Experts(x, w, "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", 64, used, act)
+}
+
+// caseSiTU sends x through 2 of 5 experts that activate by SiTU.
+func caseSiTU(b *Builder, x Value, upCap float32) Value {
+	b.FFN()
+	w := b.Route(b.Linear(x, "ffn_gate_inp", 5), "", RouteArgs{Scoring: SigmoidEach, Used: 2, Scale: 1})
+	return b.ExpertsSiTU(x, w, "gate", "up", "down", 64, 2, 0.7, upCap)
 }
 
 // caseUngated is caseExperts without a gate.

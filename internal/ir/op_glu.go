@@ -25,6 +25,9 @@ const (
 	ClippedSiLU
 	Exp  // eˣ
 	Root // √max(|x|,10⁻⁶) with the sign of x; 0 of 0
+	// SiTU has two inputs, in experts alone, and the node's Factor β as limit: β·tanh(x₀/β)/(1+e⁻ˣ⁰)·c(x₁), where c is
+	// what ExpertsArgs.UpCap says.
+	SiTU
 )
 
 // String is the function's name.
@@ -32,6 +35,7 @@ func (a Act) String() string {
 	names := [...]string{
 		SiLU: "silu", GELU: "gelu", GELUErf: "gelu-erf", ReLU2: "relu²", Sigmoid: "sigmoid", Clamped: "clamped",
 		ReLU: "relu", Softplus: "softplus", SiLUClipped: "silu-clipped", ClippedSiLU: "clipped-silu", Exp: "exp", Root: "root",
+		SiTU: "situ",
 	}
 	if a == 0 || int(a) >= len(names) {
 		return fmt.Sprintf("activation %d", uint8(a))
@@ -122,7 +126,7 @@ func (f *Frame) glu(n *Node) {
 }
 
 // Limited says whether the function has a limit.
-func (a Act) Limited() bool { return a == SiLUClipped || a == ClippedSiLU }
+func (a Act) Limited() bool { return a == SiLUClipped || a == ClippedSiLU || a == SiTU }
 
 // gate is the function of two inputs, within its limit if it has one.
 func (n *Node) gate(x, up float64) float64 {
@@ -133,6 +137,11 @@ func (n *Node) gate(x, up float64) float64 {
 		return math.Min(SiLU.Of(x), limit) * within
 	case ClippedSiLU:
 		return SiLU.Of(math.Min(x, limit)) * within
+	case SiTU:
+		if c := float64(n.Experts.UpCap); c > 0 {
+			up = Cap(up, c)
+		}
+		return Cap(x, limit) * Sigmoid.Of(x) * up
 	}
 	return n.Act.Gate(x, up)
 }

@@ -96,6 +96,7 @@ func families() []entry {
 		{"jamba", "2026-11-27", jamba},
 		{"jina-bert-v2", "2026-11-27", jinaBERT},
 		{"jina-bert-v3", "2026-11-27", bert},
+		{"kimi-k3", "2026-11-27", kimiK3},
 		{"kimi-linear", "2026-11-27", kimiLinear},
 		{"laguna", "2026-11-27", laguna},
 		{"lfm2", "2026-11-23", lfm2},

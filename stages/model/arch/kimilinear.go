@@ -40,14 +40,17 @@ func kimiLinear(p *params, b *ir.Builder) {
 // kimiDelta is Kimi Delta Attention. Decays and the gate come by two matrices each, with a head's features between, or
 // by one each.
 type kimiDelta struct {
-	kernel int     // positions of the convolutions
-	bound  float32 // the logarithm of a decay is so much, negative, times a sigmoid; 0: it is a softplus times A
-	scan   ir.ScanArgs
+	kernel   int     // positions of the convolutions
+	eps      float32 // of the norms of q and k
+	bound    float32 // the logarithm of a decay is so much, negative, times a sigmoid; 0: it is a softplus times A
+	negative bool    // factors within the sigmoid are −A, as those of the softplus are
+	scan     ir.ScanArgs
 }
 
 func (p *params) kimiDelta(s *shape) kimiDelta {
 	head := p.count("kda.head_dim", maxHeadDim)
-	return kimiDelta{kernel: p.integer("ssm.conv_kernel", 2, maxHeadDim), scan: ir.ScanArgs{Heads: s.heads,
+	const eps = 1e-6 // files do not carry it
+	return kimiDelta{kernel: p.integer("ssm.conv_kernel", 2, maxHeadDim), eps: eps, scan: ir.ScanArgs{Heads: s.heads,
 		Groups: s.heads, KDim: head, VDim: head, ByKey: true, Scale: float32(1 / math.Sqrt(float64(head)))}}
 }
 
@@ -69,7 +72,6 @@ func (d *kimiDelta) bounded(p *params) {
 }
 
 func (d *kimiDelta) attend(s *shape, b *ir.Builder, x ir.Value) ir.Value {
-	const eps = 1e-6 // of the norms of q and k: files do not carry it
 	a := d.scan
 	inner := a.Heads * a.KDim
 	convolved := func(name string) ir.Value {
@@ -81,7 +83,7 @@ func (d *kimiDelta) attend(s *shape, b *ir.Builder, x ir.Value) ir.Value {
 		}
 		return b.Linear(x, first, inner)
 	}
-	q, k := b.L2Norm(convolved("q"), a.KDim, eps), b.L2Norm(convolved("k"), a.KDim, eps)
+	q, k := b.L2Norm(convolved("q"), a.KDim, d.eps), b.L2Norm(convolved("k"), a.KDim, d.eps)
 	delta, beta := low("ssm_f", "ssm_f_a"), b.Act(ir.Sigmoid, b.Linear(x, "ssm_beta", a.Heads))
 	var y ir.Value
 	if d.bound == 0 {
@@ -102,6 +104,9 @@ func (d *kimiDelta) boundedRule(b *ir.Builder, q, k, v, delta, beta ir.Value) ir
 	a := d.scan
 	a.ByKey = false
 	g := b.AffineHeads(b.AffineTable(delta, "", "ssm_dt.bias", 1), "ssm_a", a.Heads)
+	if d.negative {
+		g = b.Scale(g, -1)
+	}
 	g = b.Scale(b.Act(ir.Sigmoid, g), d.bound)
 	learnt := b.Mul(k, beta)
 	return b.WKV(q, learnt, v, g, a, b.Mul(k, b.Act(ir.Exp, g)), b.Scale(learnt, -1))

@@ -155,6 +155,9 @@ func TestRefusedByName(t *testing.T) {
 		{"hrm_text", "block_count", uint32(13), "is 13, want layers for each of 2 cycles of 3 passes through 2: 12"},
 		{"bailingmoe3", "kda.gate_lower_bound", float32(0), "is 0, want a number below 0"},
 		{"bailingmoe3", "kda.safe_gate", false, "is false, and such gates are not supported"},
+		{"kimi-k3", "activation.situ_beta", float32(0), "is 0, want a number above 0"},
+		{"kimi-k3", "activation.situ_linear_beta", float32(-1), "is -1, want a number above 0"},
+		{"kimi-k3", "attn_res.block_size", uint32(1025), "is 1025, want 0 to 1024"},
 		{"qwen4exp", "hyper_connection.count", uint32(1), "is 1, want 2 to 64"},
 		{"qwen4exp", "ple.layers", []uint32{}, "has 0 numbers, want 1"},
 		{"qwen4exp", "ple.layers", []uint32{4}, "is layer 4 of 4"},
@@ -178,7 +181,7 @@ func TestRefusedArchitectures(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/architectures.md")
 	require.NoError(t, err)
 	_, said, _ := strings.Cut(string(text), "these are refused")
-	for _, name := range []string{"chameleon", "deepseek4", "glm5-next", "glm5next", "gptj", "graniteswitch", "kimi-k3",
+	for _, name := range []string{"chameleon", "deepseek4", "glm5-next", "glm5next", "gptj", "graniteswitch",
 		"clip", "dflash", "dream", "gemma4-assistant", "llada", "llada-moe",
 		"pockettts", "qwen3tts", "rnd1", "t5", "wavtokenizer-dec"} {
 		require.NotEmpty(t, refused(name), name)

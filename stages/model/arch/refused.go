@@ -20,7 +20,6 @@ func refused(name string) string {
 		"glm5next":         "llama.cpp does not read it, and what its layers compute is not known here",
 		"gptj":             "files of this name have been read by no program: llama.cpp knows the name alone",
 		"graniteswitch":    "it chooses one of its adapters by tokens of the text",
-		"kimi-k3":          "its layers attend to the layers before them, and its experts activate by SiTU",
 		"llada":            byDiffusion,
 		"llada-moe":        byDiffusion,
 		"pockettts":        ofSpeech,
