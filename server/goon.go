@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"strings"
@@ -103,13 +102,7 @@ func (o *own) serve(path string) (stream io.ReadCloser, fault *wire.Fault) {
 }
 
 // Read implements io.Reader. A stream that breaks off ends with an error, as it would with a connection.
-func (o *own) Read(p []byte) (int, error) {
-	n, err := o.rc.Response.BodyStream().Read(p)
-	if errors.Is(err, io.EOF) && o.x.Broken() {
-		err = io.ErrUnexpectedEOF
-	}
-	return n, err
-}
+func (o *own) Read(p []byte) (int, error) { return o.rc.Response.BodyStream().Read(p) }
 
 // Close implements io.Closer.
 func (o *own) Close() error { return o.rc.Response.CloseBodyStream() }

@@ -1,8 +1,6 @@
 package exchange
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -25,14 +23,11 @@ var (
 	ErrStopping = errors.New("the server is stopping")
 	ErrUnread   = errors.New("the client does not read its answer, and others wait for its place")
 	ErrTaken    = errors.New("another connection goes on with the answer")
+	ErrBroken   = errors.New("the answer was broken off")
 )
 
 // StatusGone is logged for requests whose client did not wait for the answer. It is never sent to a client.
 const StatusGone = wire.StatusGone
-
-// sendBuffer bounds how many bytes of an answer the kernel buffers for a client that does not read; its default is
-// megabytes.
-const sendBuffer = 64 << 10
 
 // Exchange is one request and its answer. It belongs to the handler, and from Stream on to the stream's writer.
 // Wide: one lock guards what handler, writer and watcher of a request share.
@@ -70,7 +65,6 @@ type Exchange struct {
 	given  *string       // a body to be used in place of the one that comes
 	making time.Time     // when the making of the prompt began
 	waited time.Duration // time that was spent waiting for turns
-	broken bool          // nothing more may be written
 
 	finished func(x *Exchange, status int)
 	once     sync.Once
@@ -175,51 +169,6 @@ func (x *Exchange) GiveUp() { x.end(ErrUnread) }
 // Take ends the Context, because another connection goes on with the answer.
 func (x *Exchange) Take() { x.end(ErrTaken) }
 
-// Stream answers with events of a Content-Type, which write sends on another goroutine after the handler has
-// returned. If write panics, the event broken is sent last; if broken is empty, the connection is closed.
-func (x *Exchange) Stream(rc *fasthttp.RequestCtx, media string, broken []byte, write func(*Writer)) {
-	x.streams = true
-	if c, ok := x.conn.(interface{ SetWriteBuffer(bytes int) error }); ok {
-		c.SetWriteBuffer(sendBuffer) //nolint:errcheck // the answer is sent with any buffer
-	}
-	rc.SetContentType(media)
-	rc.Response.Header.Set("Cache-Control", "no-cache")
-	rc.Response.Header.Set("X-Accel-Buffering", "no") // proxies hand each event on at once
-	// When the Context ends, a write that is waiting already gets a short deadline too.
-	hasten := context.AfterFunc(x.Context, func() { x.allow(lastWords) })
-	send := func(buffer *bufio.Writer) {
-		w := &Writer{x: x, buffer: buffer}
-		defer x.close(fasthttp.StatusOK)
-		defer hasten()
-		defer func() {
-			if p := recover(); p != nil {
-				x.Panicked(p)
-				if broken == nil {
-					x.breakOff()
-					return
-				}
-				w.Send(broken) //nolint:errcheck // there is nobody left to tell
-			}
-		}()
-		write(w)
-	}
-	if rc.Request.Header.IsHTTP11() {
-		rc.SetBodyStreamWriter(send)
-		return
-	}
-	// HTTP/1.0 knows no chunks, and fasthttp no other streams: the connection ends with the answer.
-	rc.Response.Header.SetContentLength(-2)
-	rc.Response.Header.SetConnectionClose()
-	head := bytes.Clone(rc.Response.Header.Header())
-	rc.HijackSetNoResponse(true)
-	rc.Hijack(func(c net.Conn) {
-		buffer := bufio.NewWriter(c)
-		buffer.Write(head) //nolint:errcheck // a later write returns the same error
-		send(buffer)
-		_ = buffer.Flush() // there is nobody left to tell
-	})
-}
-
 // Answered ends an exchange whose answer is complete in the response. It does nothing for a stream.
 func (x *Exchange) Answered(status int) {
 	if !x.streams {
@@ -230,26 +179,7 @@ func (x *Exchange) Answered(status int) {
 
 // allow sets the deadline of writes to patience from now.
 func (x *Exchange) allow(patience time.Duration) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if !x.broken {
-		x.conn.SetWriteDeadline(time.Now().Add(patience)) //nolint:errcheck // the write will fail as well
-	}
-}
-
-// breakOff closes the connection after what was written, so that no client takes the answer for complete.
-func (x *Exchange) breakOff() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.broken = true
-	x.conn.SetWriteDeadline(time.Unix(1, 0)) //nolint:errcheck // if it fails, the connection is closed already
-}
-
-// Broken reports whether the answer was broken off.
-func (x *Exchange) Broken() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.broken
+	x.conn.SetWriteDeadline(time.Now().Add(patience)) //nolint:errcheck // the write will fail as well
 }
 
 // close ends the exchange. It must be called before fasthttp goes on with the connection, since the watch reads from
@@ -281,38 +211,4 @@ func (x *Exchange) close(status int) {
 // Panicked logs a panic that was recovered while this request was served.
 func (x *Exchange) Panicked(reason any) {
 	x.Log.Error().Str("panic", fmt.Sprint(reason)).Str("stack", string(debug.Stack())).Msg("a request made us panic")
-}
-
-// Writer sends events to the client. It is safe for concurrent use.
-type Writer struct {
-	x      *Exchange
-	mu     sync.Mutex
-	buffer *bufio.Writer
-}
-
-// BreakOff closes the connection after what was sent: nobody takes the answer for complete.
-func (w *Writer) BreakOff() { w.x.breakOff() }
-
-// lastWords bounds the time a client may take for what is sent after its Context has ended.
-const lastWords = time.Second
-
-// Send writes one or more whole events and flushes them. A client that accepts nothing for too long, or has gone,
-// ends the Context; its cause is returned.
-func (w *Writer) Send(events []byte) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	patience := w.x.patience
-	if w.x.Context.Err() != nil {
-		patience = min(patience, lastWords)
-	}
-	w.x.allow(patience)
-	w.x.pace.begin(time.Now())
-	w.buffer.Write(events) //nolint:errcheck // Flush returns the same error
-	err := w.buffer.Flush()
-	w.x.pace.end(time.Now(), len(events))
-	if err != nil {
-		w.x.end(ErrGone)
-		return ErrGone
-	}
-	return nil
 }

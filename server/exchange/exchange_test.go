@@ -150,6 +150,40 @@ func TestPanicInWriter(t *testing.T) {
 	}
 }
 
+// TestBreakOff: what was sent before an answer breaks off arrives, and after it the end of the connection, not of the
+// answer.
+func TestBreakOff(t *testing.T) {
+	addr, statuses := serve(t, func(rc *fasthttp.RequestCtx, x *Exchange) {
+		x.Stream(rc, "text/plain", nil, func(w *Writer) {
+			w.Send([]byte("first"))
+			w.BreakOff()
+			if w.Send([]byte("second")) == nil {
+				t.Error("something is sent after the end")
+			}
+		})
+	})
+	for range 100 {
+		conn := dial(t, addr)
+		require.NoError(t, conn.SetReadDeadline(time.Now().Add(longest)))
+		io.WriteString(conn, request)
+		all, err := io.ReadAll(conn)
+		require.NoError(t, err)
+		_, body, ok := strings.Cut(string(all), "\r\n\r\n")
+		require.True(t, ok, "%q", all)
+		require.Equal(t, "5\r\nfirst\r\n", body)
+		require.Equal(t, StatusGone, <-statuses)
+	}
+	for range 100 {
+		conn := dial(t, addr)
+		require.NoError(t, conn.SetReadDeadline(time.Now().Add(longest)))
+		io.WriteString(conn, strings.Replace(request, "1.1", "1.0", 1))
+		all, err := io.ReadAll(conn)
+		require.NoError(t, err)
+		require.Regexp(t, "\r\n\r\nfirst$", string(all))
+		<-statuses
+	}
+}
+
 // TestFrozen: a client that reads nothing ends the Context when the patience is over.
 func TestFrozen(t *testing.T) {
 	addr, statuses := serve(t, func(rc *fasthttp.RequestCtx, x *Exchange) {

@@ -12,19 +12,14 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// deadlines is a connection that only notes until when it may be read and written.
+// deadlines is a connection that only notes until when it may be read.
 type deadlines struct {
 	net.Conn
-	read, write time.Time
+	read time.Time
 }
 
 func (d *deadlines) SetReadDeadline(t time.Time) error {
 	d.read = t
-	return nil
-}
-
-func (d *deadlines) SetWriteDeadline(t time.Time) error {
-	d.write = t
 	return nil
 }
 
@@ -86,14 +81,3 @@ func TestTrickles(t *testing.T) {
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
-
-// TestBrokenOffForGood: an answer that was broken off gets no more time to be written.
-func TestBrokenOffForGood(t *testing.T) {
-	d := &deadlines{}
-	x := &Exchange{conn: d}
-	x.allow(time.Hour)
-	require.True(t, d.write.After(time.Now()))
-	x.breakOff()
-	x.allow(time.Hour)
-	require.True(t, d.write.Before(time.Now()))
-}

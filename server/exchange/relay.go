@@ -36,7 +36,7 @@ func (x *Exchange) Relay(rc *fasthttp.RequestCtx, media string, length int64, fr
 			case err == nil:
 				continue
 			case !errors.Is(err, io.EOF):
-				x.breakOff()
+				w.BreakOff()
 			}
 			return
 		}

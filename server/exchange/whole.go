@@ -34,13 +34,13 @@ func (x *Exchange) Whole(rc *fasthttp.RequestCtx, media string, pieces iter.Seq[
 				continue
 			}
 			if w.Send(body) != nil || x.Context.Err() != nil {
-				x.breakOff()
+				w.BreakOff()
 				return
 			}
 			body = body[:0]
 		}
 		if w.Send(body) != nil {
-			x.breakOff()
+			w.BreakOff()
 		}
 	})
 }
