@@ -8,8 +8,8 @@ import (
 // adaptOutputs is how many outputs of an update a worker computes at a time, in memory of its own.
 const adaptOutputs = 1024
 
-// adaptOp adds the updates that the adapters of a row's sequence have for a matrix. A row's sums are chains in order of
-// the inputs and of the rank, whatever other rows there are.
+// adaptOp adds the updates that the adapters of a row's sequence have for a matrix. A row's sums are chains of a fixed
+// order of the inputs (vec.ISA.Narrow) and of the rank, whatever other rows there are.
 type adaptOp struct {
 	out, y, x place
 	site      int
@@ -38,14 +38,24 @@ func (o *adaptOp) row(ex *execution, worker, r int) error {
 				between[k] = u.A.At(row + k)
 			}
 		} else {
-			x := ex.at(&o.x, r)
-			multiplyFactor(ex.device.isa, &vec.Product{C: between, A: x, Rows: 1, K: len(x), N: len(between),
-				CStride: len(between), AStride: len(x), BStride: len(between)}, &u.A, 0)
+			narrow(ex.device.isa, between, ex.at(&o.x, r), &u.A)
 		}
 		ex.device.isa.Scale(between, between, u.Scale*a.Scale)
 		o.add(ex, worker, u, between[:u.Rank], out)
 	}
 	return nil
+}
+
+// narrow multiplies a row by a first factor, some ranks at a time.
+func narrow(isa vec.ISA, between, x []float32, f *ir.Factor) {
+	for at := 0; at < len(between); at += vec.Lanes {
+		to := (*[vec.Lanes]float32)(between[at:])
+		if f.Halves != nil {
+			isa.NarrowHalf(to, x, f.Halves[at:], len(between))
+		} else {
+			isa.Narrow(to, x, f.Floats[at:], len(between))
+		}
+	}
 }
 
 // add adds B's product with what A has made of the row.
@@ -60,7 +70,7 @@ func (o *adaptOp) add(ex *execution, worker int, u *ir.Update, between, out []fl
 	}
 }
 
-// multiplyFactor multiplies by a factor, from a column of its rows on.
+// multiplyFactor multiplies by a second factor, from a column of its rows on.
 func multiplyFactor(isa vec.ISA, p *vec.Product, f *ir.Factor, from int) {
 	if f.Halves != nil {
 		isa.PanelHalf(p, f.Halves[from:], nil)

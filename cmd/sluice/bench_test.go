@@ -48,6 +48,30 @@ func TestBench(t *testing.T) {
 	require.Contains(t, string(drawn), "</svg>")
 }
 
+// TestBenchOfAdapters: runs with adapters are compared with runs without, in turns.
+func TestBenchOfAdapters(t *testing.T) {
+	o := sluice("", "bench", "-p", "8", "-n", "3", "-r", "2", "--seqs", "2", "-t", "2", "--adapters", "5", "--json")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	var b report.Bench
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &b))
+	require.Len(t, b.Points, 1)
+	for _, h := range []report.Phase{b.Points[0].Prefill, b.Points[0].Decode} {
+		require.Len(t, h.Peers, 1)
+		require.Equal(t, "without adapters", h.Peers[0].Name)
+		require.Len(t, h.Peers[0].Rate.Runs, 2)
+		require.InEpsilon(t, h.Rate.Runs[1]/h.Peers[0].Rate.Runs[1], h.Peers[0].Ratio.Runs[1], 1e-9)
+	}
+	for _, c := range [][]string{{"--lora", "a.gguf"}, {"--depth", "8"}} {
+		o := sluice("", append([]string{"bench", "--adapters", "2"}, c...)...)
+		require.Equal(t, exitUsage, o.code)
+		require.Contains(t, o.stderr, "--adapters")
+	}
+	path := filepath.Join(testref.Dir(t), "fixtures", "bert.gguf")
+	o = sluice("", "bench", "-m", path, "-p", "16", "--adapters", "2")
+	require.Equal(t, exitUsage, o.code)
+	require.Contains(t, o.stderr, "makes vectors of texts")
+}
+
 // TestBenchOfVectors: a model that makes vectors has one rate, that of reading texts.
 func TestBenchOfVectors(t *testing.T) {
 	path := filepath.Join(testref.Dir(t), "fixtures", "bert.gguf")

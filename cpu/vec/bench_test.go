@@ -77,3 +77,24 @@ func BenchmarkPanel(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkFactors reports bytes of an adapter's factors a second, rank 16: A, whose rows are short, and B.
+func BenchmarkFactors(b *testing.B) {
+	const rank, wide = 16, 4096
+	x, y, narrow := make([]float32, wide), make([]float32, wide), new([Lanes]float32)
+	f := make([]uint16, rank*wide)
+	for _, isa := range isas() {
+		p := Product{A: x, C: y, Rows: 1, K: rank, N: wide, BStride: wide}
+		for name, run := range map[string]func(){
+			"A": func() { isa.NarrowHalf(narrow, x, f, rank) },
+			"B": func() { isa.PanelHalf(&p, f, nil) },
+		} {
+			b.Run(isaNames[isa]+"/"+name, func(b *testing.B) {
+				b.SetBytes(2 * rank * wide)
+				for b.Loop() {
+					run()
+				}
+			})
+		}
+	}
+}

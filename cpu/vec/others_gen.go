@@ -72,6 +72,10 @@ func panel1x1wideWhole(p *panel) { panic(nothing) }
 
 func panel1x1Whole(p *panel) { panic(nothing) }
 
+func narrow4Whole(p *panel) { panic(nothing) }
+
+func narrow2Whole(p *panel) { panic(nothing) }
+
 func weighWhole(to *byte, w *float32, s *[Block]uint16, rows, stride, offset int, factor, unit float32) {
 	panic(nothing)
 }
@@ -141,6 +145,9 @@ func valuesBook2x1Whole(p *valueProduct) { panic(nothing) }
 // runWhole multiplies groups of so many rows by elements of so many bytes.
 func runWhole(p *panel, rows, size int) { panic(nothing) }
 
+// runNarrowWhole multiplies a row by 16 columns of elements of so many bytes.
+func runNarrowWhole(p *panel, size int) { panic(nothing) }
+
 // runKeysWhole multiplies groups of so many rows by codes.
 func runKeysWhole(p *keyProduct, bits, rows int, book bool) { panic(nothing) }
 
@@ -206,6 +213,10 @@ func panel4x1AVX512(p *panel) { panic(nothing) }
 func panel2x1AVX512(p *panel) { panic(nothing) }
 
 func panel1x1AVX512(p *panel) { panic(nothing) }
+
+func narrow4AVX512(p *panel) { panic(nothing) }
+
+func narrow2AVX512(p *panel) { panic(nothing) }
 
 func weighAVX512(to *byte, w *float32, s *[Block]uint16, rows, stride, offset int, factor, unit float32) {
 	panic(nothing)
@@ -273,6 +284,9 @@ func valuesBook2x1AVX512(p *valueProduct) { panic(nothing) }
 
 // runAVX512 multiplies groups of so many rows by elements of so many bytes.
 func runAVX512(p *panel, rows, size int) { panic(nothing) }
+
+// runNarrowAVX512 multiplies a row by 16 columns of elements of so many bytes.
+func runNarrowAVX512(p *panel, size int) { panic(nothing) }
 
 // runKeysAVX512 multiplies groups of so many rows by codes.
 func runKeysAVX512(p *keyProduct, bits, rows int, book bool) { panic(nothing) }

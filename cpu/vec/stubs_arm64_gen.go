@@ -106,6 +106,12 @@ func panel1x1wideWhole(p *panel)
 //go:noescape
 func panel1x1Whole(p *panel)
 
+//go:noescape
+func narrow4Whole(p *panel)
+
+//go:noescape
+func narrow2Whole(p *panel)
+
 func weighWhole(to *byte, w *float32, s *[Block]uint16, rows, stride, offset int, factor, unit float32) {
 	panic(nothing)
 }
@@ -202,6 +208,16 @@ func runWhole(p *panel, rows, size int) {
 	}
 }
 
+// runNarrowWhole multiplies a row by 16 columns of elements of so many bytes.
+func runNarrowWhole(p *panel, size int) {
+	switch {
+	case size == 4:
+		narrow4Whole(p)
+	case size == 2:
+		narrow2Whole(p)
+	}
+}
+
 // runKeysWhole multiplies groups of so many rows by codes.
 func runKeysWhole(p *keyProduct, bits, rows int, book bool) { panic(nothing) }
 
@@ -267,6 +283,10 @@ func panel4x1AVX512(p *panel) { panic(nothing) }
 func panel2x1AVX512(p *panel) { panic(nothing) }
 
 func panel1x1AVX512(p *panel) { panic(nothing) }
+
+func narrow4AVX512(p *panel) { panic(nothing) }
+
+func narrow2AVX512(p *panel) { panic(nothing) }
 
 func weighAVX512(to *byte, w *float32, s *[Block]uint16, rows, stride, offset int, factor, unit float32) {
 	panic(nothing)
@@ -334,6 +354,9 @@ func valuesBook2x1AVX512(p *valueProduct) { panic(nothing) }
 
 // runAVX512 multiplies groups of so many rows by elements of so many bytes.
 func runAVX512(p *panel, rows, size int) { panic(nothing) }
+
+// runNarrowAVX512 multiplies a row by 16 columns of elements of so many bytes.
+func runNarrowAVX512(p *panel, size int) { panic(nothing) }
 
 // runKeysAVX512 multiplies groups of so many rows by codes.
 func runKeysAVX512(p *keyProduct, bits, rows int, book bool) { panic(nothing) }

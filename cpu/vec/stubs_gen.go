@@ -107,6 +107,12 @@ func panel1x1wideWhole(p *panel)
 func panel1x1Whole(p *panel)
 
 //go:noescape
+func narrow4Whole(p *panel)
+
+//go:noescape
+func narrow2Whole(p *panel)
+
+//go:noescape
 func weighWhole(to *byte, w *float32, s *[Block]uint16, rows, stride, offset int, factor, unit float32)
 
 //go:noescape
@@ -229,6 +235,16 @@ func runWhole(p *panel, rows, size int) {
 		panel1x1wideWhole(p)
 	case rows == 1 && size == 1:
 		panel1x1Whole(p)
+	}
+}
+
+// runNarrowWhole multiplies a row by 16 columns of elements of so many bytes.
+func runNarrowWhole(p *panel, size int) {
+	switch {
+	case size == 4:
+		narrow4Whole(p)
+	case size == 2:
+		narrow2Whole(p)
 	}
 }
 
@@ -395,6 +411,12 @@ func panel2x1AVX512(p *panel)
 func panel1x1AVX512(p *panel)
 
 //go:noescape
+func narrow4AVX512(p *panel)
+
+//go:noescape
+func narrow2AVX512(p *panel)
+
+//go:noescape
 func weighAVX512(to *byte, w *float32, s *[Block]uint16, rows, stride, offset int, factor, unit float32)
 
 //go:noescape
@@ -508,6 +530,16 @@ func runAVX512(p *panel, rows, size int) {
 		panel2x1AVX512(p)
 	case rows == 1 && size == 1:
 		panel1x1AVX512(p)
+	}
+}
+
+// runNarrowAVX512 multiplies a row by 16 columns of elements of so many bytes.
+func runNarrowAVX512(p *panel, size int) {
+	switch {
+	case size == 4:
+		narrow4AVX512(p)
+	case size == 2:
+		narrow2AVX512(p)
 	}
 }
 

@@ -212,6 +212,50 @@ func TestTwinPanel(t *testing.T) {
 	}
 }
 
+func TestTwinNarrow(t *testing.T) {
+	for _, isa := range isas() {
+		rapid.Check(t, func(rt *rapid.T) {
+			r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))
+			k, stride := rapid.IntRange(0, 40).Draw(rt, "k"), Lanes+rapid.IntRange(0, 20).Draw(rt, "gap")
+			x, b := guarded(t, numbers(r, k)), guarded(t, numbers(r, max(0, (k-1)*stride+Lanes)))
+			var want, got [Lanes]float32
+			Generic.Narrow(&want, x, b, stride)
+			isa.Narrow(&got, x, b, stride)
+			require.Equal(rt, bits(want[:]), bits(got[:]))
+			h := make([]uint16, len(b))
+			Generic.Halve(h, b)
+			Generic.NarrowHalf(&want, x, h, stride)
+			isa.NarrowHalf(&got, x, guarded(t, h), stride)
+			require.Equal(rt, bits(want[:]), bits(got[:]))
+			require.Panics(rt, func() { isa.Narrow(&got, append(x[:k:k], 1), b, stride) })
+		})
+	}
+}
+
+// TestNarrow compares with sums in double precision.
+func TestNarrow(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for k := range 33 {
+		const stride = Lanes + 3
+		x, b := make([]float32, k), make([]float32, k*stride)
+		for i := range x {
+			x[i] = float32(r.NormFloat64())
+		}
+		for i := range b {
+			b[i] = float32(r.NormFloat64())
+		}
+		var got [Lanes]float32
+		Best().Narrow(&got, x, b, stride)
+		for j := range got {
+			want := 0.0
+			for i := range x {
+				want += float64(x[i]) * float64(b[i*stride+j])
+			}
+			require.InDelta(t, want, got[j], 1e-5, "%d rows", k)
+		}
+	}
+}
+
 // TestPanelShowsNoShape: an element's bits are the same in a product of any shape.
 func TestPanelShowsNoShape(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))

@@ -80,7 +80,7 @@ func write(dir string, isa asm.ISA) (declared []declaration, err error) {
 	w.Constants(slices.Concat(constants, tails, bytesConstants), constantBytes[isa.Lanes])
 	w.rows()
 	w.recur()
-	choice := w.panels()
+	choice, narrow := w.panels(), w.narrowed()
 	var keys, values string
 	if !w.ARM { // codes of few bits are the twins' there
 		w.Data("oddSigns", signs(1)...)
@@ -93,7 +93,9 @@ func write(dir string, isa asm.ISA) (declared []declaration, err error) {
 	}
 	declared = append(declared, declaration{
 		fmt.Sprintf("// run%s multiplies groups of so many rows by elements of so many bytes.\n", isa.Suffix),
-		fmt.Sprintf("run%s(p *panel, rows, size int)", isa.Suffix), choice})
+		fmt.Sprintf("run%s(p *panel, rows, size int)", isa.Suffix), choice}, declaration{
+		fmt.Sprintf("// runNarrow%s multiplies a row by 16 columns of elements of so many bytes.\n", isa.Suffix),
+		fmt.Sprintf("runNarrow%s(p *panel, size int)", isa.Suffix), narrow})
 	for _, of := range [][3]string{{"Keys", "key", keys}, {"Values", "value", values}} {
 		if of[2] != "" {
 			declared = append(declared, declaration{

@@ -177,8 +177,8 @@ func keep(f *ir.Factor, scale *float32, wide []float32, memory []byte, sum hash.
 	undone := float32(math.Ldexp(float64(*scale), -shift))
 	exact := math.Ldexp(float64(undone), shift) == float64(*scale)
 	f.Halves = mem.Numbers[uint16](memory)[:len(wide)]
-	for i := 0; i < len(wide) && exact; i++ {
-		x := float32(math.Ldexp(float64(wide[i]), shift))
+	for i, factor := 0, math.Ldexp(1, shift); i < len(wide) && exact; i++ {
+		x := float32(float64(wide[i]) * factor)
 		f.Halves[i] = quant.F32ToF16(x)
 		exact = quant.F16ToF32(f.Halves[i]) == x
 	}

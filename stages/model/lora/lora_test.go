@@ -282,3 +282,23 @@ func FuzzPEFT(f *testing.F) {
 		}
 	})
 }
+
+// TestRandom: a random adapter changes each matrix of layers and nothing else, in halves, and another seed is another.
+func TestRandom(t *testing.T) {
+	p := program(t)
+	one, err := Random(p, 3, 1).Bind(p)
+	require.NoError(t, err)
+	two, err := Random(p, 3, 2).Bind(p)
+	require.NoError(t, err)
+	require.NotEqual(t, one.Digest, two.Digest)
+	for i, u := range one.Updates {
+		name := p.Sites[i].Name
+		require.Equal(t, name == "blk.0.attn_q" || name == "blk.0.attn_output", u != nil, name)
+		if u != nil {
+			require.NotNil(t, u.A.Halves)
+			require.NotNil(t, u.B.Halves)
+			require.Equal(t, 3, u.Rank)
+		}
+	}
+	require.NoError(t, errors.Join(one.Close(), two.Close()))
+}

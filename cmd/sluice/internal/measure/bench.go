@@ -29,6 +29,7 @@ type Bench struct {
 	Depth    []int    `default:"0" placeholder:"N" help:"Positions that the cache holds before the prompt; several, such as 0,8192, in turn. Default: 0."`
 	Runs     int      `short:"r" default:"5" placeholder:"N" help:"Runs; medians are reported. One more warms up. Default: 5."`
 	Seqs     int      `default:"1" placeholder:"N" help:"Sequences at once. Default: 1."`
+	Adapters int      `placeholder:"N" help:"Measure with N random adapters (LoRA) of rank 16 for all matrices of all layers, another one for each sequence, in turns with runs without. Default: none."`
 	Compare  []string `sep:"none" placeholder:"COMMAND" help:"Another engine's command, run in turns with ours. {model} {threads} {prompt} {tokens} {depth} {seqs} are filled in; it prints JSON with prefill_tps and decode_tps, or llama-bench's. NAME: before it names it. May be repeated."`
 	env.ForceFlag
 	compute.TraceFlag
@@ -78,6 +79,7 @@ func (c *Bench) Run(e *env.Env) (err error) {
 		traits := cfg.Device.Traits()
 		result.Device, result.Beside = cfg.Device.Name(), traits.Memory == backend.OwnMemory && !traits.Clock
 		cfg.Trace = spans
+		c.adapt(&cfg.Model, file)
 		cfg.Speculate = cfg.Speculate && (c.Speculate != "auto" || c.Draft != "") // answers to random prompts repeat themselves
 		cfg.Sequences, cfg.Context = c.Seqs, cmp.Or(c.Ctx, c.need())
 		cfg.Blocks = c.Seqs * (blocks(cfg.Context) + blocks(slices.Max(c.Prompt)+c.Generate))
@@ -91,10 +93,9 @@ func (c *Bench) Run(e *env.Env) (err error) {
 	_, result.WeightBytes = engine.Loaded()
 	result.PeakBytes = compute.PeakMemory(e.Root)
 	if engine.Embeds() {
-		if slices.Max(c.Depth) > 0 {
-			return env.Usagef("--depth: %s makes vectors of texts, which nothing stands before: leave it out", result.Model)
+		if err := c.reads(result.Model); err != nil {
+			return err
 		}
-		c.Generate = 0
 	}
 	if err := c.relate(e, engine, file, device, result); err != nil {
 		return err
@@ -105,6 +106,18 @@ func (c *Bench) Run(e *env.Env) (err error) {
 		return err
 	}
 	return c.print(e, result)
+}
+
+// reads has no answers measured, of a model that makes vectors of texts.
+func (c *Bench) reads(model string) error {
+	c.Generate = 0
+	switch {
+	case c.Adapters > 0:
+		return env.Usagef("--adapters: %s makes vectors of texts, for which requests name none: leave it out", model)
+	case slices.Max(c.Depth) > 0:
+		return env.Usagef("--depth: %s makes vectors of texts, which nothing stands before: leave it out", model)
+	}
+	return nil
 }
 
 // halves says whether most of a model's weights are floats, for which a GPU multiplies in half precision.
@@ -146,6 +159,9 @@ func (c *Bench) check() error {
 		env.Within("--seqs", c.Seqs, 1, 256)) // as many as an engine takes
 	if err == nil && c.Ctx > 0 && c.Ctx < c.need() {
 		err = env.Usagef("--ctx is %d, but -p, -n and --depth need %d: leave it out", c.Ctx, c.need())
+	}
+	if err == nil {
+		err = c.checkAdapters()
 	}
 	if err == nil {
 		err = c.checkPeers()

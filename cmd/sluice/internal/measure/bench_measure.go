@@ -30,6 +30,8 @@ type measurement struct {
 	halves bool // the device multiplies prompts in half precision
 	random *rand.Rand
 	line   env.StatusLine
+	names  []string // of the adapters that sequences have in turn; empty: they have none
+	turn   int      // of the next sequence
 
 	looks  []report.Look
 	looked time.Time
@@ -74,6 +76,9 @@ func (m *measurement) look() error {
 
 // all measures all points, and relates the results to the ceilings.
 func (m *measurement) all(ctx context.Context) error {
+	if err := m.addAdapters(); err != nil {
+		return err
+	}
 	if err := m.run(ctx); err != nil {
 		return err
 	}
@@ -119,7 +124,8 @@ func (m *measurement) point(ctx context.Context, p *report.Point, prefixes [][]i
 		return err
 	}
 	ours := make([]report.Speeds, m.Runs)
-	names, theirs := make([]string, len(m.Compare)), make([][]report.Speeds, len(m.Compare))
+	peers := len(m.Compare) + min(m.Adapters, 1)
+	names, theirs := make([]string, peers), make([][]report.Speeds, peers)
 	for run := range m.Runs {
 		m.progress(p, run, "")
 		if err := m.look(); err != nil {
@@ -141,6 +147,13 @@ func (m *measurement) point(ctx context.Context, p *report.Point, prefixes [][]i
 				return fmt.Errorf("--compare %q: %w", command, err)
 			}
 			names[i], theirs[i] = name, append(theirs[i], speeds)
+		}
+		if m.Adapters > 0 {
+			speeds, err := m.plain(ctx, p, prefixes)
+			if err != nil {
+				return err
+			}
+			names[peers-1], theirs[peers-1] = withoutAdapters, append(theirs[peers-1], speeds)
 		}
 	}
 	p.Compare(ours, names, theirs)
@@ -243,9 +256,9 @@ func (m *measurement) once(ctx context.Context, prompts [][]int32, generate int)
 	}
 	replies, errs := make([]timedAnswer, len(prompts)), make([]error, len(prompts))
 	var wg sync.WaitGroup
-	for i, tokens := range prompts {
+	for i, adapters := range m.wearing(len(prompts)) {
 		replies[i].tokens = make([]time.Time, 0, generate+1)
-		wg.Go(func() { errs[i] = m.answer(ctx, tokens, &replies[i]) })
+		wg.Go(func() { errs[i] = m.answer(ctx, prompts[i], adapters, &replies[i]) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -276,11 +289,11 @@ func medianStep(tokens []time.Time) time.Duration {
 }
 
 // answer reads an answer of as many tokens as r has room for.
-func (m *measurement) answer(ctx context.Context, prompt []int32, r *timedAnswer) error {
+func (m *measurement) answer(ctx context.Context, prompt []int32, adapters []actors.Adapting, r *timedAnswer) error {
 	p := sample.Defaults()
 	p.Temp = 0
 	stream, err := m.engine.Generate(
-		actors.Request{Tokens: prompt, MaxTokens: cap(r.tokens), Sampling: p, IgnoreEOG: true})
+		actors.Request{Tokens: prompt, Adapters: adapters, MaxTokens: cap(r.tokens), Sampling: p, IgnoreEOG: true})
 	if err != nil {
 		return err
 	}
