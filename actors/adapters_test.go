@@ -181,3 +181,54 @@ func TestOwnAdapters(t *testing.T) {
 	require.EqualError(t, s.keep([]Adapter{broken}), "torn")
 	require.Len(t, s.own, 1)
 }
+
+// TestAdaptersLoadBesideSteps: while an adapter is loaded, requests with others and with none are answered, in as many
+// steps as when none is loaded, and one more at most.
+func TestAdaptersLoadBesideSteps(t *testing.T) {
+	e, _ := adapted(t, nil)
+	begun, proceed := make(chan struct{}), make(chan struct{})
+	slow := randomAdapter("slow", 9, new(atomic.Int32))
+	open := slow.Open
+	slow.Open = func(p *ir.Program) (*lora.Loaded, error) {
+		close(begun)
+		<-proceed
+		return open(p)
+	}
+	require.NoError(t, e.AddAdapter(slow, false))
+	named := func(name string) Request {
+		r := ask(prompts(1)[0], 60)
+		r.Adapters = []Adapting{{name, 1}}
+		return r
+	}
+	answer := func() (steps int) {
+		before := e.Steps().Count
+		for _, r := range []Request{named("0"), ask(prompts(1)[0], 60)} {
+			spelled(t, begin(t, e, r))
+		}
+		return int(e.Steps().Count - before)
+	}
+	answer() // which loads the other adapter, and leaves prefixes
+	want := answer()
+	require.Greater(t, want, 100)
+
+	before := begin(t, e, named("1"))
+	waits := make(chan string)
+	go func() {
+		s, err := e.Generate(named("slow"))
+		if err != nil {
+			waits <- err.Error()
+			return
+		}
+		waits <- spelled(t, s)
+	}()
+	<-begun
+	spelled(t, before)
+	require.InDelta(t, want, answer(), 1)
+	select {
+	case got := <-waits:
+		t.Fatal("it was answered before its adapter was there: ", got)
+	default:
+	}
+	close(proceed)
+	require.Contains(t, <-waits, " ")
+}
