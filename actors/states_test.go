@@ -17,9 +17,10 @@ import (
 )
 
 // keepers are fixtures that keep of a sequence what is not keys and values of every layer: states alone, states beside
-// attention, windows that layers share, latent vectors, states whose values decay each at its own rate.
+// attention, windows that layers share, latent vectors, states whose values decay each at its own rate, keys of chunks
+// of positions beside the means that they come from.
 var keepers = []string{"mamba2", "lfm2", "qwen3next", "gemma4", "deepseek3", "deepseek2", "gemma4moe",
-	"rwkv7"}
+	"rwkv7", "deepseek4"}
 
 // eachKeeper runs a test with each.
 func eachKeeper(t *testing.T, test func(t *testing.T, name string)) {
@@ -31,7 +32,7 @@ func eachKeeper(t *testing.T, test func(t *testing.T, name string)) {
 // onDevice leaves out fixtures whose ops the processor alone has.
 func onDevice(names []string) []string {
 	if devicetest.OnGPU() {
-		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "rwkv7" })
+		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "rwkv7" || name == "deepseek4" })
 	}
 	return names
 }

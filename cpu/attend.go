@@ -195,7 +195,13 @@ func (a *attention) weigh(worker int, c *attendChunk, v *view) error {
 		if a.biases != nil {
 			a.biases.add(row, head, pos-first)
 		}
-		mask(row, max(0, a.first(pos)-first), min(backend.BlockSize, a.end(span, pos)-first))
+		lo, hi := max(0, a.first(pos)-first), min(backend.BlockSize, a.end(span, pos)-first)
+		mask(row, lo, hi)
+		if a.args.Every > 0 && !a.hide(row, first, hi) {
+			q.block.top[i], q.block.sum[i] = float32(math.Inf(-1)), 0
+			clear(row[:])
+			continue
+		}
 		q.block.top[i], q.block.sum[i] = isa.SoftMax(row)
 		if sum := q.block.sum[i]; sum-sum != 0 || q.block.top[i]-q.block.top[i] != 0 {
 			return fmt.Errorf("row %d: attention: its scores are not finite: the weights or an earlier result are broken",
@@ -245,6 +251,19 @@ func mask(row *[backend.BlockSize]float32, lo, hi int) {
 	}
 }
 
+// hide makes the scores −∞ of positions that no row sees, of those from first on, and says whether others are left
+// before hi.
+func (a *attention) hide(row *[backend.BlockSize]float32, first, hi int) (left bool) {
+	for i := range row {
+		if a.args.Hides(first + i) {
+			row[i] = float32(math.Inf(-1))
+		} else if i < hi {
+			left = true
+		}
+	}
+	return left
+}
+
 // finish writes the result of a chunk.
 func (a *attention) finish(q *queries, c *attendChunk) {
 	d, n := a.args.VDim, a.count(c)
@@ -258,7 +277,17 @@ func (a *attention) finish(q *queries, c *attendChunk) {
 		}
 		r := a.ex.step.Spans[c.span].Row + c.row + i/a.headsPerKV%c.rows
 		h := c.head*a.headsPerKV + i/(c.rows*a.headsPerKV)*a.headsPerKV + i%a.headsPerKV
-		out := a.ex.at(&a.out, r)[h*d:][:d]
-		a.ex.device.isa.Scale(out, q.total.acc[i*a.cache.stride:], 1/q.total.sum[i])
+		out := a.ex.at(&a.out, r)
+		sum, top := q.total.sum[i], q.total.top[i]
+		if q.total.empty(i) {
+			clear(out[h*d:][:d])
+		} else {
+			a.ex.device.isa.Scale(out[h*d:][:d], q.total.acc[i*a.cache.stride:], 1/sum)
+		}
+		if a.args.Sums && q.total.empty(i) {
+			out[a.args.Heads*d+h] = ir.NoSum
+		} else if a.args.Sums {
+			out[a.args.Heads*d+h] = float32(float64(top) + math.Log(float64(sum)))
+		}
 	}
 }

@@ -93,6 +93,8 @@ func (b *binder) alone(n *ir.Node, wanted bool) runner {
 		return b.scan(n)
 	case ir.WKV:
 		return b.wkv(n)
+	case ir.Compress:
+		return b.compression(n)
 	case ir.Attend:
 		return b.attention(n)
 	case ir.Around:
@@ -134,7 +136,7 @@ func (b *binder) op(it *live.Item, wanted bool) rowOp {
 		return &mulOp{out, in[0], in[1]}
 	case ir.Scale:
 		return &scaleOp{out, in[0], n.Factor}
-	case ir.Leaky, ir.Clip, ir.Exceed, ir.Level, ir.XIELU:
+	case ir.Leaky, ir.Clip, ir.Exceed, ir.Level, ir.XIELU, ir.Balance:
 		return rare(n, out, in)
 	case ir.Temper:
 		return &temperOp{out, in[0], n.Factor, n.Every, n.From}
@@ -159,7 +161,7 @@ func (b *binder) op(it *live.Item, wanted bool) rowOp {
 	case ir.Rows:
 		return &rowsOp{out, in[0]}
 	case ir.Route:
-		return &routerOp{out: out, x: in[0], args: n.Route, bias: b.vector(n.B), scale: b.vector(n.W)}
+		return b.router(n, out, in)
 	case ir.Adapt:
 		return &adaptOp{out: out, y: in[0], x: in[1], site: n.Site, token: len(n.In) == 1, wanted: wanted}
 	case ir.Experts:
@@ -184,6 +186,8 @@ func rare(n *ir.Node, out place, in [2]place) rowOp {
 		return &exceedOp{out, in[0], n.Factor}
 	case ir.Level:
 		return &levelOp{out, in[0], in[1]}
+	case ir.Balance:
+		return &balanceOp{out, in[0], n}
 	default:
 		return &xieluOp{out, in[0], n.XIELU}
 	}
@@ -355,6 +359,7 @@ func (b *binder) rope(n *ir.Node, out, x place) *ropeOp {
 func (b *binder) ropeTable(a *ir.RoPEArgs, divisors []float32) *ropeTable {
 	for _, t := range b.ropes {
 		if slices.Equal(t.args.Freq, a.Freq) && slices.Equal(t.args.Axes, a.Axes) && t.args.Mscale == a.Mscale &&
+			t.args.Shift == a.Shift &&
 			same(t.divisors, divisors) {
 			return t
 		}

@@ -72,6 +72,17 @@ func (o *gramOp) row(ex *execution, worker, r int) error {
 	return nil
 }
 
+// balanceOp balances the matrix of a row.
+type balanceOp struct {
+	out, x place
+	n      *ir.Node
+}
+
+func (o *balanceOp) row(ex *execution, _, r int) error {
+	ir.BalanceMatrix(ex.at(&o.out, r), ex.at(&o.x, r), o.n)
+	return nil
+}
+
 type addOp struct{ out, a, b place }
 
 func (o *addOp) row(ex *execution, _, r int) error {

@@ -14,7 +14,7 @@ func own(op ir.Op) bool {
 		ir.Affine, ir.Position, ir.TokenType, ir.Slice, ir.HeadLinear, ir.HeadSlice, ir.HeadJoin, ir.CausalConv,
 		ir.SSMScan, ir.DeltaRule, ir.Rows, ir.Route, ir.Experts, ir.Adapt, ir.Around,
 		ir.Conv2D, ir.GridNorm, ir.Leaky, ir.XIELU, ir.Clip, ir.Exceed, ir.Level,
-		ir.Previous, ir.WKV, ir.HeadDot, ir.Token, ir.Gram:
+		ir.Previous, ir.WKV, ir.HeadDot, ir.Token, ir.Gram, ir.Compress, ir.Balance:
 		return true
 	}
 	return false

@@ -10,9 +10,16 @@ import (
 // routerOp chooses the experts of a row and writes their weights.
 type routerOp struct {
 	out, x place
+	told   place // the experts' numbers
+	isTold bool
 	args   *ir.RouteArgs
 	bias   []float32 // nil: none
 	scale  []float32 // by expert, of its weight; nil: none
+}
+
+func (b *binder) router(n *ir.Node, out place, in [2]place) *routerOp {
+	return &routerOp{out: out, x: in[0], told: in[1], isTold: len(n.In) > 1, args: n.Route, bias: b.vector(n.B),
+		scale: b.vector(n.W)}
 }
 
 // choice is a worker's memory to choose the experts of one row.
@@ -58,9 +65,15 @@ func (o *routerOp) row(ex *execution, worker, r int) error {
 	}
 	clear(y)
 	chosen := c.chosen[:o.args.Used]
-	if o.args.Scoring == ir.SparseMixer {
+	switch {
+	case o.args.Scoring == ir.SparseMixer:
 		c.mix(ex, chosen, weights, keys)
-	} else {
+	case o.isTold:
+		for i, x := range ex.at(&o.told, r) {
+			chosen[i] = ir.Told(x, len(scores))
+			weights[i] = scores[chosen[i]]
+		}
+	default:
 		for i, e := range highest(chosen, keys) {
 			weights[i] = scores[e]
 		}
@@ -84,6 +97,10 @@ func (o *routerOp) score(ex *execution, x []float32) {
 	case ir.SigmoidEach:
 		for e, v := range x {
 			x[e] = activate(ir.Sigmoid, v)
+		}
+	case ir.SqrtSoftplus:
+		for e, v := range x {
+			x[e] = float32(math.Sqrt(ir.Softplus.Of(float64(v))))
 		}
 	}
 }

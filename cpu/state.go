@@ -45,6 +45,8 @@ func (m *model) layStates(p *ir.Bound) error {
 		s.StateLayer, s.size = p.States[n.State], sizeOfState(p, n)
 		total += align(4 * s.size * m.config.Blocks[s.Class])
 		switch {
+		case n.Op == ir.Compress:
+			scratch = max(scratch, s.Values)
 		case n.Scan == nil:
 			kept := s.Values / p.Widths[n.Out]
 			scratch = max(scratch, (kept+1)*convChannels)

@@ -16,7 +16,7 @@ import (
 // eachRecurrent runs a test with models whose layers go on from states.
 func eachRecurrent(t *testing.T, test func(t *testing.T, m *backendtest.Model)) {
 	for _, name := range []string{"mamba2", "lfm2", "qwen3next", "jamba", "rwkv6", "rwkv7", "kimi-linear", "kimi-k3",
-		"bailingmoe3", "minimax-01", "qwen4exp"} {
+		"bailingmoe3", "minimax-01", "qwen4exp", "deepseek4"} {
 		t.Run(name, func(t *testing.T) {
 			path := archtest.Specimen(t, name)
 			if path == "" {

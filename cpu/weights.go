@@ -38,6 +38,7 @@ func (w *weight) measure(want *ir.Weight, t quant.Type, use ir.Use) (err error) 
 	case want.Heads > 0 && want.Rows/want.Heads%kernels.TileRows != 0:
 		return fmt.Errorf("matrices of %d rows for each head: want a multiple of %d", want.Rows/want.Heads,
 			kernels.TileRows)
+	case use == ir.Table && t == quant.I32: // numbers of something
 	case use == ir.Matrix:
 		_, err = kernels.Size(t, want.Rows, want.Cols)
 	case !quant.HasCodec(t):
@@ -187,6 +188,10 @@ func (w *weight) pack(set *kernels.Set, row int, data []byte) error {
 func (w *weight) decode(dst []float32, row int, buf *kernels.RowBuffer) error {
 	if w.table == nil {
 		w.parts[row/w.each].Row(dst, row%w.each, buf)
+		return nil
+	}
+	if w.typ == quant.I32 {
+		quant.Whole(dst, w.table[row*w.row:][:w.row])
 		return nil
 	}
 	return quant.Dequantize(w.typ, dst, w.table[row*w.row:][:w.row])

@@ -44,6 +44,10 @@ func (w *weight) missing() int {
 
 // row decodes row i to dst, of Cols values.
 func (w *weight) row(dst []float32, i int) {
+	if w.typ == quant.I32 {
+		quant.Whole(dst, w.data[i*w.rowBytes:][:w.rowBytes])
+		return
+	}
 	if err := quant.Dequantize(w.typ, dst, w.data[i*w.rowBytes:(i+1)*w.rowBytes]); err != nil {
 		panic(err) // Compile checked type and size
 	}

@@ -204,7 +204,7 @@ func (m *model) node(n *ir.Node, f *ir.Frame) error {
 
 // newWeight makes room for a weight in its file's format.
 func newWeight(w *ir.Weight, t quant.Type) (weight, error) {
-	if !quant.HasCodec(t) {
+	if !quant.HasCodec(t) && (t != quant.I32 || w.Use != ir.Table) {
 		return weight{}, fmt.Errorf("%s: type %s cannot be decoded", w.Name, t)
 	}
 	row, err := t.RowBytes(w.Cols)

@@ -12,11 +12,15 @@ import (
 
 // TestLacks: what only the processor computes is known before a card is asked, and nothing else of these ops is.
 func TestLacks(t *testing.T) {
-	lacking := map[string]bool{"mul heads": true, "reglu": true, "exp": true, "softplus": true, "silu clipped": true,
-		"clipped silu": true, "experts within": true, "experts situ": true, "experts situ, up as it is": true, "exceed": true, "exceed mean": true, "level": true, "level heads": true,
-		"root": true, "affine heads": true, "conv spread": true, "token": true, "gram": true, "route neighbours": true}
+	lacking := map[string]bool{"affine heads": true, "attend alibi": true, "attend buckets": true,
+		"attend every": true, "attend far apart": true, "attend sums": true, "attend sums with sinks": true,
+		"balance": true, "clipped silu": true, "compress": true, "compress overlapping": true, "conv spread": true,
+		"exceed": true, "exceed mean": true, "exp": true, "experts situ": true, "experts situ, up as it is": true,
+		"experts within": true, "gram": true, "level": true, "level heads": true, "mul heads": true, "reglu": true,
+		"root": true, "rope shifted": true, "route neighbours": true, "route roots": true, "route told": true,
+		"silu clipped": true, "softplus": true, "token": true}
 	for _, op := range []ir.Op{ir.Mul, ir.GLU, ir.Experts, ir.Exceed, ir.Level, ir.RoPE, ir.Affine,
-		ir.CausalConv, ir.Token, ir.Gram, ir.Route} {
+		ir.CausalConv, ir.Token, ir.Gram, ir.Route, ir.Attend, ir.Compress, ir.Balance} {
 		for _, c := range op.Cases() {
 			m, err := backendtest.CaseModel(c)
 			require.NoError(t, err)

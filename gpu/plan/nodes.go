@@ -279,11 +279,18 @@ func Lacks(p *ir.Program) error {
 func lacks(p *ir.Program, n *ir.Node) error {
 	switch n.Op {
 	case ir.XIELU, ir.Clip, ir.Exceed, ir.Level, ir.Conv2D, ir.GridNorm, ir.Leaky, ir.Previous, ir.WKV, ir.HeadDot,
-		ir.Token, ir.Gram:
+		ir.Token, ir.Gram, ir.Compress, ir.Balance:
 		return fmt.Errorf("%s: %w", n.Op, ErrNoKernel)
 	case ir.Route:
 		if n.Route.Neighbours > 1 {
 			return fmt.Errorf("%s to neighbours: %w", n.Op, ErrNoKernel)
+		}
+		if n.Route.Scoring == ir.SqrtSoftplus || len(n.In) > 1 {
+			return fmt.Errorf("%s by %s of %d inputs: %w", n.Op, n.Route.Scoring, len(n.In), ErrNoKernel)
+		}
+	case ir.RoPE:
+		if n.RoPE.Shift != 0 {
+			return fmt.Errorf("%s of positions beside a row's: %w", n.Op, ErrNoKernel)
 		}
 	case ir.CausalConv:
 		if n.Every > 1 {
@@ -313,6 +320,8 @@ func lacks(p *ir.Program, n *ir.Node) error {
 			return fmt.Errorf("%s both ways within %d positions: %w", n.Op, n.Attend.Reach, ErrNoKernel)
 		case n.Attend.Buckets > 0:
 			return fmt.Errorf("%s with biases by distance: %w", n.Op, ErrNoKernel)
+		case n.Attend.Every > 0 || n.Attend.Sums:
+			return fmt.Errorf("%s to every %d positions, with sums: %t: %w", n.Op, n.Attend.Every, n.Attend.Sums, ErrNoKernel)
 		case n.Attend.Alibi > 0:
 			return fmt.Errorf("%s whose scores fall with the distance (ALiBi): %w", n.Op, ErrNoKernel)
 		}

@@ -49,7 +49,7 @@ var Reranker = Specimen{Name: "bert-rank", Arch: "bert", without: []string{"attn
 
 // Specimens are models of all architectures that Fixtures and Embeddings have no file of.
 var Specimens = slices.Concat(firstSpecimens, denseSpecimens, mixtureSpecimens, moreSpecimens, laterSpecimens,
-	recurrentSpecimens)
+	recurrentSpecimens, compressedSpecimens)
 
 // firstSpecimens are those that were there first.
 var firstSpecimens = []Specimen{
@@ -274,6 +274,8 @@ func random(rng *rand.Rand, w *ir.Weight) []float32 {
 			x = 0.5 + 0.2*rng.NormFloat64()
 		case strings.HasSuffix(w.Name, "mix_decay.weight"):
 			x = -1 + 0.3*rng.NormFloat64()
+		case strings.HasSuffix(w.Name, toldEnd):
+			x = float64((len(out)/w.Cols*5 + len(out)%w.Cols) % toldExperts)
 		case w.Use&ir.Vector != 0:
 			x = 1 + 0.2*rng.NormFloat64()
 		}

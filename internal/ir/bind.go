@@ -138,10 +138,14 @@ func (w *Weight) Shape() []int {
 }
 
 // matches compares w's shape with a file's. Dimensions of 1 do not count, of a matrix but for the first.
+// Matrices of heads may be one above the other: their bytes are the same.
 func (w *Weight) matches(shape []int) bool {
 	from := 1
 	if w.Use == Vector {
 		from = 0
+	}
+	if w.Heads > 0 && slices.Equal(shape, []int{w.Cols, w.Rows}) {
+		return true
 	}
 	return len(shape) > 0 && slices.Equal(spare(shape, from), spare(w.Shape(), from))
 }

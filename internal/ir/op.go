@@ -43,6 +43,8 @@ const (
 	HeadDot                  // y[r,h] = Σᵢ x₀[r,h,i]·x₁[r,h,i], of each of Heads parts of a row
 	Token                    // y[r] = token(r) + 1
 	Gram                     // y[r] = rows of W that hashes of the tokens x[r] name, one after another (GramArgs)
+	Compress                 // y[r] = mean of x₁ of r's chunk of Every positions, by e^(x₀ + W[position in it])
+	Balance                  // y[r] = a Heads × Heads matrix of logits x[r], divided by rows' and columns' sums
 )
 
 // Node is one operation. Which fields count is said by Op; the others are zero (W and B: NoRef).
@@ -62,11 +64,11 @@ type Node struct {
 	// distances; Route, scans: added to scores, to δ.
 	B      Ref
 	Act    Act
-	Factor float32 // Scale, SoftCap, Temper, Leaky, Clip, Exceed; GLU, Experts: the limit of activations that have one
-	Every  int     // Temper: positions; CausalConv: from one weight to the next, 0: 1
+	Factor float32 // Scale, SoftCap, Temper, Leaky, Clip, Exceed; Balance: ε; GLU, Experts: an activation's limit
+	Every  int     // Temper, Compress: positions; CausalConv: from one weight to the next, 0: 1; Balance: times
 	From   int     // Slice, HeadSlice: first feature; Temper: the number of the first position
 	Sep    int32   // TokenType: the token that ends each part of a text
-	Heads  int     // HeadLinear, HeadSlice, HeadJoin, HeadDot
+	Heads  int     // HeadLinear, HeadSlice, HeadJoin, HeadDot, Balance
 	Size   int     // Around: odd
 	State  int     // of ops that keep a state: index into Program.States
 	Site   int     // Adapt: index into Program.Sites

@@ -12,8 +12,9 @@ import (
 // max(0, p−Window+1)…p, or 0…p when Window is 0, or, Chunked, those of its own chunk of Window positions up to p. If
 // Both, a row sees all positions of its text, which is one span from position 0 on, or, with a Reach, p−Reach…p+Reach;
 // there is no window. With an Alibi, a score falls with the distance of its two positions: see Slope. With Buckets,
-// B[bucket, h] is added to head h's scores: see Bucket. A sink adds e^(W[h]) to the sum that head h's softmax divides
-// by, as a position whose value is 0 would.
+// B[bucket, h] is added to head h's scores: see Bucket. A row that sees no position has zeros. A sink adds e^(W[h]) to
+// the sum that head h's softmax divides by, as a position whose value is 0 would.
+// Wide: what a row sees, and how it weighs that, are told apart by no other words.
 type AttendArgs struct {
 	KV                         int // index into Program.KV
 	Heads, KVHeads, KDim, VDim int
@@ -26,6 +27,8 @@ type AttendArgs struct {
 	Alibi                      float32 // the slope of the last head is 2^−Alibi; 0: scores do not fall
 	Buckets                    int     // of distances, whose scores have biases of their own; 0: none
 	Farthest                   int     // the distance from which on all are in the last bucket
+	Every                      int     // a row sees the last one of every so many positions alone; 0: each
+	Sums                       bool    // the result has the logarithm of each head's sum behind the heads: see NoSum
 }
 
 // Slope is by how much a score of a query head falls for each position between the two that it compares (ALiBi,
@@ -61,6 +64,20 @@ func (a *AttendArgs) Bucket(after int) int {
 	grown := math.Log(float64(far)/float64(exact)) / math.Log(float64(a.Farthest)/float64(exact)) * float64(n-exact)
 	return from + min(n-1, exact+int(grown+1e-9)) // a power that is whole is in the bucket that begins there
 }
+
+// NoSum stands for the logarithm of the sum of a row that sees no position.
+const NoSum = -1e30
+
+// Width is the features of the result.
+func (a *AttendArgs) Width() int {
+	if a.Sums {
+		return a.Heads * (a.VDim + 1)
+	}
+	return a.Heads * a.VDim
+}
+
+// Hides says whether no row sees a position, of those that it could see.
+func (a *AttendArgs) Hides(position int) bool { return a.Every > 0 && (position+1)%a.Every != 0 }
 
 // First is the first position that the row at a position sees.
 func (a *AttendArgs) First(position int) int {
@@ -115,6 +132,12 @@ var attendOp = operation{
 		if a.Reach > 0 {
 			s += fmt.Sprintf(" reach=%d", a.Reach)
 		}
+		if a.Every > 0 {
+			s += fmt.Sprintf(" every=%d", a.Every)
+		}
+		if a.Sums {
+			s += " sums"
+		}
 		if a.Buckets > 0 {
 			s += fmt.Sprintf(" buckets=%d to %d", a.Buckets, a.Farthest)
 		}
@@ -154,6 +177,23 @@ var attendOp = operation{
 			a := AttendArgs{Heads: n / 16, KVHeads: n / 32, KDim: 16, VDim: 16, Scale: 0.2, Buckets: 12, Farthest: 80}
 			return b.AttendBiased(x, b.Slice(x, 0, n/2), b.Slice(x, n/2, n/2), "buckets", a)
 		}},
+		{"attend every", func(b *Builder, x Value, n int) Value {
+			return CaseAttend(b, x, AttendArgs{Heads: n / 32, KVHeads: 2, KDim: 32, VDim: 32, Scale: 0.2, Every: 7})
+		}},
+		{"attend far apart", func(b *Builder, x Value, n int) Value {
+			return CaseAttend(b, x, AttendArgs{Heads: n / 32, KVHeads: 2, KDim: 32, VDim: 32, Scale: 0.2, Every: 100})
+		}},
+		{"attend sums", func(b *Builder, x Value, n int) Value {
+			a := AttendArgs{Heads: n / 32, KVHeads: 1, KDim: 32, VDim: 32, Scale: 0.2, Every: 3, Sums: true}
+			y := CaseAttend(b, x, a)
+			sums := b.Act(Sigmoid, b.Slice(y, n, n/32))
+			return b.Mul(b.Slice(y, 0, n), sums)
+		}},
+		{"attend sums with sinks", func(b *Builder, x Value, n int) Value {
+			a := AttendArgs{Heads: n / 16, KVHeads: 2, KDim: 16, VDim: 16, Scale: 0.2, Window: 70, Sums: true}
+			y := b.AttendSinks(x, b.Slice(x, 0, 32), b.Slice(x, 32, 32), "sinks", a)
+			return b.Mul(b.Slice(y, 0, n), b.Slice(y, n, n/16))
+		}},
 		{"attend shared", func(b *Builder, x Value, n int) Value {
 			a := AttendArgs{Heads: n / 16, KVHeads: 2, KDim: 16, VDim: 16, Scale: 0.2, Window: 70}
 			first := CaseAttend(b, x, a)
@@ -167,7 +207,7 @@ func (b *Builder) Attend(q, k, v Value, a AttendArgs) Value {
 	a.KV = len(b.p.KV)
 	b.p.Whole = b.p.Whole || a.Both
 	b.p.KV = append(b.p.KV, KVLayer{KVHeads: a.KVHeads, KDim: a.KDim, VDim: a.VDim, Class: b.class(a.Class())})
-	return b.add(Node{Op: Attend, In: []Value{q, k, v}, W: NoRef, B: NoRef, Attend: &a}, a.Heads*a.VDim)
+	return b.add(Node{Op: Attend, In: []Value{q, k, v}, W: NoRef, B: NoRef, Attend: &a}, a.Width())
 }
 
 // AttendSinks is Attend with a sink for each head, the vector name.
@@ -196,7 +236,7 @@ func (b *Builder) AttendShared(q, filled Value, a AttendArgs) Value {
 			}
 		}
 	}
-	return b.add(Node{Op: Attend, In: []Value{q}, W: NoRef, B: NoRef, Attend: &a}, a.Heads*a.VDim)
+	return b.add(Node{Op: Attend, In: []Value{q}, W: NoRef, B: NoRef, Attend: &a}, a.Width())
 }
 
 func fitsAttend(p *Program, n *Node) error {
@@ -204,7 +244,7 @@ func fitsAttend(p *Program, n *Node) error {
 	if a.KVHeads <= 0 || a.Heads <= 0 || a.Heads%a.KVHeads != 0 || a.KDim <= 0 || a.VDim <= 0 {
 		return fmt.Errorf("%d heads of %d cannot share %d KV heads of %d", a.Heads, a.KDim, a.KVHeads, a.VDim)
 	}
-	want := []int{a.Heads * a.VDim, a.Heads * a.KDim, a.KVHeads * a.KDim, a.KVHeads * a.VDim}
+	want := []int{a.Width(), a.Heads * a.KDim, a.KVHeads * a.KDim, a.KVHeads * a.VDim}
 	got := []int{p.Widths[n.Out]}
 	for _, v := range n.In {
 		got = append(got, p.Widths[v])
@@ -230,6 +270,9 @@ func fitsAttend(p *Program, n *Node) error {
 	}
 	if a.Reach < 0 || a.Reach > 0 && !a.Both {
 		return fmt.Errorf("reach %d, both ways %t", a.Reach, a.Both)
+	}
+	if a.Every < 0 || a.Every > 0 && (a.Both || a.Window > 0) {
+		return fmt.Errorf("every %d positions, both ways %t, window %d", a.Every, a.Both, a.Window)
 	}
 	if a.Alibi < 0 || !finite(float64(a.Alibi)) {
 		return fmt.Errorf("alibi %v", a.Alibi)
@@ -293,12 +336,16 @@ func (f *Frame) attend(n *Node) {
 }
 
 // head computes head h of the row at position row: a softmax over the sink and the positions it sees, from … to.
-func (a *AttendArgs) head(c Cache, h int, sink float64, biases, q, y []float32, span, row, from, to int) {
-	head := h / (a.Heads / a.KVHeads)
+func (a *AttendArgs) head(c Cache, h int, sink float64, biases, q, all []float32, span, row, from, to int) {
+	head, y := h/(a.Heads/a.KVHeads), all
 	q, y = q[h*a.KDim:(h+1)*a.KDim], y[h*a.VDim:(h+1)*a.VDim]
 	scores := make([]float64, 0, to-from+1)
 	highest, slope := sink, a.Slope(h)
 	for p := from; p <= to; p++ {
+		if a.Hides(p) {
+			scores = append(scores, math.Inf(-1))
+			continue
+		}
 		dot := 0.0
 		for i, k := range c.Key(span, row, p, head) {
 			dot += float64(q[i]) * float64(k)
@@ -314,8 +361,18 @@ func (a *AttendArgs) head(c Cache, h int, sink float64, biases, q, y []float32, 
 		scores = append(scores, score)
 		highest = math.Max(highest, score)
 	}
+	if math.IsInf(highest, -1) { // it sees nothing
+		clear(y)
+		if a.Sums {
+			all[a.Heads*a.VDim+h] = NoSum
+		}
+		return
+	}
 	total, sums := math.Exp(sink-highest), make([]float64, a.VDim)
 	for j, score := range scores {
+		if a.Hides(from + j) {
+			continue
+		}
 		weight := math.Exp(score - highest)
 		total += weight
 		for i, v := range c.Value(span, row, from+j, head) {
@@ -324,6 +381,9 @@ func (a *AttendArgs) head(c Cache, h int, sink float64, biases, q, y []float32, 
 	}
 	for i, sum := range sums {
 		y[i] = float32(sum / total)
+	}
+	if a.Sums {
+		all[a.Heads*a.VDim+h] = float32(highest + math.Log(total))
 	}
 }
 

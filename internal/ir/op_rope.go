@@ -16,6 +16,7 @@ type RoPEArgs struct {
 	Freq                 []float64 // Dims/2 values, radians per position
 	Mscale               float32
 	Divisors             int     // that W has, of which the first count; 0: as many as pairs
+	Shift                int     // added to positions
 	Axes                 []uint8 // by pair: the axis of a row's Place that turns it; nil: the first axis turns all
 }
 
@@ -25,7 +26,7 @@ func (a *RoPEArgs) Angle(i int, at Place) float64 {
 	if a.Axes != nil {
 		axis = a.Axes[i]
 	}
-	return float64(at[axis]) * a.Freq[i]
+	return float64(int(at[axis])+a.Shift) * a.Freq[i]
 }
 
 // String shows the first and last frequency; the others lie between them.
@@ -40,6 +41,9 @@ func (a *RoPEArgs) String() string {
 	}
 	s := fmt.Sprintf("heads=%d dims=%d/%d %s freq=%.6g..%.6g mscale=%g",
 		a.Heads, a.Dims, a.HeadDim, pairs, first, last, a.Mscale)
+	if a.Shift != 0 {
+		s += fmt.Sprintf(" shift=%d", a.Shift)
+	}
 	if a.Axes != nil {
 		s += fmt.Sprintf(" axes=%d", a.Axes)
 	}
@@ -56,6 +60,9 @@ var ropeOp = operation{
 		{"rope neighbours", func(b *Builder, x Value, n int) Value { return CaseRope(b, x, 16, 16, true, "") }},
 		{"rope partial", func(b *Builder, x Value, n int) Value { return CaseRope(b, x, 64, 24, false, "") }},
 		{"rope divisors", func(b *Builder, x Value, n int) Value { return CaseRope(b, x, 32, 32, true, "f") }},
+		{"rope shifted", func(b *Builder, x Value, n int) Value {
+			return b.Rope(x, RoPEArgs{HeadDim: 32, Dims: 8, Freq: caseFreqs(8), Mscale: 1, Shift: -3}, "")
+		}},
 		{"rope first divisors", func(b *Builder, x Value, n int) Value {
 			return b.Rope(x, RoPEArgs{HeadDim: 32, Dims: 8, Freq: caseFreqs(8), Mscale: 1, Divisors: 16}, "f")
 		}},

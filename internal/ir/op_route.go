@@ -15,6 +15,7 @@ const (
 	SoftmaxAll    Scoring = iota + 1 // over all experts
 	SoftmaxChosen                    // over the chosen ones; logits decide which these are
 	SigmoidEach                      // 1/(1+e⁻ˣ), each on its own
+	SqrtSoftplus                     // √ln(1+eˣ), each on its own
 	// SparseMixer chooses one expert after the other, the best of those left. Its weight is its share of a softmax over
 	// all left whose logits are about as good: (best−x)/max(|x|, best) ≤ Near. Source: arXiv:2310.00811, as
 	// transformers computes it (modeling_phimoe.py), without the randomness of training.
@@ -24,7 +25,7 @@ const (
 // String is the function's name.
 func (s Scoring) String() string {
 	names := [...]string{SoftmaxAll: "softmax", SoftmaxChosen: "softmax-chosen", SigmoidEach: "sigmoid",
-		SparseMixer: "sparse-mixer"}
+		SqrtSoftplus: "sqrt-softplus", SparseMixer: "sparse-mixer"}
 	if s == 0 || int(s) >= len(names) {
 		return fmt.Sprintf("scoring %d", uint8(s))
 	}
@@ -62,7 +63,7 @@ func (a *RouteArgs) String() string {
 
 // routeOp describes Route.
 var routeOp = operation{
-	name: "route", inputs: [2]int{1, 1}, w: optional, b: optional, use: Vector, fits: fitsRoute,
+	name: "route", inputs: [2]int{1, 2}, w: optional, b: optional, use: Vector, fits: fitsRoute,
 	loop: (*Frame).route, byRow: true,
 	args: func(n *Node) string { return n.Route.String() },
 	cases: []Case{
@@ -93,6 +94,13 @@ var routeOp = operation{
 			wide := b.HeadJoin(x, b.Scale(x, 0.9), n)
 			return b.Route(wide, "", RouteArgs{Scoring: SoftmaxAll, Used: 5, Normalise: true, Scale: 1, Neighbours: 2})
 		}},
+		{"route roots", func(b *Builder, x Value, n int) Value {
+			return b.Route(x, "r", RouteArgs{Scoring: SqrtSoftplus, Used: 5, Normalise: true, Scale: 1.5})
+		}},
+		{"route told", func(b *Builder, x Value, n int) Value {
+			told := b.Act(ReLU, b.Scale(b.Slice(x, 3, 4), 9)) // some twice
+			return b.RouteTold(x, told, RouteArgs{Scoring: SqrtSoftplus, Used: 4, Normalise: true, Scale: 1.5})
+		}},
 		{"route mixer", func(b *Builder, x Value, n int) Value {
 			return b.Route(x, "", RouteArgs{Scoring: SparseMixer, Used: 2, Scale: 1})
 		}},
@@ -109,6 +117,11 @@ func (b *Builder) Route(logits Value, bias string, a RouteArgs) Value {
 		n.B = b.vector(bias+".bias", b.Width(logits))
 	}
 	return b.add(n, b.Width(logits)/max(a.Neighbours, 1))
+}
+
+// RouteTold is Route of the experts whose numbers told has: the first expert for one below, the last for one beyond.
+func (b *Builder) RouteTold(logits, told Value, a RouteArgs) Value {
+	return b.add(Node{Op: Route, In: []Value{logits, told}, W: NoRef, B: NoRef, Route: &a}, b.Width(logits))
 }
 
 // RouteBy is Route whose bias has this complete name.
@@ -149,6 +162,10 @@ func fitsRoute(p *Program, n *Node) error {
 	if a.Scoring == SparseMixer && (a.Groups > 0 || n.B != NoRef || a.Normalise) {
 		return errors.New("a sparse mixer has no groups and no bias, and does not normalise")
 	}
+	if len(n.In) > 1 && (a.Groups > 0 || a.Neighbours > 0 || n.B != NoRef || a.Scoring == SparseMixer ||
+		p.Widths[n.In[1]] != a.Used) {
+		return fmt.Errorf("told %d experts of %d, by %s", p.Widths[n.In[1]], a.Used, a)
+	}
 	return errors.Join(vector(p, n.W, p.Widths[n.In[0]]), vector(p, n.B, p.Widths[n.In[0]]))
 }
 
@@ -157,21 +174,31 @@ func (f *Frame) route(n *Node) {
 	all := f.P.Widths[n.In[0]]
 	bias, factors := f.vector(n.B, all, 0), f.vector(n.W, all, 1)
 	for r := range f.height(n.Out) {
-		chosen, weights := n.Route.Choose(f.row(n.In[0], r), bias)
+		var told []float32
+		if len(n.In) > 1 {
+			told = f.row(n.In[1], r)
+		}
+		chosen, weights := n.Route.Choose(f.row(n.In[0], r), bias, told...)
 		for i, e := range chosen {
 			f.row(n.Out, r)[e/max(n.Route.Neighbours, 1)] += float32(weights[i] * float64(factors[e]))
 		}
 	}
 }
 
-// Choose lists the experts of a row by its logits, and their weights.
-func (a *RouteArgs) Choose(logits, bias []float32) (chosen []int, weights []float64) {
+// Told is the number of the expert that a feature has, of so many.
+func Told(x float32, experts int) int { return int(max(0, min(x, float32(experts-1)))) }
+
+// Choose lists the experts of a row by its logits, or those that it is told, and their weights.
+func (a *RouteArgs) Choose(logits, bias []float32, told ...float32) (chosen []int, weights []float64) {
 	all := make([]int, len(logits))
 	scores := make([]float64, len(logits)) // softmax, sigmoid or logits: experts are chosen by them, and weighed
 	for e, x := range logits {
 		all[e], scores[e] = e, float64(x)
 		if a.Scoring == SigmoidEach {
 			scores[e] = Sigmoid.Of(float64(x))
+		}
+		if a.Scoring == SqrtSoftplus {
+			scores[e] = math.Sqrt(Softplus.Of(float64(x)))
 		}
 	}
 	if a.Scoring == SparseMixer {
@@ -180,7 +207,12 @@ func (a *RouteArgs) Choose(logits, bias []float32) (chosen []int, weights []floa
 	if a.Scoring == SoftmaxAll {
 		softmax(scores, all)
 	}
-	chosen = choose(a, scores, bias)
+	for _, x := range told {
+		chosen = append(chosen, Told(x, len(scores)))
+	}
+	if len(told) == 0 {
+		chosen = choose(a, scores, bias)
+	}
 	if a.Scoring == SoftmaxChosen {
 		softmax(scores, chosen)
 	}

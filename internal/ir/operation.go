@@ -34,6 +34,7 @@ var operations = []*operation{
 	Conv2D: &conv2DOp, GridNorm: &gridNormOp, Leaky: &leakyOp, XIELU: &xieluOp, Clip: &clipOp,
 	Exceed: &exceedOp, Level: &levelOp,
 	Previous: &previousOp, WKV: &wkvOp, HeadDot: &headDotOp, Token: &tokenOp, Gram: &gramOp,
+	Compress: &compressOp, Balance: &balanceOp,
 }
 
 // Case is a use of an op that devices are tested by. Build records it with input x, which is n features wide, a

@@ -10,6 +10,13 @@ import (
 
 func half(b []byte) float32 { return F16ToF32(binary.LittleEndian.Uint16(b)) }
 
+// Whole reads values of I32, which is no type of weights, but of tables of numbers.
+func Whole(dst []float32, src []byte) {
+	for i := range dst {
+		dst[i] = float32(int32(binary.LittleEndian.Uint32(src[4*i:])))
+	}
+}
+
 func decodeF32(dst []float32, src []byte) {
 	for i := range dst {
 		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))

@@ -233,3 +233,10 @@ func TestDecodedIsFinite(t *testing.T) {
 		}
 	}
 }
+
+// TestWhole: tables of numbers are read as they are, those below 0, too.
+func TestWhole(t *testing.T) {
+	got := make([]float32, 3)
+	Whole(got, []byte{7, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 1, 2, 0, 0})
+	require.Equal(t, []float32{7, -1, 513}, got)
+}

@@ -56,6 +56,7 @@ func families() []entry {
 		{"deepseek2", "2026-11-22", deepseek2},
 		{"deepseek2-ocr", "2026-11-27", deepseek},
 		{"deepseek32", "2026-11-27", deepseek2},
+		{"deepseek4", "2026-11-27", deepseek4},
 		{"dots1", "2026-11-26", dots1},
 		{"dots3note", "2026-11-27", dots3Note},
 		{"ernie4_5", "2026-11-22", ernie45},

@@ -189,7 +189,7 @@ func TestMixtureOfFile(t *testing.T) {
 
 // onProcessors are the architectures that cards lack a kernel for: the processor beside them computes their models.
 var onProcessors = []string{
-	"apertus", "arwkv7", "bailingmoe3", "bloom", "dbrx", "dots3note", "gemma-embedding", "gemma3n", "grovemoe",
+	"apertus", "arwkv7", "bailingmoe3", "bloom", "dbrx", "deepseek4", "dots3note", "gemma-embedding", "gemma3n", "grovemoe",
 	"hy_v4", "jais", "jamba", "jina-bert-v2", "kimi-k3", "kimi-linear", "laguna", "mamba", "maple", "minimax-01",
 	"modern-bert", "mpt", "qwen4exp", "refact", "rwkv6", "rwkv6qwen2", "rwkv7", "smallthinker", "spark2_5",
 	"step35", "t5encoder",

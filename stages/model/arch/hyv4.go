@@ -48,19 +48,26 @@ func (c *coupled) couple(b *ir.Builder, x ir.Value, name string, kinds int) (rea
 	all := b.Linear(b.BareHeadNorm(x, c.all(), c.eps), name+"_fn", kinds*c.streams)
 	all = b.Affine(b.AffineHeads(all, name+"_scale.weight", kinds), "", 0, name+"_base.weight", 1)
 	all = b.Act(ir.Sigmoid, all)
+	if kinds > 1 {
+		for i := range c.streams {
+			by = append(by, b.Slice(all, c.streams+i, 1))
+		}
+	}
+	return c.sum(b, x, all), by
+}
+
+// sum is the sum of streams, each times a sigmoid and a little more.
+func (c *coupled) sum(b *ir.Builder, x, sigmoids ir.Value) (read ir.Value) {
 	for i := range c.streams {
 		stream := b.Slice(x, i*c.width, c.width)
-		part := b.Add(b.Mul(stream, b.Slice(all, i, 1)), b.Scale(stream, c.least))
+		part := b.Add(b.Mul(stream, b.Slice(sigmoids, i, 1)), b.Scale(stream, c.least))
 		if i == 0 {
 			read = part
 		} else {
 			read = b.Add(read, part)
 		}
-		if kinds > 1 {
-			by = append(by, b.Slice(all, c.streams+i, 1))
-		}
 	}
-	return read, by
+	return read
 }
 
 // write is y for each stream.

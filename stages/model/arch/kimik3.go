@@ -102,14 +102,18 @@ type kimiPast struct {
 	inner       int // features of what experts give
 }
 
+// mostKept bounds how wide the stream becomes, and how long a program.
+const mostKept = 32
+
 func (p *params) kimiPast(s *shape, inner int) *kimiPast {
 	r := &kimiPast{shape: s, inner: inner}
 	if r.every = p.integer("attn_res.block_size", 0, maxLayers); r.every > 0 {
 		r.room = (s.layers + r.every - 1) / r.every
 	}
-	if (1+r.room)*s.width+inner > maxWidth<<4 {
-		p.faultf("%s: is %d, and so much of the stream as %d layers would keep is not supported", p.key("attn_res.block_size"),
-			r.every, s.layers)
+	if r.room > mostKept {
+		p.faultf("%s: is %d, and so %d layers keep the stream %d times: want at most %d", p.key("attn_res.block_size"),
+			r.every, s.layers, r.room, mostKept)
+		r.every, r.room = 0, 0
 	}
 	return r
 }

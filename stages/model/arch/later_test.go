@@ -155,6 +155,13 @@ func TestRefusedByName(t *testing.T) {
 		{"hrm_text", "block_count", uint32(13), "is 13, want layers for each of 2 cycles of 3 passes through 2: 12"},
 		{"bailingmoe3", "kda.gate_lower_bound", float32(0), "is 0, want a number below 0"},
 		{"bailingmoe3", "kda.safe_gate", false, "is false, and such gates are not supported"},
+		{"deepseek4", "hyper_connection.count", uint32(9), "is 9, want 2 to 8"},
+		{"deepseek4", "attention.compress_ratios", []uint32{0, 4, 64}, "is 64 for layer 2, want 0, 4 or 128"},
+		{"deepseek4", "attention.output_group_count", uint32(4), "is 4, want a divisor of deepseek4.attention.head_count, 6"},
+		{"deepseek4", "rope.dimension_count", uint32(64), "is 64, want less than deepseek4.attention.key_length, 64"},
+		{"deepseek4", "expert_gating_func", uint32(2), "is 2, want 4 to 4"},
+		{"deepseek4", "hash_layer_count", uint32(4), "is 4, want 0 to 3"},
+		{"deepseek4", "swiglu_clamp_shexp", []float32{1, -2, 3}, "is -2 for layer 1, want a limit, or 0"},
 		{"kimi-k3", "activation.situ_beta", float32(0), "is 0, want a number above 0"},
 		{"kimi-k3", "activation.situ_linear_beta", float32(-1), "is -1, want a number above 0"},
 		{"kimi-k3", "attn_res.block_size", uint32(1025), "is 1025, want 0 to 1024"},
@@ -181,7 +188,7 @@ func TestRefusedArchitectures(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/architectures.md")
 	require.NoError(t, err)
 	_, said, _ := strings.Cut(string(text), "these are refused")
-	for _, name := range []string{"chameleon", "deepseek4", "glm5-next", "glm5next", "gptj", "graniteswitch",
+	for _, name := range []string{"chameleon", "glm5-next", "glm5next", "gptj", "graniteswitch",
 		"clip", "dflash", "dream", "gemma4-assistant", "llada", "llada-moe",
 		"pockettts", "qwen3tts", "rnd1", "t5", "wavtokenizer-dec"} {
 		require.NotEmpty(t, refused(name), name)
@@ -195,4 +202,16 @@ func TestRefusedArchitectures(t *testing.T) {
 	for _, name := range Names() {
 		require.Empty(t, refused(name))
 	}
+}
+
+// TestMostKept: streams are kept a bounded number of times.
+func TestMostKept(t *testing.T) {
+	i := slices.IndexFunc(backendtest.Specimens, func(s backendtest.Specimen) bool { return s.Name == "kimi-k3" })
+	s := &backendtest.Specimens[i]
+	m := s.Describe(&open(t, "qwen3").Meta)
+	m.Set("kimi-k3.block_count", uint32(65))
+	m.Set("kimi-k3.attention.head_count_kv", make([]int32, 65))
+	_, err := Record(m, s.Has, Options{})
+	require.EqualError(t, err, "metadata of kimi-k3: kimi-k3.attn_res.block_size: is 2, and so 65 layers keep the stream "+
+		"33 times: want at most 32")
 }

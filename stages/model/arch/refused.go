@@ -12,7 +12,6 @@ func refused(name string) string {
 	return map[string]string{
 		"chameleon":        "it answers with tokens of pictures, too, and nothing here keeps texts free of them",
 		"clip":             besideModel,
-		"deepseek4":        "its attention sees positions that were compressed, in a cache that is not known here",
 		"dflash":           besideModel,
 		"dream":            byDiffusion,
 		"gemma4-assistant": besideModel,

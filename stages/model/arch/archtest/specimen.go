@@ -1,7 +1,9 @@
 package archtest
 
 import (
+	"encoding/binary"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,8 +47,10 @@ func Write(t testing.TB, path string, s *backendtest.Specimen, tokenizer *meta.M
 	for i, bytes := range s.Weights(t, p) {
 		w := &p.Weights[i]
 		for _, name := range s.Named(p, w) {
-			tensors = append(tensors, gguf.Tensor{Name: name, Type: quant.F32, Shape: s.Shape(w)})
-			data[name] = bytes
+			tensors = append(tensors, gguf.Tensor{Name: name, Type: s.Type(name), Shape: s.Shape(w)})
+			if data[name] = bytes; s.Type(name) == quant.I32 {
+				data[name] = whole(bytes)
+			}
 		}
 	}
 	f, err := os.Create(path)
@@ -58,4 +62,13 @@ func Write(t testing.TB, path string, s *backendtest.Specimen, tokenizer *meta.M
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 	return p.Form()
+}
+
+// whole are float32 as I32.
+func whole(data []byte) (out []byte) {
+	for i := 0; i < len(data); i += 4 {
+		x := math.Float32frombits(binary.LittleEndian.Uint32(data[i:]))
+		out = binary.LittleEndian.AppendUint32(out, uint32(int32(x)))
+	}
+	return out
 }
