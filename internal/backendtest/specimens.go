@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -20,6 +21,7 @@ type Specimen struct {
 	Name, Arch string
 	Tolerance  float64 // for the distance from llama.cpp's logits
 	keys       map[string]any
+	vocab      int                     // tokens, if they are more than those of the reference file
 	without    []string                // name endings of optional tensors that it lacks
 	lacks      string                  // the complete name of another one, which is the ending of others, too
 	centred    []string                // name endings of tensors made so that the mean of what they give is 0
@@ -49,7 +51,7 @@ var Reranker = Specimen{Name: "bert-rank", Arch: "bert", without: []string{"attn
 
 // Specimens are models of all architectures that Fixtures and Embeddings have no file of.
 var Specimens = slices.Concat(firstSpecimens, denseSpecimens, mixtureSpecimens, moreSpecimens, laterSpecimens,
-	recurrentSpecimens, compressedSpecimens)
+	recurrentSpecimens, compressedSpecimens, picturedSpecimens)
 
 // firstSpecimens are those that were there first.
 var firstSpecimens = []Specimen{
@@ -170,6 +172,9 @@ func (s *Specimen) Describe(other *meta.Map) *meta.Map {
 			m.Set(key, value)
 		}
 	}
+	if s.vocab > 0 {
+		lengthen(m, s.vocab)
+	}
 	for key, n := range map[string]uint32{
 		"block_count": 2, "embedding_length": 64, "feed_forward_length": 96, "attention.head_count": 4,
 		"attention.head_count_kv": 2, "context_length": 512,
@@ -186,6 +191,25 @@ func (s *Specimen) Describe(other *meta.Map) *meta.Map {
 		m.Set(key, value)
 	}
 	return m
+}
+
+// lengthen gives a tokenizer so many tokens.
+func lengthen(m *meta.Map, n int) {
+	const tokens, types, unused = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type", 5
+	all, err := m.Strings(tokens)
+	kinds, err2 := m.Ints(types)
+	if err != nil || err2 != nil {
+		panic("the reference file has no vocabulary")
+	}
+	numbers := make([]int32, 0, n)
+	for _, kind := range kinds {
+		numbers = append(numbers, int32(kind))
+	}
+	for i := len(all); i < n; i++ {
+		all, numbers = append(all, fmt.Sprintf("<more %d>", i)), append(numbers, unused)
+	}
+	m.Set(tokens, all)
+	m.Set(types, numbers)
 }
 
 // Has says whether the specimen has an optional tensor.

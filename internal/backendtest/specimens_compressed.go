@@ -63,3 +63,14 @@ func compressedShapes(name string) []int {
 	}
 	return nil
 }
+
+// picturedSpecimens are models that have tokens of pictures, which they never choose.
+var picturedSpecimens = []Specimen{
+	{Name: "chameleon", Arch: "chameleon", vocab: 8300, without: append([]string{"attn_qkv.weight"}, plainBare...),
+		Tolerance: 2e-4, keys: map[string]any{"attention.layer_norm_rms_epsilon": float32(1e-5),
+			"rope.dimension_count": uint32(16)}},
+}
+
+// plainBare are the tensors that models without biases of matrices lack.
+var plainBare = []string{"attn_q.bias", "attn_k.bias", "attn_v.bias", "attn_output.bias", "ffn_gate.bias", "ffn_up.bias",
+	"ffn_down.bias", "output.bias"}

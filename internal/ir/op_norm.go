@@ -59,11 +59,16 @@ func (b *Builder) BareHeadNorm(x Value, head int, eps float32) Value {
 	return b.pointwise(Node{Op: Norm, In: []Value{x}, W: NoRef, B: NoRef, Norm: NormArgs{Eps: eps, Group: head}})
 }
 
-// EachHeadLayerNorm is LayerNorm of each head of head features. Each head has its own weights, without a bias.
+// EachHeadLayerNorm is LayerNorm of each head of head features. Each head has its own weights, and a bias if the file
+// has one.
 func (b *Builder) EachHeadLayerNorm(x Value, name string, head int, eps float32) Value {
 	w := b.weight(name+".weight", b.Width(x)/head, head, Vector)
 	a := NormArgs{Layer: true, Eps: eps, Group: head}
-	return b.pointwise(Node{Op: Norm, In: []Value{x}, W: w, B: NoRef, Norm: a})
+	bias := NoRef
+	if b.Has(name + ".bias") {
+		bias = b.weight(name+".bias", b.Width(x)/head, head, Vector)
+	}
+	return b.pointwise(Node{Op: Norm, In: []Value{x}, W: w, B: bias, Norm: a})
 }
 
 // HeadLayerNorm is LayerNorm of each head of head features. Weight and bias have a value for every feature of a row.

@@ -44,6 +44,7 @@ func families() []entry {
 		{"bert", "2026-11-23", bert},
 		{"bitnet", "2026-11-27", bitNet},
 		{"bloom", "2026-11-27", bloom},
+		{"chameleon", "2026-11-27", chameleon},
 		{"chatglm", "2026-11-26", chatGLM},
 		{"codeshell", "2026-11-26", codeShell},
 		{"cogvlm", "2026-11-27", cogVLM},

@@ -155,6 +155,8 @@ func TestRefusedByName(t *testing.T) {
 		{"hrm_text", "block_count", uint32(13), "is 13, want layers for each of 2 cycles of 3 passes through 2: 12"},
 		{"bailingmoe3", "kda.gate_lower_bound", float32(0), "is 0, want a number below 0"},
 		{"bailingmoe3", "kda.safe_gate", false, "is false, and such gates are not supported"},
+		{"chameleon", "swin_norm", true, "is true, and norms after blocks are not supported: nothing is known that computes " +
+			"them as they were trained"},
 		{"deepseek4", "hyper_connection.count", uint32(9), "is 9, want 2 to 8"},
 		{"deepseek4", "attention.compress_ratios", []uint32{0, 4, 64}, "is 64 for layer 2, want 0, 4 or 128"},
 		{"deepseek4", "attention.output_group_count", uint32(4), "is 4, want a divisor of deepseek4.attention.head_count, 6"},
@@ -188,7 +190,7 @@ func TestRefusedArchitectures(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/architectures.md")
 	require.NoError(t, err)
 	_, said, _ := strings.Cut(string(text), "these are refused")
-	for _, name := range []string{"chameleon", "glm5-next", "glm5next", "gptj", "graniteswitch",
+	for _, name := range []string{"glm5-next", "glm5next", "gptj", "graniteswitch",
 		"clip", "dflash", "dream", "gemma4-assistant", "llada", "llada-moe",
 		"pockettts", "qwen3tts", "rnd1", "t5", "wavtokenizer-dec"} {
 		require.NotEmpty(t, refused(name), name)
@@ -214,4 +216,15 @@ func TestMostKept(t *testing.T) {
 	_, err := Record(m, s.Has, Options{})
 	require.EqualError(t, err, "metadata of kimi-k3: kimi-k3.attn_res.block_size: is 2, and so 65 layers keep the stream "+
 		"33 times: want at most 32")
+}
+
+// TestTokensOfPictures: a vocabulary must have more tokens than those of pictures.
+func TestTokensOfPictures(t *testing.T) {
+	i := slices.IndexFunc(backendtest.Specimens, func(s backendtest.Specimen) bool { return s.Name == "chameleon" })
+	s := &backendtest.Specimens[i]
+	m := s.Describe(&open(t, "qwen3").Meta)
+	m.Set("tokenizer.ggml.tokens", make([]string, 8196))
+	_, err := Record(m, s.Has, Options{})
+	require.EqualError(t, err, "metadata of chameleon: tokenizer.ggml.tokens: has 8196 tokens, want more than those of "+
+		"pictures, which end at 8196")
 }

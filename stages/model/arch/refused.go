@@ -10,7 +10,6 @@ const (
 // refused says why an architecture that is known by name is not supported; empty for one of which nothing is known.
 func refused(name string) string {
 	return map[string]string{
-		"chameleon":        "it answers with tokens of pictures, too, and nothing here keeps texts free of them",
 		"clip":             besideModel,
 		"dflash":           besideModel,
 		"dream":            byDiffusion,
@@ -18,13 +17,14 @@ func refused(name string) string {
 		"glm5-next":        "llama.cpp does not read it, and what its layers compute is not known here",
 		"glm5next":         "llama.cpp does not read it, and what its layers compute is not known here",
 		"gptj":             "files of this name have been read by no program: llama.cpp knows the name alone",
-		"graniteswitch":    "it chooses one of its adapters by tokens of the text",
+		"graniteswitch":    "tokens of the text choose one of its adapters, and stand for other tokens: adapters are chosen by requests here",
 		"llada":            byDiffusion,
 		"llada-moe":        byDiffusion,
 		"pockettts":        ofSpeech,
 		"qwen3tts":         ofSpeech,
 		"rnd1":             byDiffusion,
-		"t5":               "its decoder attends to what an encoder made: take a file of its encoder, t5encoder",
+		"t5": "rows of its decoder see what an encoder made of the prompt, and rows of a text are of one kind here: take a file " +
+			"of its encoder, t5encoder",
 		"wavtokenizer-dec": ofSpeech,
 	}[name]
 }
