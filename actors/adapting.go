@@ -8,6 +8,7 @@ type AdapterState struct {
 	Name, Path string
 	Scale      float32 // in requests that name no adapters
 	Bytes      int64   // of memory; 0: it is not loaded
+	Open       int     // requests that use it
 }
 
 // Adapters lists the adapters that the model knows, by id.
@@ -21,7 +22,7 @@ func (e *Engine) Adapters() (all []AdapterState) {
 		if a == nil {
 			continue
 		}
-		x := AdapterState{ID: id, Name: a.Name, Path: a.Path, Scale: a.scale}
+		x := AdapterState{ID: id, Name: a.Name, Path: a.Path, Scale: a.scale, Open: a.open}
 		if a.loaded != nil {
 			x.Bytes = a.loaded.Bytes
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/stages/batch"
+	"github.com/sluice-ai/sluice/stages/kv"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -35,6 +36,9 @@ type Model struct {
 	KVHost int64
 	// Kept is where blocks of the cache are kept that outlive the process. Default: nowhere.
 	Kept Kept
+	// News, if set, is called for changes of what prompts can begin with, in order, between two steps: it must not wait
+	// for anything.
+	News func([]kv.News)
 	// Rows is the most rows of a step. Default: 512.
 	Rows int
 	// Tapes are where the token trace goes (docs/traces.md).

@@ -67,6 +67,7 @@ type kvOwner struct {
 	spare     []*move
 	filed     filed
 	slots     *slots // what answers had as their text
+	news      func([]kv.News)
 	outlook   *outlook
 	transfers transfers
 }
@@ -94,6 +95,9 @@ func (k *kvOwner) Receive(c actor.Context) {
 	case *actor.Started:
 		k.cache = kv.New(k.classes...)
 		k.outlook.cache = k.cache
+		if k.news != nil {
+			k.cache.Watch()
+		}
 		k.filed.restored = !slices.ContainsFunc(k.classes, func(c kv.Class) bool { return c.Disk > 0 })
 		if k.incarnation > 0 {
 			k.transfers.open.Load().end(errMoved)
@@ -101,6 +105,9 @@ func (k *kvOwner) Receive(c actor.Context) {
 		}
 	case *actor.Stopping:
 		k.transfers.open.Load().end(ErrClosed)
+		if k.news != nil {
+			k.news([]kv.News{{Kind: kv.Cleared}})
+		}
 		k.system.Lifecycle(c)
 	case *run.Flush:
 		k.era, k.transfers.begun = era{m.Gen, k.closed.Load()}, false
@@ -135,6 +142,9 @@ func (k *kvOwner) Receive(c actor.Context) {
 		k.system.Lifecycle(c)
 	}
 	k.stats.setKV(k.cache.Stats())
+	if all := k.cache.News(); len(all) > 0 {
+		k.news(all)
+	}
 }
 
 // moved takes a move's answer. A move that failed leaves a block without its content: the owner panics, and its

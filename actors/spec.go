@@ -41,8 +41,9 @@ type spec struct {
 	plan     place.Model
 	adapters *adapters // that it knows; nil: it takes none
 	kept     Kept
-	silent   []bool         // by segment: its device does not report when it ran; nil: one device computes all
-	layout   backend.Config // what the device compiles
+	news     func([]kv.News) // nil: nobody listens
+	silent   []bool          // by segment: its device does not report when it ran; nil: one device computes all
+	layout   backend.Config  // what the device compiles
 	limits   batch.Limits
 	guesses  bool                           // tokens of answers are guessed; see Model.Speculate
 	drafted  bool                           // by a draft model, too
@@ -266,6 +267,7 @@ const mostProposed = speculate.MostGuesses
 // settle sets what follows from the model's plan.
 func (s *spec) settle(p *place.Model, m *Model, traits backend.Traits) {
 	s.plan, s.layout, s.bound.Piece, s.kept = *p, p.Layout, p.Piece, m.Kept
+	s.news = m.News
 	s.layout.Flight = traits.Flight
 	switch {
 	case m.NoRepack:

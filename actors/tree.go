@@ -159,7 +159,8 @@ func (h *House) kvChild(t *tenant) run.Child {
 	return run.Child{At: t.wiring.kv, Produce: func(n int) actor.Actor {
 		return &kvOwner{
 			system: h.system, out: t.wiring.kvEdges, classes: t.spec.classes(), stats: &t.stats, incarnation: n,
-			closed: &t.caches.closed, slots: &t.slots, outlook: &t.outlook, transfers: transfers{open: &t.transfers},
+			closed: &t.caches.closed, slots: &t.slots, news: t.spec.news, outlook: &t.outlook,
+			transfers: transfers{open: &t.transfers},
 		}
 	}}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,17 +20,21 @@ const (
 	CompatLlamaCPP Compat = "llamacpp"
 )
 
-// collect sends our measurements under the other server's names. waiting counts answers that have no place in the
-// engine yet; kv is the type of its cache.
-func (c Compat) collect(out chan<- prometheus.Metric, model string, several bool, kv string, s *actors.Snapshot,
-	waiting int) {
+// collect sends our measurements of an engine under the other server's names. waiting counts answers that have no place
+// in it yet.
+func (c Compat) collect(out chan<- prometheus.Metric, model string, several bool, engine *actors.Engine,
+	s *actors.Snapshot, waiting int) {
 	send := sender{out: out, prefix: string(c) + ":", label: "model_name", model: model}
 	switch c {
-	case CompatVLLM:
+	case CompatVLLM: // a process of vLLM may have several engines, which have numbers
+		send.fixed = []string{"engine", "0"}
 		asVLLM(send, s, waiting)
+		if adapters := engine.Adapters(); adapters != nil {
+			lorasOfVLLM(send, adapters, engine.Info.Sequences)
+		}
 		send.gauge("cache_config_info", "1; its labels say how the KV cache is kept.", 1,
 			"block_size", strconv.Itoa(backend.BlockSize), "num_gpu_blocks", strconv.Itoa(s.KV.Blocks),
-			"cache_dtype", kv, "enable_prefix_caching", "True")
+			"cache_dtype", engine.Info.KV.Type, "enable_prefix_caching", "True")
 	case CompatLlamaCPP: // llama-server has one model, and no label for it
 		send.label = "model"
 		if !several {
@@ -54,6 +59,20 @@ func asVLLM(send sender, s *actors.Snapshot, waiting int) {
 	send.histogram("inter_token_latency_seconds", "Time from one token of an answer to the next.", s.BetweenTokens)
 	send.histogram("time_per_output_token_seconds", "The same, as older versions call it.", s.BetweenTokens)
 	send.histogram("request_queue_time_seconds", "Time from a request to its first rows in a step.", s.Queue)
+}
+
+// lorasOfVLLM says which adapters requests use. Routers take the newest of several by its value, the time. most is how
+// many adapters a step may have.
+func lorasOfVLLM(send sender, all []actors.AdapterState, most int) {
+	var running []string
+	for _, a := range all {
+		if a.Open > 0 {
+			running = append(running, a.Name)
+		}
+	}
+	send.gauge("lora_requests_info", "The time; labels name the adapters that requests use. None waits for its adapter alone.",
+		float64(time.Now().UnixMicro())/1e6, "max_lora", strconv.Itoa(most),
+		"running_lora_adapters", strings.Join(running, ","), "waiting_lora_adapters", "")
 }
 
 // asLlamaCPP sends metrics under the names of llama-server, and two of its earlier names.

@@ -2,13 +2,21 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/backendtest"
+	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/stages/model/lora"
 )
 
 // TestMetricsCompat: other servers' names are there where they are asked for, all of docs/metrics.md, with values.
@@ -16,7 +24,8 @@ func TestMetricsCompat(t *testing.T) {
 	text, err := os.ReadFile("../docs/metrics.md")
 	require.NoError(t, err)
 	listed := names("`((?:vllm|llamacpp):\\w+)`", text)
-	require.Len(t, listed, 13+11)
+	require.Len(t, listed, 14+11)
+	listed = slices.DeleteFunc(listed, func(name string) bool { return name == "vllm:lora_requests_info" }) // there are no adapters
 	for _, asked := range [][]Compat{nil, {CompatVLLM, CompatLlamaCPP}} {
 		r := start(t, Options{MetricsCompat: asked}, nil)
 		status, body := r.post(t, "/v1/completions", `{"prompt":"one two","max_tokens":4,"ignore_eos":true}`)
@@ -28,7 +37,7 @@ func TestMetricsCompat(t *testing.T) {
 		} else {
 			require.Equal(t, listed, found)
 		}
-		model := `{model_name="` + r.engine.Info.Name + `"}`
+		model := `{engine="0",model_name="` + r.engine.Info.Name + `"}`
 		for _, line := range []string{
 			"vllm:generation_tokens_total" + model + " 4", "vllm:time_to_first_token_seconds_count" + model + " 1",
 			"vllm:inter_token_latency_seconds_count" + model + " 3", "vllm:num_requests_running" + model + " 0",
@@ -37,8 +46,37 @@ func TestMetricsCompat(t *testing.T) {
 			require.Contains(t, page, "\n"+line+"\n")
 		}
 		require.Regexp(t, `(?m)^vllm:cache_config_info\{block_size="\d+",cache_dtype="f16",enable_prefix_caching="True",`+
-			`model_name="[^"]+",num_gpu_blocks="[1-9]\d*"\} 1$`, page)
+			`engine="0",model_name="[^"]+",num_gpu_blocks="[1-9]\d*"\} 1$`, page)
 		require.Regexp(t, `(?m)^llamacpp:predicted_tokens_seconds [1-9]`, page)
+	}
+}
+
+// TestLoraInfo: which adapters requests use is told as vLLM does, with the time.
+func TestLoraInfo(t *testing.T) {
+	engine := startEngine(t, func(c *actors.Config) { c.Adapted, c.Sequences = true, 5 })
+	for i, name := range []string{"one", "two", "three"} {
+		require.NoError(t, engine.AddAdapter(actors.Adapter{Name: name, Open: func(p *ir.Program) (*lora.Loaded, error) {
+			a := backendtest.RandomAdapter(rand.New(rand.NewPCG(1, 2)), p, 4, 1)
+			return &lora.Loaded{Adapter: *a, Bytes: 1, Digest: [32]byte{byte(i)}}, nil
+		}}, true))
+	}
+	o := Options{MetricsCompat: []Compat{CompatVLLM}}
+	r := startServer(t, engine, o, func(o Options) *Server { return New(Engines(engine), o) })
+	const line = `(?m)^vllm:lora_requests_info\{engine="0",max_lora="5",model_name="[^"]+",running_lora_adapters="%s",` +
+		`waiting_lora_adapters=""\} 1[.][0-9]+e\+09$`
+	_, page := r.get(t, "/metrics")
+	require.Regexp(t, fmt.Sprintf(line, ""), page)
+	var open []*actors.Stream
+	for _, name := range []string{"one", "three"} {
+		s, err := engine.Generate(actors.Request{Tokens: []int32{1, 2, 3}, MaxTokens: 1000, Sampling: engine.Info.Sampling,
+			Adapters: []actors.Adapting{{Name: name, Scale: 1}}})
+		require.NoError(t, err)
+		open = append(open, s)
+	}
+	_, page = r.get(t, "/metrics")
+	require.Regexp(t, fmt.Sprintf(line, "one,three"), page)
+	for _, s := range open {
+		s.Close()
 	}
 }
 

@@ -93,7 +93,7 @@ func (c engineCollector) Collect(out chan<- prometheus.Metric) {
 			snapshot := engine.Snapshot()
 			collect(send, snapshot)
 			for _, other := range c.compat {
-				other.collect(out, name, len(names) > 1, engine.Info.KV.Type, &snapshot, c.waiting(name))
+				other.collect(out, name, len(names) > 1, engine, &snapshot, c.waiting(name))
 			}
 			const bits = "Bits of a cached value of K, and of V, scales and all."
 			send.gauge("kv_bits", bits, engine.Info.KV.BitsK, "of", "k")
@@ -195,8 +195,9 @@ func collectDevice(send sender, device string, t stall.Time) {
 type sender struct {
 	out    chan<- prometheus.Metric
 	prefix string
-	label  string // label name under which the model's name is given
-	model  string // "": there is only one
+	label  string   // label name under which the model's name is given
+	model  string   // "": there is only one
+	fixed  []string // names and values of labels that all have
 }
 
 func (s sender) gauge(name, help string, v float64, labels ...string) {
@@ -223,8 +224,10 @@ func (s sender) send(kind prometheus.ValueType, name, help string, v float64, la
 // describe takes label names and values in turn, and adds the model's label.
 func (s sender) describe(name, help string, pairs []string) *prometheus.Desc {
 	labels := prometheus.Labels{}
-	for i := 0; i < len(pairs); i += 2 {
-		labels[pairs[i]] = pairs[i+1]
+	for _, all := range [][]string{s.fixed, pairs} {
+		for i := 0; i < len(all); i += 2 {
+			labels[all[i]] = all[i+1]
+		}
 	}
 	if s.model != "" {
 		labels[s.label] = s.model

@@ -44,6 +44,7 @@ var layers = []struct {
 	{"server/quota", nil},
 	{"server/cluster", []string{"stages/route", "internal"}},
 	{"server/carry", nil},
+	{"server/kvevents", []string{"stages/kv", "internal"}},
 	{"server/fetch", nil},
 	{"server/page", nil},
 	{"server/exchange", []string{"server/quota", "server/wire", "stages/bill"}},
@@ -119,6 +120,7 @@ var thirdParty = []dependency{
 	{"github.com/dlclark/regexp2", nil,
 		"look-ahead, which Go's regexp lacks: tests run the published pre-tokenizer patterns against our cutters"},
 	{"github.com/ebitengine/purego", []string{"gpu"}, "calls drivers' libraries where cgo is off"},
+	{"github.com/go-zeromq/zmq4", nil, "a subscriber that we did not write judges the sockets; see ADR 110"},
 	{"github.com/goccy/go-yaml", []string{"cmd/sluice"}, "configuration files; faults are shown with their line"},
 	{"github.com/iceber/iouring-go/syscall", []string{"storage/uring"}, // the module's root does not link
 		"the kernel's numbers and structures of io_uring, which x/sys lacks"},
@@ -138,6 +140,7 @@ var thirdParty = []dependency{
 		"failures print both sides and their difference"},
 	{"github.com/valyala/fasthttp", []string{"server"},
 		"requests without an allocation for each header, and bodies as streams: many clients at once"},
+	{"github.com/vmihailenco/msgpack/v5", nil, "a decoder that we did not write judges the batches"},
 	{"github.com/vulkan-go/vulkan", []string{"gpu"}, "Vulkan's structures and loader, generated from its registry"},
 	{"go.uber.org/goleak", nil, "tests fail on goroutines that were left behind"},
 	{"golang.org/x/image", []string{"stages/picture"}, "WebP's two codecs, by the authors of Go's other decoders"},

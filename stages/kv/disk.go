@@ -114,6 +114,11 @@ func (c *Cache) save(most int) {
 	c.unsaved = false
 }
 
+// disk says whether there is one.
+func (c *Cache) disk() bool {
+	return slices.ContainsFunc(c.classes, func(x Class) bool { return x.Disk > 0 })
+}
+
 // plain says whether every block of the disk is of a class that keeps all.
 func (c *Cache) plain() bool {
 	return !slices.ContainsFunc(c.classes, func(x Class) bool { return x.Disk > 0 && !x.keepsAll() })
@@ -151,6 +156,7 @@ func (c *Cache) sink(class int, n int32) {
 	c.free[e.tier][class] = append(c.free[e.tier][class], e.block)
 	e.tier, e.block, e.kept = Disk, e.kept, noBlock
 	c.tree.link(class, n)
+	c.note(n)
 }
 
 // unkeep drops a class's block at n from the disk, if it is there.

@@ -46,6 +46,7 @@ type Cache struct {
 	tree    tree
 	moves   moves
 	unsaved bool // there may be idle blocks that the disk has yet to get
+	news    news
 
 	hits, misses, evictions uint64
 }
@@ -86,7 +87,8 @@ func New(classes ...Class) *Cache {
 // Reset forgets every sequence and every cached prefix: the device lost its memory, or the owner restarted.
 // The counters of Stats go on, and tables that were handed out stay as they are.
 func (c *Cache) Reset() {
-	nodes, keyed := make([]int, len(c.classes)), false
+	c.news.forgot()
+	nodes := make([]int, len(c.classes))
 	for t := range c.free {
 		c.free[t] = make([][]int32, len(c.classes))
 		for i, class := range c.classes {
@@ -95,7 +97,6 @@ func (c *Cache) Reset() {
 				c.free[t][i] = append(c.free[t][i], int32(b))
 			}
 			if Tier(t) == Disk { // there may be few
-				keyed = keyed || room > 0
 				continue
 			}
 			nodes[i] += max(room, 0)
@@ -108,7 +109,7 @@ func (c *Cache) Reset() {
 		most = max(most, n)
 	}
 	c.tree = newTree(len(c.classes), most)
-	c.tree.keyed, c.unsaved = keyed, false
+	c.tree.keyed, c.unsaved = c.news.watched || c.disk(), false
 }
 
 // Open starts a sequence and pins the longest cached prefix of tokens, in whole blocks and short of the last token:

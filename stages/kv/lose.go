@@ -26,6 +26,7 @@ func (c *Cache) Lose() {
 			}
 		}
 	}
+	c.noteAll()
 	for class := range c.classes {
 		for t := Host; int(t) < Tiers; t++ {
 			taken := map[int32]bool{}

@@ -34,7 +34,7 @@ func (c *Cache) Publish(id Seq, tokens []int32) error {
 			n = c.tree.insert(s.salt, parent, text)
 		}
 		c.tree.nodes[n].paths++
-		c.unsaved = c.unsaved || c.tree.keyed && c.plain()
+		c.unsaved = c.unsaved || c.disk() && c.plain()
 		s.path = append(s.path, n)
 		parent = n
 		for i := range c.classes {
@@ -42,6 +42,7 @@ func (c *Cache) Publish(id Seq, tokens []int32) error {
 				c.adopt(i, n, t.At(k))
 			}
 		}
+		c.note(n)
 	}
 	return nil
 }

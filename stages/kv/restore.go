@@ -44,6 +44,7 @@ func (c *Cache) Restore(all []Kept) {
 	slices.SortFunc(order, func(a, b *shelved) int { return bytes.Compare(a.Key[:], b.Key[:]) })
 	c.place(found, order)
 	c.settle(order)
+	c.noteAll()
 }
 
 // shelve returns what is found of a block of text.

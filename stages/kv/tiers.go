@@ -195,6 +195,7 @@ func (c *Cache) evict(class int, n int32) {
 			c.evictions++
 		}
 	}
+	c.note(n)
 	c.tree.prune(n)
 }
 
@@ -212,6 +213,7 @@ func (c *Cache) move(class int, n int32, to Tier, into int32) {
 	}
 	c.moves.add(m)
 	e.tier, e.block = to, into
+	c.note(n)
 }
 
 // fits refuses with ErrFull if the device has no room for the blocks of a sequence's path that lie in other tiers.

@@ -181,6 +181,7 @@ type contents struct {
 	blocks  [Disk][]map[int32]string // by class
 	files   map[file]string
 	texts   map[file]Text
+	told    follower
 
 	begun     []Move
 	open      map[Seq]*computed
@@ -321,6 +322,7 @@ func (x *contents) restart(t *rapid.T) {
 		all = append(all, Kept{Text: x.texts[at], Class: at.class, Used: int64(at.Key[0] / 8)})
 	}
 	x.c = New(x.classes...)
+	x.c.Watch()
 	x.begun, x.open = nil, map[Seq]*computed{}
 	for tier := range x.blocks {
 		for c := range x.classes {
@@ -346,8 +348,10 @@ func (x *contents) lose(t *rapid.T) {
 	require.Zero(t, x.c.Stats().Cached+x.c.Stats().Used)
 }
 
-// check: what a sequence may use holds its text, and every place of every tier is free or has one owner.
+// check: what was told is so, what a sequence may use holds its text, and every place of every tier is free or has
+// one owner.
 func (x *contents) check(t *rapid.T) {
+	x.told.agree(t, x.c)
 	for id, s := range x.open {
 		if x.c.Coming(id) {
 			continue
@@ -417,7 +421,8 @@ func tiersProperty(t *rapid.T) {
 		classes = append(classes, Class{Blocks: 1 + blocks(9, "blocks"), Host: host, Disk: blocks(8, "disk")})
 	}
 	x := &contents{c: New(classes...), classes: classes, open: map[Seq]*computed{}, files: map[file]string{},
-		texts: map[file]Text{}}
+		texts: map[file]Text{}, told: follower{loose: !slices.ContainsFunc(classes, Class.keepsAll)}}
+	x.c.Watch()
 	for tier := range x.blocks {
 		for range classes {
 			x.blocks[tier] = append(x.blocks[tier], map[int32]string{})

@@ -20,12 +20,14 @@ const (
 // of some class needs it.
 type node struct {
 	tokens   tokenBlock
-	key      Key    // zero where there is no disk
+	key      Key    // zero where nobody asks for it: see tree.keyed
 	salt     uint64 // of the first block of a text; those after it are told apart by their parents
 	parent   int32
 	paths    int32 // open sequences that go through it
 	children int32
 	chain    int32 // next node of the same hash bucket, or next spare node
+	open     bool  // its text is anybody's, and tokens: it is told of
+	told     Tier  // where it was told to lie: see Cache.lies
 }
 
 // entry is what one class has of a node: the block that holds its keys and values, or the state after it.
@@ -133,7 +135,7 @@ func (t *tree) insert(salt uint64, parent int32, text *tokenBlock) int32 {
 	}
 	n, head := t.spare, t.bucket(salt, parent, text)
 	t.spare = t.nodes[n].chain
-	t.nodes[n] = node{tokens: *text, salt: salt, parent: parent, chain: *head}
+	t.nodes[n] = node{tokens: *text, salt: salt, parent: parent, chain: *head, open: t.public(salt, parent, text)}
 	*head = n
 	if t.keyed {
 		t.nodes[n].key = t.keyOf(salt, parent).next(text)

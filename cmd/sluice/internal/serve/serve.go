@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/internal/namedmodel"
 	"github.com/sluice-ai/sluice/server"
+	"github.com/sluice-ai/sluice/server/kvevents"
 )
 
 // Serve serves models over HTTP.
@@ -50,6 +51,7 @@ type Serve struct {
 	accessFlags
 	tlsFlags
 	clusterFlags
+	eventFlags
 	library.PullFlag
 	compute.TraceFlag
 	env.ForceFlag
@@ -163,6 +165,7 @@ func (c *Serve) lasting(e *env.Env, o *server.Options) (incidents *actors.Tape, 
 		c.Identified()
 	}
 	return incidents, func() {
+		c.eventFlags.close()
 		c.clusterFlags.end()
 		written()
 		incidents.Close()
@@ -194,6 +197,9 @@ func (c *Serve) fromStore(e *env.Env) bool {
 // serverOptions returns the server's options that the flags give, without its log.
 func (c *Serve) serverOptions(e *env.Env, keys []string) (server.Options, error) {
 	o, err := c.options(keys)
+	if err == nil {
+		err = c.eventFlags.check(len(keys) > 0, c.SharePrefix)
+	}
 	if err != nil {
 		return o, err
 	}
@@ -239,6 +245,9 @@ func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, 
 		}
 		models = append(models, kept)
 	}
+	if err := c.eventFlags.open(e, kvevents.Options{Log: c.Logger(e)}, all.list(), len(models) > 1); err != nil {
+		return nil, err
+	}
 	adapted := len(c.Lora) > 0 || c.Loras != ""
 	if l, err = openLoader(e, &c.Flags, models, c.KeepAlive, spans, c.cores); err != nil {
 		return nil, err
@@ -261,6 +270,7 @@ func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, 
 	l.edit = func(m *actors.Model) {
 		m.Adapted, m.Sequences = adapted, c.Parallel
 		recorded(m)
+		c.eventFlags.attach(m)
 	}
 	for _, name := range all.list() {
 		if err := l.swapper.Warm(ctx, name); err != nil {
