@@ -107,6 +107,9 @@ func checkSettings(tree map[string]any, node *kong.Node, tables []string) error 
 			continue
 		}
 		known := settable(node)
+		if len(tables) == 1 && node.Parent != nil {
+			known = append(known, of(node.Parent, node.Name)...)
+		}
 		if !slices.Contains(known, key) {
 			if commandOf(node, key) != nil {
 				return fmt.Errorf("%s is a command: its settings are in a table, [%s]", at, at)
@@ -180,6 +183,22 @@ func settable(node *kong.Node) (all []string) {
 	return all
 }
 
+// of lists the names of flags of commands that are also set in a table of another command, as the tag of their field
+// says: those by which a server is a member belong to [cluster].
+func of(node *kong.Node, table string) (all []string) {
+	for _, child := range node.Children {
+		for _, flag := range child.Flags {
+			if flag.Tag.Get(tableTag) == table {
+				all = append(all, flag.Name)
+			}
+		}
+	}
+	return all
+}
+
+// tableTag is the tag of a flag's field that names another table in which it is set as well.
+const tableTag = "table"
+
 // origin is a value and the place where it was set.
 type origin struct {
 	value any
@@ -199,9 +218,15 @@ func (s *configuration) origins(node *kong.Node, flag *kong.Flag) (all []origin)
 	}
 	tables := []map[string]any{s.file}
 	names := []string{""}
+	if shared := flag.Tag.Get(tableTag); shared != "" { // the command's own table is closer
+		below, _ := s.file[shared].(map[string]any)
+		tables, names = append(tables, below), append(names, shared)
+	}
+	above, within := s.file, ""
 	for _, name := range strings.Fields(node.FullPath())[1:] {
-		below, _ := tables[len(tables)-1][name].(map[string]any)
-		tables, names = append(tables, below), append(names, strings.TrimPrefix(names[len(names)-1]+"."+name, "."))
+		below, _ := above[name].(map[string]any)
+		above, within = below, strings.TrimPrefix(within+"."+name, ".")
+		tables, names = append(tables, below), append(names, within)
 	}
 	for i, table := range slices.Backward(tables) {
 		v, ok := table[flag.Name]

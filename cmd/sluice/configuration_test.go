@@ -237,3 +237,41 @@ func scalars(tree map[string]any) (n int) {
 	}
 	return n
 }
+
+// TestConfigCluster: what makes a server a member has a table of its own, which counts after that of the command and
+// before the rest of the file.
+func TestConfigCluster(t *testing.T) {
+	const file = `
+pass = "everywhere.pem"
+[cluster]
+cluster = "home"
+pass = "desk.pem"
+member-addr = "10.0.0.1:7777"
+join = ["10.0.0.2:7777", "10.0.0.3:7777"]
+days = 5
+[serve]
+member-addr = "10.0.0.9:7777"
+`
+	o := withSettings(t, file, nil, "config", "--json", "serve")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	var got struct{ Settings []setting }
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &got))
+	lines := map[string]string{}
+	for _, s := range got.Settings {
+		lines[s.Name] = fmt.Sprintf("%v | %s | %s", s.Value, s.From, strings.Join(s.Over, "; "))
+	}
+	require.Equal(t, "home | sluice.toml [cluster] | ", lines["cluster"])
+	require.Equal(t, "desk.pem | sluice.toml [cluster] | sluice.toml = everywhere.pem", lines["pass"])
+	require.Equal(t, "10.0.0.9:7777 | sluice.toml [serve] | sluice.toml [cluster] = 10.0.0.1:7777", lines["member-addr"])
+	require.Equal(t, "[10.0.0.2:7777 10.0.0.3:7777] | sluice.toml [cluster] | ", lines["join"])
+
+	o = withSettings(t, file, nil, "config", "--json", "cluster", "cert", "a")
+	require.Equal(t, exitDone, o.code, o.stderr)
+	require.Contains(t, o.stdout, `"sluice.toml [cluster]"`, "the command has its settings there as before")
+	o = withSettings(t, "[cluster]\njoins = [\"a:1\"]\n", nil, "config")
+	require.Equal(t, exitUsage, o.code)
+	require.Contains(t, o.stderr, "cluster.joins is no setting: did you mean join?")
+	o = withSettings(t, "[chat]\njoin = [\"a:1\"]\n", nil, "config")
+	require.Equal(t, exitUsage, o.code)
+	require.Contains(t, o.stderr, "chat.join is no setting")
+}

@@ -16,10 +16,10 @@ import (
 
 // clusterFlags make a server a member of a cluster.
 type clusterFlags struct {
-	Cluster string   `name:"cluster" placeholder:"NAME" help:"Be a member of this cluster: what the server is asked goes to the member that should answer it, and others pass on to it. It needs --pass and --member-addr."`
-	Pass    string   `name:"pass" placeholder:"FILE" help:"Pass of this member, which sluice cluster cert made."`
-	Members string   `name:"member-addr" placeholder:"HOST:PORT" help:"Address of this machine where other members reach it, and no clients. Port 0 takes a free one."`
-	Join    []string `name:"join" placeholder:"HOST:PORT,..." help:"Addresses of other members, by which all are found. They need not be there yet."`
+	Cluster string   `name:"cluster" table:"cluster" placeholder:"NAME" help:"Be a member of this cluster: what the server is asked goes to the member that should answer it, and others pass on to it. It needs --pass and --member-addr."`
+	Pass    string   `name:"pass" table:"cluster" placeholder:"FILE" help:"Pass of this member, which sluice cluster cert made."`
+	Members string   `name:"member-addr" table:"cluster" placeholder:"HOST:PORT" help:"Address of this machine where other members reach it, and no clients. Port 0 takes a free one."`
+	Join    []string `name:"join" table:"cluster" placeholder:"HOST:PORT,..." help:"Addresses of other members, by which all are found. They need not be there yet."`
 
 	member *cluster.Cluster
 	ln     net.Listener
