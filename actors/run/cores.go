@@ -26,11 +26,19 @@ type Sharer struct {
 	// Guarded by the lock of cores.
 	had          time.Duration
 	waits        bool
-	began, ended time.Time // of its newest turn
+	began, ended time.Time     // of its newest turn
+	pause, spare time.Duration // for which it is waited for after that, and what it has saved of that beyond leastPause
 }
 
-// pause is how long one who has just had a turn is waited for: between two steps of an answer there is a while.
-const pause = 5 * time.Millisecond
+// Between two steps of an answer there is a while. So one who has just had a turn, and less than who waits, is waited
+// for: always for leastPause, and for longer by a part of the time of its turns, which it saves for when it is late. A
+// step that comes late on a busy machine, or waits for a grammar, costs an answer no turn of a picture then, which may
+// last a thousand steps; and who wants a short turn now and then keeps nobody waiting.
+const (
+	leastPause = 5 * time.Millisecond
+	mostPause  = 100 * time.Millisecond
+	sparePause = 2 // the part is one of so many
+)
 
 // Join adds one who takes turns, until Part.
 func (c *Cores) Join() *Sharer {
@@ -56,9 +64,11 @@ func (s *Sharer) Take(ctx context.Context) error {
 	c := s.cores
 	c.mu.Lock()
 	at := now()
-	if s.ended.IsZero() || at.Sub(s.ended) > pause {
+	gap := at.Sub(s.ended)
+	if s.ended.IsZero() || gap > s.pause {
 		s.had = max(s.had, c.now)
 	}
+	s.spare = max(s.spare-max(min(gap, s.pause)-leastPause, 0), 0)
 	if len(c.all) == 1 && !c.busy {
 		c.busy, s.began = true, at
 		c.mu.Unlock()
@@ -93,7 +103,10 @@ func (s *Sharer) Give() {
 
 func (s *Sharer) give() {
 	s.ended = now()
-	s.had += max(s.ended.Sub(s.began), 1)
+	took := max(s.ended.Sub(s.began), 1)
+	s.had += took
+	s.spare = min(s.spare+took/sparePause, mostPause-leastPause)
+	s.pause = leastPause + s.spare
 	s.cores.busy = false
 	s.cores.next()
 }
@@ -115,7 +128,7 @@ func (c *Cores) next() {
 	at, left := now(), time.Duration(0)
 	for _, s := range c.all {
 		if !s.waits && !s.ended.IsZero() && s.had < first.had {
-			left = max(left, pause-at.Sub(s.ended))
+			left = max(left, s.pause-at.Sub(s.ended))
 		}
 	}
 	if left > 0 {

@@ -78,6 +78,40 @@ func TestTextsKeepHalf(t *testing.T) {
 	}
 }
 
+// TestTextsKeepHalfLate: so it does if its steps come late now and then. Who wants next to nothing, or is late whenever
+// it has had a turn, is not waited for.
+func TestTextsKeepHalfLate(t *testing.T) {
+	const minute = 60 * time.Second
+	for _, x := range []struct {
+		segment, reads, step, gap, late time.Duration // of a picture, and of a text, which is late after every tenth step
+		text                            time.Duration
+	}{
+		{segment: 700 * time.Millisecond, step: 20 * time.Millisecond, late: 30 * time.Millisecond, text: 28 * time.Second},
+		{segment: 700 * time.Millisecond, step: time.Millisecond, gap: 20 * time.Millisecond, text: 86 * time.Millisecond},
+		{segment: 50 * time.Millisecond, reads: 60 * time.Millisecond, step: 2 * time.Millisecond, text: 29 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, alone := &Cores{}, &sync.Mutex{}
+			until := time.Now().Add(minute)
+			var picture, text time.Duration
+			var all sync.WaitGroup
+			p, s := c.Join(), c.Join()
+			all.Go(func() { picture = taking(t, p, until, x.segment, x.reads+10*time.Microsecond, alone) })
+			all.Go(func() {
+				for n := 1; time.Now().Before(until); n++ {
+					text += taking(t, s, time.Now().Add(1), x.step, x.gap+300*time.Microsecond, alone)
+					if n%10 == 0 {
+						time.Sleep(x.late)
+					}
+				}
+			})
+			all.Wait()
+			require.InDelta(t, x.text.Seconds(), text.Seconds(), x.text.Seconds()/20)
+			require.Greater(t, picture, 25*time.Second)
+		})
+	}
+}
+
 // TestCoresAreFree: who is alone, or beside those who want nothing, waits for nobody.
 func TestCoresAreFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
