@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/actors/paint"
+	"github.com/sluice-ai/sluice/actors/supply"
 	"github.com/sluice-ai/sluice/stages/picture"
 )
 
@@ -280,6 +281,13 @@ func TestImagesEnd(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, "event: error\ndata: {\"error\":{\"message\":\"the request failed here")
 	require.Contains(t, r.log.String(), "no memory")
+	e.fails = fmt.Errorf("%w: an actor keeps failing", supply.ErrFailed)
+	status, body = r.post(t, "/v1/images/generations", `{"prompt":"x","size":"16x16"}`)
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Contains(t, body, "what reads the weights of the picture's model has failed")
+	status, body = r.post(t, "/v1/images/generations", `{"prompt":"x","size":"16x16","stream":true}`)
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "event: error\ndata: {\"error\":{\"message\":\"what reads the weights of the picture's model has failed")
 	r.log.forget()
 }
 

@@ -28,6 +28,9 @@ const (
 	often = 50 * time.Millisecond
 )
 
+// ErrFailed is what a network's error has in it once an actor was given up: a Supply that is opened anew may do.
+var ErrFailed = errors.New("weights cannot be brought any more")
+
 // Supply is the actors that bring weights. What is opened is closed by Close.
 // Wide: it is all that a tree of actors shares.
 type Supply struct {
@@ -138,7 +141,7 @@ func (s *Supply) gaveUp(child *actor.PID, reason any) {
 
 func (s *Supply) fail(err error) {
 	s.failing.Do(func() {
-		s.err = fmt.Errorf("weights cannot be brought any more: %w", err)
+		s.err = fmt.Errorf("%w: %w", ErrFailed, err)
 		close(s.failed)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/actors/supply"
 	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/wire"
@@ -418,6 +419,10 @@ func explain(x *exchange.Exchange, o *Order, err error) *wire.Fault {
 		return wire.Gone()
 	}
 	x.Log.Error().Err(err).Msg("the engine failed a request")
+	if errors.Is(err, supply.ErrFailed) {
+		return wire.Unavailable("engine_failed", "what reads the weights of the picture's model has failed, and this picture with "+
+			"it: try again, it begins anew then; the server's log says why")
+	}
 	if o.Model != nil && o.Model.Engine.Health() != nil {
 		return wire.Unavailable("engine_failed", "the engine has failed, and this answer with it: try again, the model is "+
 			"loaded again if that is possible; GET /health says if it is not")

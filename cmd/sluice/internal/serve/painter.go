@@ -56,7 +56,7 @@ func (c *Serve) painters(o *server.Options) (closed func() error, err error) {
 		}
 		p.names = append(p.names, m.Name)
 	}
-	o.Painter = p
+	o.Painter, c.painter = p, p
 	return p.close, nil
 }
 

@@ -58,6 +58,7 @@ type Serve struct {
 
 	manager *manager            // of --allow-store
 	cores   *run.Cores          // that pictures and texts share; nil: nothing makes pictures
+	painter *painter            // likewise
 	typed   map[string][]string // keys of files that can be read once only
 }
 
