@@ -15,11 +15,11 @@ const (
 	SoftmaxAll    Scoring = iota + 1 // over all experts
 	SoftmaxChosen                    // over the chosen ones; logits decide which these are
 	SigmoidEach                      // 1/(1+e⁻ˣ), each on its own
-	SqrtSoftplus                     // √ln(1+eˣ), each on its own
 	// SparseMixer chooses one expert after the other, the best of those left. Its weight is its share of a softmax over
 	// all left whose logits are about as good: (best−x)/max(|x|, best) ≤ Near. Source: arXiv:2310.00811, as
 	// transformers computes it (modeling_phimoe.py), without the randomness of training.
 	SparseMixer
+	SqrtSoftplus // √ln(1+eˣ), each on its own: behind those whose numbers shaders know
 )
 
 // String is the function's name.
@@ -138,7 +138,7 @@ func (b *Builder) RouteScaled(logits Value, scale string, a RouteArgs) Value {
 
 func fitsRoute(p *Program, n *Node) error {
 	a, experts := n.Route, p.Widths[n.In[0]]
-	if a.Scoring < SoftmaxAll || a.Scoring > SparseMixer {
+	if a.Scoring < SoftmaxAll || a.Scoring > SqrtSoftplus {
 		return fmt.Errorf("scoring %d", a.Scoring)
 	}
 	if a.Groups != 0 || a.GroupsUsed != 0 {
