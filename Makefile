@@ -91,7 +91,11 @@ ci: build lint systems rest long race gpu-suite ## what takes longer; together w
 
 # What .ci/budget has no minutes for. Of each, ci runs a short form.
 NIGHTLY = $(GO) test -count=1 -vet=off -timeout 2h
-nightly: ci fuzz all-systems wine ## hours: long floods, long chaos, a GPU that lacks all that it can lack, every fuzz target, all clients
+.PHONY: chart
+chart: ## the chart for Kubernetes, by Helm's own engine, which takes minutes to build
+	cd deploy/helm/check && $(GO) vet . && $(GO) test -count=1 . # the chart lies outside the module: its changes are not seen
+
+nightly: ci fuzz all-systems wine chart ## hours: long floods, long chaos, a GPU that lacks all that it can lack, every fuzz target, all clients
 	SLUICE_SOAK=5m $(NIGHTLY) -run '^Test(Soak|HostileCrowd)$$' ./server
 	SLUICE_SOAK=30m $(NIGHTLY) -v -run '^TestSoakOfServe$$' ./cmd/sluice
 	SLUICE_KILLS=10m $(NIGHTLY) -v -run '^TestKilledEveryFewSeconds$$' ./cmd/sluice
