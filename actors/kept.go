@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -84,13 +85,14 @@ func (k *kept) room(bytes int) (_ []byte, err error) {
 	return k.staging, nil
 }
 
-// each calls f for so many numbers, some at a time.
+// each calls f for so many numbers, some at a time. Who is done with one takes the next.
 func each(n int, f func(i int)) {
 	var all sync.WaitGroup
-	for at := range min(n, movedAtOnce) {
+	var next atomic.Int64
+	for range min(n, movedAtOnce) {
 		all.Go(func() {
-			for i := at; i < n; i += movedAtOnce {
-				f(i)
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				f(int(i - 1))
 			}
 		})
 	}

@@ -149,7 +149,7 @@ func startSlow(t *testing.T) (e *Engine, d *slowMoves, all [][]int32, want []str
 	return e, d, all, want
 }
 
-// carried is a device that keeps how many copies of blocks it was given at once.
+// carried is a device that keeps how many copies of blocks it was given at once, and is given all there are.
 type carried struct {
 	backend.Device
 	mu  sync.Mutex
@@ -172,6 +172,9 @@ func (m *carriedOf) Carry(all []backend.Carriage) error {
 	m.of.mu.Unlock()
 	return m.Model.Carry(all)
 }
+
+// Parts are none: as on a card, all that comes is copied.
+func (m *carriedOf) Parts(int, int32) ([][]byte, error) { return nil, nil }
 
 // take returns what was kept since it was called last.
 func (d *carried) take() (all []int) {
@@ -281,6 +284,8 @@ type blank struct {
 }
 
 func (blank) BlockBytes(int) int { return 64 }
+
+func (blank) Parts(int, int32) ([][]byte, error) { return nil, nil }
 
 func (b blank) Carry(all []backend.Carriage) error {
 	*b.carried += len(all)

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -100,7 +101,7 @@ func (v *mover) carry(m *move) {
 // cacheMemory is the memory of the blocks of a model's caches: on the device while the model is compiled, and on the
 // host. It outlives incarnations of the device and of the mover.
 type cacheMemory struct {
-	mu     sync.Mutex     // held while blocks are copied
+	mu     sync.RWMutex   // held, by several readers of files maybe, while blocks are copied
 	device backend.Blocks // nil: the model is not compiled
 	closed atomic.Uint64  // how often it was closed
 	host   [][]byte       // by class, one block after the other; nil until the first one comes
@@ -227,7 +228,8 @@ func (x *cacheMemory) file(m *move) error {
 	return nil
 }
 
-// stage gives staging memory to the first moves that remain, as many as there is room for.
+// stage gives staging memory to the first moves that remain, as many as there is room for. What is read to a block in
+// the program's memory needs none.
 func (x *cacheMemory) stage(of *move, begin int) (part []backend.Carriage, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -237,6 +239,14 @@ func (x *cacheMemory) stage(of *move, begin int) (part []backend.Carriage, err e
 	rest := x.kept.staging
 	for i := range of.all[begin:] {
 		m := &of.all[begin+i]
+		if m.To == kv.Device {
+			if there, err := x.device.Parts(m.Class, m.Into); err != nil {
+				return nil, err
+			} else if len(there) > 0 {
+				part = append(part, backend.Carriage{Class: m.Class, Block: m.Into})
+				continue
+			}
+		}
 		each := x.device.BlockBytes(m.Class)
 		if len(rest) < each {
 			if i > 0 {
@@ -255,7 +265,7 @@ func (x *cacheMemory) stage(of *move, begin int) (part []backend.Carriage, err e
 	return part, nil
 }
 
-// filePart carries out the moves from one on that have staging memory.
+// filePart carries out the moves from one on that were staged.
 func (x *cacheMemory) filePart(m *move, begin int, part []backend.Carriage) error {
 	all, errs := m.all[begin:][:len(part)], m.files[begin:]
 	if all[0].To == kv.Disk {
@@ -272,16 +282,46 @@ func (x *cacheMemory) filePart(m *move, begin int, part []backend.Carriage) erro
 	return x.readPart(m.era, all, part, errs)
 }
 
-// readPart reads blocks from files, and copies what is there to the device while others are read.
+// readPart reads blocks from files, where they lie or to staging memory, and copies what is there to the device while
+// others are read.
 func (x *cacheMemory) readPart(of era, all []kv.Move, part []backend.Carriage, errs []error) error {
 	there := arrived{carry: func(due []backend.Carriage) error { return x.carryAll(of, due) }}
 	each(len(all), func(i int) {
-		errs[i] = x.kept.shelf.Read(kvfiles.Key(all[i].Text.Key), all[i].Class, part[i].Memory, now())
+		key := kvfiles.Key(all[i].Text.Key)
+		if part[i].Memory == nil {
+			var err error
+			if errs[i], err = x.readInPlace(of, key, &part[i]); err != nil {
+				there.stop(err)
+			}
+			return
+		}
+		errs[i] = x.kept.shelf.Read(key, all[i].Class, [][]byte{part[i].Memory}, now())
 		if errs[i] == nil {
 			there.add(part[i])
 		}
 	})
 	return there.err
+}
+
+// readInPlace reads a block from a file to where it lies in the program's memory. The model is not closed meanwhile.
+// What a file that failed has left there is cleared: a step computes with whatever stands behind a sequence's rows,
+// and no bits of a file may be taken for numbers that are finite.
+func (x *cacheMemory) readInPlace(of era, key kvfiles.Key, c *backend.Carriage) (file, device error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if err := x.holds(of); err != nil {
+		return nil, err
+	}
+	parts, err := x.device.Parts(c.Class, c.Block)
+	if err != nil {
+		return nil, err
+	}
+	if file = x.kept.shelf.Read(key, c.Class, parts, now()); file != nil {
+		for _, p := range parts {
+			clear(p)
+		}
+	}
+	return file, nil
 }
 
 // arrived are blocks that were read. Who has read one copies it, with those that come until that is done, unless
@@ -308,9 +348,16 @@ func (a *arrived) add(c backend.Carriage) {
 		a.mu.Unlock()
 		err := a.carry(due)
 		a.mu.Lock()
-		a.err = err
+		a.err = cmp.Or(a.err, err)
 	}
 	a.busy = false
+}
+
+// stop has nothing copied any more.
+func (a *arrived) stop(err error) {
+	a.mu.Lock()
+	a.err = err
+	a.mu.Unlock()
 }
 
 // fetchAll copies blocks from where they lie to staging memory.

@@ -37,6 +37,9 @@ func (b *blocks) BlockBytes(class int) (bytes int) {
 	return bytes
 }
 
+// Parts implements backend.Blocks: blocks are in the device's memory.
+func (b *blocks) Parts(class int, block int32) ([][]byte, error) { return nil, b.check(class, block) }
+
 // together is how many bytes of blocks one submission copies at most, unless a block has more.
 const together = 16 << 20
 

@@ -17,6 +17,8 @@ type Blocks interface {
 	// Carry copies blocks to memory and memory to blocks, with the effect of one after the other. None takes memory to
 	// a block that an earlier one fills. A device that waits for what it was given before waits as seldom as it can.
 	Carry(all []Carriage) error
+	// Parts are the memory of a block, in the order of its bytes, where that is the program's; none: it is elsewhere.
+	Parts(class int, block int32) ([][]byte, error)
 	// CopyBlock makes a block equal to another one.
 	CopyBlock(class int, to, from int32) error
 }
@@ -47,6 +49,17 @@ func (a Areas) BlockBytes(class int) (bytes int) {
 		bytes += x.Each
 	}
 	return bytes
+}
+
+// Parts implements Blocks.
+func (a Areas) Parts(class int, block int32) (parts [][]byte, err error) {
+	if err := a.check(class, a.BlockBytes(class), block); err != nil {
+		return nil, err
+	}
+	for _, x := range a[class] {
+		parts = append(parts, x.part(block))
+	}
+	return parts, nil
 }
 
 // Carry implements Blocks.
@@ -112,6 +125,18 @@ func (j Joined) BlockBytes(class int) (bytes int) {
 		bytes += b.BlockBytes(class)
 	}
 	return bytes
+}
+
+// Parts implements Blocks: there are none unless all models compute in the program's memory.
+func (j Joined) Parts(class int, block int32) (parts [][]byte, err error) {
+	for _, b := range j {
+		more, err := b.Parts(class, block)
+		if err != nil || len(more) == 0 && b.BlockBytes(class) > 0 {
+			return nil, err
+		}
+		parts = append(parts, more...)
+	}
+	return parts, nil
 }
 
 // Carry implements Blocks.

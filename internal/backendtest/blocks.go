@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,6 +55,7 @@ func (w *lawful) moved(t *testing.T, classes int) {
 			}))
 			require.Equal(t, gone, before)
 			require.Equal(t, kept, again)
+			w.reached(t, class, int32(6+i), kept)
 			many := make([]backend.Carriage, 3*lawBlocks) // more than all blocks have together
 			for n := range many {
 				many[n] = backend.Carriage{Class: class, Block: int32(6 + i), Out: true, Memory: make([]byte, len(kept))}
@@ -70,6 +72,26 @@ func (w *lawful) moved(t *testing.T, classes int) {
 	w.step(t, rows{prompt(12, 5, w.m.Vocab), 0, from[:1]}) // blocks that were moved out hold another sequence
 }
 
+// reached checks that a block whose memory is the program's has its bytes there, and takes what is written there.
+func (w *lawful) reached(t *testing.T, class int, block int32, want []byte) {
+	parts, err := w.Parts(class, block)
+	require.NoError(t, err)
+	if len(parts) == 0 {
+		return
+	}
+	require.Equal(t, want, bytes.Join(parts, nil))
+	for i := range parts {
+		parts[i][0]++
+	}
+	changed := make([]byte, len(want))
+	require.NoError(t, w.Carry([]backend.Carriage{{Class: class, Block: block, Out: true, Memory: changed}}))
+	require.Equal(t, bytes.Join(parts, nil), changed)
+	require.NotEqual(t, want, changed)
+	for i := range parts {
+		parts[i][0]--
+	}
+}
+
 // refused checks that blocks and sizes that do not exist are refused.
 func (w *lawful) refused(t *testing.T, classes int) {
 	some := make([]byte, w.BlockBytes(0))
@@ -84,4 +106,8 @@ func (w *lawful) refused(t *testing.T, classes int) {
 	require.ErrorContains(t, w.CopyBlock(0, 0, lawBlocks), "block 12")
 	require.ErrorContains(t, w.CopyBlock(classes, 0, 0), "cache class")
 	require.ErrorContains(t, carry(0, 0, some[1:], true), "bytes for a block of cache class 0")
+	_, err := w.Parts(classes, 0)
+	require.ErrorContains(t, err, "cache class")
+	_, err = w.Parts(0, lawBlocks)
+	require.ErrorContains(t, err, "block 12 of cache class 0, which has 12")
 }

@@ -53,7 +53,7 @@ func put(t testing.TB, s *Shelf, n byte, used time.Time) string {
 // has says whether block n can be read, as it was written.
 func has(t testing.TB, s *Shelf, n byte) bool {
 	h, block := header(n), make([]byte, 300)
-	if err := s.Read(h.Key, h.Class, block, latest); err != nil {
+	if err := s.Read(h.Key, h.Class, [][]byte{block[:100], block[100:]}, latest); err != nil {
 		return false
 	}
 	require.Equal(t, content(n), block)
@@ -148,7 +148,7 @@ func TestBrokenFilesAreIgnored(t *testing.T) {
 			b = test.edit(b)
 			require.NoError(t, os.WriteFile(path, b, privateFile))
 			h := header(4)
-			require.ErrorIs(t, s.Read(h.Key, h.Class, make([]byte, 300), today), ErrBroken)
+			require.ErrorIs(t, s.Read(h.Key, h.Class, [][]byte{make([]byte, 300)}, today), ErrBroken)
 			require.NoFileExists(t, path)
 			require.NoError(t, os.WriteFile(path, b, privateFile))
 			want := 1
@@ -257,7 +257,7 @@ func TestClockJumps(t *testing.T) {
 	for i, jump := range []time.Duration{0, 10 * year, -10 * year} {
 		put(t, s, byte(i), today.Add(jump))
 		h := header(byte(i))
-		require.NoError(t, s.Read(h.Key, h.Class, make([]byte, 300), today.Add(-jump)))
+		require.NoError(t, s.Read(h.Key, h.Class, [][]byte{make([]byte, 300)}, today.Add(-jump)))
 		require.Len(t, s.Scan(today.Add(jump)), i+1)
 		again, err := Open(f.Path(), 1<<20, today.Add(jump))
 		require.NoError(t, err)
@@ -318,7 +318,7 @@ func FuzzRead(f *testing.F) {
 			require.ErrorIs(t, err, ErrBroken)
 		}
 		block := make([]byte, 300)
-		if err := s.readFrom(bytes.NewReader(b), h.Key, h.Class, block); err == nil {
+		if err := s.readFrom(bytes.NewReader(b), h.Key, h.Class, [][]byte{block[:7], block[7:]}); err == nil {
 			require.True(t, bytes.Equal(b[headerSize:][:300], block))
 		} else {
 			require.ErrorIs(t, err, ErrBroken)

@@ -73,7 +73,8 @@ func TestEncryptedPartsChangePlaces(t *testing.T) {
 	mixed := append(bytes.Clone(a[:head]), b[head:]...)
 	h := header(1)
 	for name, data := range map[string][]byte{"whole": b, "block": mixed} {
-		require.ErrorIs(t, s.readFrom(bytes.NewReader(data), h.Key, h.Class, make([]byte, 300)), sealed.ErrOpen, name)
+		err = s.readFrom(bytes.NewReader(data), h.Key, h.Class, [][]byte{make([]byte, 300)})
+		require.ErrorIs(t, err, sealed.ErrOpen, name)
 	}
 	_, err = s.open(bytes.Clone(a[:head]), blockPart, one)
 	require.ErrorIs(t, err, sealed.ErrOpen, "the header in the place of the block")
@@ -99,7 +100,7 @@ func FuzzReadEncrypted(f *testing.F) {
 	h := header(4)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		block := make([]byte, 300)
-		if err := s.readFrom(io.Reader(bytes.NewReader(data)), h.Key, h.Class, block); err != nil {
+		if err := s.readFrom(io.Reader(bytes.NewReader(data)), h.Key, h.Class, [][]byte{block[:7], block[7:]}); err != nil {
 			require.ErrorIs(t, err, ErrBroken)
 			return
 		}

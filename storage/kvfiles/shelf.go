@@ -1,6 +1,7 @@
 package kvfiles
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -247,11 +248,11 @@ func (s *Shelf) writeTo(f io.Writer, path string, head, block, tail []byte) erro
 	return nil
 }
 
-// Read reads a block, whose size must be that of the memory, and notes that it was used. A file that does not hold it
-// is removed.
-func (s *Shelf) Read(key Key, class int, block []byte, now time.Time) error {
+// Read reads a block to memory in parts, whose size must be the block's, and notes that it was used. A file that does
+// not hold it is removed; the parts hold anything then.
+func (s *Shelf) Read(key Key, class int, parts [][]byte, now time.Time) error {
 	path := s.path(&key, class)
-	err := s.read(path, key, class, block)
+	err := s.read(path, key, class, parts)
 	switch {
 	case errors.Is(err, ErrBroken):
 		s.remove(path)
@@ -264,31 +265,32 @@ func (s *Shelf) Read(key Key, class int, block []byte, now time.Time) error {
 	return err
 }
 
-func (s *Shelf) read(path string, key Key, class int, block []byte) error {
+func (s *Shelf) read(path string, key Key, class int, parts [][]byte) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return bare(err)
 	}
 	defer f.Close()
-	return s.readFrom(f, key, class, block)
+	return s.readFrom(f, key, class, parts)
 }
 
-func (s *Shelf) readFrom(f io.Reader, key Key, class int, block []byte) error {
+func (s *Shelf) readFrom(f io.Reader, key Key, class int, parts [][]byte) error {
 	var h Header
 	path := s.path(&key, class)
 	sum, before, err := s.readHead(f, &h, make([]byte, headerSize+sealed.Overhead), path)
 	if err != nil {
 		return err
 	}
-	if h.Key != key || h.Class != class || h.Bytes != len(block) {
+	size := 0
+	for _, part := range parts {
+		size += len(part)
+	}
+	if h.Key != key || h.Class != class || h.Bytes != size {
 		return fmt.Errorf("it has %d bytes of another block: %w", h.Bytes, ErrBroken)
 	}
-	plain, err := s.readPart(f, len(block), block, blockPart, path)
+	is, err := s.readBlock(f, size, parts, path)
 	if err != nil {
 		return err
-	}
-	if s.of.key != nil {
-		copy(block, plain)
 	}
 	if before > 0 {
 		before = 4*before + s.of.key.Over()
@@ -305,10 +307,29 @@ func (s *Shelf) readFrom(f io.Reader, key Key, class int, block []byte) error {
 			return err
 		}
 	}
-	if crc32.Update(crc32.Checksum(block, castagnoli), castagnoli, tail) != sum {
+	if crc32.Update(is, castagnoli, tail) != sum {
 		return fmt.Errorf("the block's checksum is wrong: %w", ErrBroken)
 	}
 	return nil
+}
+
+// readBlock reads a block of so many bytes to its parts, and returns its checksum. What is not encrypted goes there
+// straight, and is summed while it is in the processor's caches.
+func (s *Shelf) readBlock(f io.Reader, size int, parts [][]byte, path string) (sum uint32, err error) {
+	if s.of.key != nil {
+		plain, err := s.readPart(f, size, nil, blockPart, path)
+		if err != nil {
+			return 0, err
+		}
+		f = bytes.NewReader(plain)
+	}
+	for _, part := range parts {
+		if _, err := io.ReadFull(f, part); err != nil {
+			return 0, short(err)
+		}
+		sum = crc32.Update(sum, castagnoli, part)
+	}
+	return sum, nil
 }
 
 // Remove drops a block, if it is there.
