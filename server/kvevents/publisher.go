@@ -230,7 +230,12 @@ func (p *Publisher) publish(conn net.Conn) error {
 }
 
 // subscriptions reads what a subscriber asks for until it is gone: the beginnings of topics, counted.
-func (p *Publisher) subscriptions(peer *zmtp.Conn, wanted *atomic.Bool) error {
+func (p *Publisher) subscriptions(peer *zmtp.Conn, wanted *atomic.Bool) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("a defect: reading what a subscriber asks for: %v", fault)
+		}
+	}()
 	topics := map[string]int{}
 	for {
 		frames, err := peer.Receive()

@@ -95,13 +95,13 @@ func TestBatches(t *testing.T) {
 	var long []kv.News
 	for i := range 40 {
 		n := block(kv.Stored, kv.Device, byte(i+1), byte(i))
-		n.Tokens[0], n.Tokens[1] = 5, math.MaxInt32
+		n.Tokens[0], n.Tokens[1], n.Tokens[2], n.Tokens[3] = 5, 127, 128, math.MaxInt32
 		long = append(long, n)
 	}
 	event := decode(long)[1].([]any)[0].([]any)
 	require.Len(t, event[1], 40)
 	require.Len(t, event[3], 40*64)
-	require.Equal(t, []any{int8(5), uint32(math.MaxInt32), uint32(1001)}, event[3].([]any)[:3])
+	require.Equal(t, []any{int8(5), int8(127), uint32(128), uint32(math.MaxInt32), uint32(1001)}, event[3].([]any)[:5])
 	apart := slices.Repeat([]kv.News{{First: true}}, 20) // of as many texts
 	require.Equal(t, 20, len(decode(apart)[1].([]any)))
 }
