@@ -47,7 +47,13 @@ type eye struct {
 	seen   map[picture.Hash]*list.Element
 	order  *list.List // of remembered, what was asked for last in front
 	bytes  int
+
+	sizing sync.Mutex
+	sizes  map[picture.Hash][]batch.Picture // of encoded pictures: their pieces, without rows
 }
+
+// mostSizes is how many pictures' sizes are remembered: some hundred bytes each.
+const mostSizes = 4096
 
 type remembered struct {
 	hash picture.Hash
@@ -59,7 +65,8 @@ func newEye(m *Model, text *ir.Program, vocab *token.Vocab) (*eye, error) {
 	if m.Tower == nil {
 		return nil, nil //nolint:nilnil // most models do not see
 	}
-	e := &eye{file: m.Tower, seen: map[picture.Hash]*list.Element{}, order: list.New()}
+	e := &eye{file: m.Tower, seen: map[picture.Hash]*list.Element{}, order: list.New(),
+		sizes: map[picture.Hash][]batch.Picture{}}
 	var err error
 	if e.sight, err = sight.Open(nil, m.Tower); err != nil {
 		return nil, err
@@ -121,7 +128,9 @@ func (e *eye) close() error {
 // shown is a picture with its place in a prompt.
 type shown struct {
 	batch.Picture
-	pixels *vision.Picture
+	pixels  *vision.Picture // nil: it was seen before, and is decoded again only if its rows are there no more
+	encoded []byte          // then: what it is decoded of
+	piece   int
 }
 
 // read makes pixels of a request's pictures, and finds how many rows each takes.
@@ -136,23 +145,54 @@ func (e *eye) read(all []Picture) (out []shown, err error) {
 	return out, nil
 }
 
-// readOne reads a picture, in as many pieces as its processor cuts it.
+// readOne reads a picture, in as many pieces as its processor cuts it. One that was read before is not decoded.
 func (e *eye) readOne(p *Picture) (out []shown, err error) {
 	if p.Pixels != nil {
-		out = append(out, shown{batch.Picture{Hash: hashOf(p.Pixels)}, p.Pixels})
-	} else {
-		made, err := e.settings.Process(p.Encoded)
+		return e.placed([]shown{{Picture: batch.Picture{Hash: hashOf(p.Pixels)}, pixels: p.Pixels}})
+	}
+	hash := e.settings.HashOf(p.Encoded)
+	e.sizing.Lock()
+	known := e.sizes[hash]
+	e.sizing.Unlock()
+	for i, piece := range known {
+		out = append(out, shown{Picture: piece, encoded: p.Encoded, piece: i})
+	}
+	if known != nil {
+		return out, nil
+	}
+	if out, err = e.decode(p.Encoded); err != nil {
+		return nil, err
+	}
+	for i := range out {
+		known = append(known, out[i].Picture)
+	}
+	e.sizing.Lock()
+	defer e.sizing.Unlock()
+	if len(e.sizes) >= mostSizes {
+		clear(e.sizes)
+	}
+	e.sizes[hash] = known
+	return out, nil
+}
+
+// decode makes pixels of an encoded picture.
+func (e *eye) decode(data []byte) (out []shown, err error) {
+	made, err := e.settings.Process(data)
+	if err != nil {
+		return nil, err
+	}
+	for _, piece := range made {
+		pixels, err := e.pixels(piece)
 		if err != nil {
 			return nil, err
 		}
-		for _, piece := range made {
-			pixels, err := e.pixels(piece)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, shown{batch.Picture{Hash: piece.Hash}, pixels})
-		}
+		out = append(out, shown{Picture: batch.Picture{Hash: piece.Hash}, pixels: pixels})
 	}
+	return e.placed(out)
+}
+
+// placed finds the rows that pictures take.
+func (e *eye) placed(out []shown) ([]shown, error) {
 	for i := range out {
 		x := &out[i]
 		l, err := e.tower.Layout(x.pixels.Height, x.pixels.Width)
@@ -243,11 +283,22 @@ func (e *eye) place(tokens []int32, all []shown) ([]int32, error) {
 func (e *eye) look(all []shown) (out []batch.Picture, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	var again []shown // what from is decoded to
+	var from []byte
 	for _, p := range all {
 		at := e.seen[p.Hash]
 		if at == nil {
 			if err := e.open(); err != nil {
 				return nil, err
+			}
+			if p.pixels == nil {
+				if again == nil || &from[0] != &p.encoded[0] {
+					if again, err = e.decode(p.encoded); err != nil {
+						return nil, err
+					}
+					from = p.encoded
+				}
+				p.pixels = again[p.piece].pixels
 			}
 			seen, err := e.sight.Look(p.pixels)
 			if err == nil && e.beside != nil {

@@ -16,13 +16,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/actors/devicetest"
+	"github.com/sluice-ai/sluice/actors/sight"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/testref"
+	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/bill"
 	"github.com/sluice-ai/sluice/stages/model/convert"
 	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
 	"github.com/sluice-ai/sluice/stages/model/vision"
 	"github.com/sluice-ai/sluice/stages/model/vision/visiontest"
+	"github.com/sluice-ai/sluice/stages/picture"
 	"github.com/sluice-ai/sluice/stages/prompt"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
@@ -282,6 +285,60 @@ func TestPicturesOfOtherFamilies(t *testing.T) {
 			require.Equal(t, alone, collect(t, both[1]).tokens)
 		})
 	}
+}
+
+// TestPicturesAreDecodedOnce: the second question about a picture decodes nothing, unless its rows are gone: then they
+// are made again, the same.
+func TestPicturesAreDecodedOnce(t *testing.T) {
+	all := visiontest.All()
+	x := all[slices.IndexFunc(all, func(x visiontest.Tiny) bool { return x.Name == "idefics3" })]
+	r := readPictured(t, "llava")
+	r.tower = x.File(t)
+	eye := startPictured(t, r, nil).spec.eye
+	files := make([][]byte, 2)
+	for n := range files {
+		m := image.NewNRGBA(image.Rect(0, 0, 96, 48))
+		for i := range m.Pix {
+			m.Pix[i] = uint8(i*i*7 + i*(n+1))
+		}
+		var file bytes.Buffer
+		require.NoError(t, png.Encode(&file, m))
+		files[n] = file.Bytes()
+	}
+	seen := func() (pieces []shown, rows [][]float32) {
+		pieces, err := eye.read([]Picture{{Encoded: files[0]}, {Encoded: files[1]}})
+		require.NoError(t, err)
+		looked, err := eye.look(pieces)
+		require.NoError(t, err)
+		for _, p := range looked {
+			rows = append(rows, p.Seen.(*sight.Seen).Rows)
+		}
+		return pieces, rows
+	}
+	first, want := seen()
+	again, got := seen()
+	require.Equal(t, want, got)
+	eye.mu.Lock()
+	for hash, at := range eye.seen { // as if others had taken their place
+		eye.order.Remove(at)
+		delete(eye.seen, hash)
+	}
+	eye.bytes = 0
+	eye.mu.Unlock()
+	_, got = seen()
+	require.Equal(t, want, got)
+	require.Len(t, first, 6)
+	for i := range first {
+		require.NotNil(t, first[i].pixels)
+		require.Nil(t, again[i].pixels)
+		require.Equal(t, first[i].Picture, again[i].Picture)
+	}
+	for i := range mostSizes {
+		eye.sizes[picture.Hash{1, byte(i), byte(i >> 8)}] = []batch.Picture{{}}
+	}
+	_, err := eye.readOne(&Picture{Encoded: append(slices.Clone(files[0]), 0)})
+	require.NoError(t, err)
+	require.Len(t, eye.sizes, 1)
 }
 
 // TestPicturesInPieces: a picture that its family cuts is as many pictures, each in its place; of a conversation it is
