@@ -34,6 +34,14 @@ func mixture(t *testing.T, has func(string) bool) *Program {
 
 func biased(name string) bool { return name == "blk.0.ffn_up_exps.bias" }
 
+// TestTold: whatever a table of a file has names an expert that there is.
+func TestTold(t *testing.T) {
+	for x, want := range map[float32]int{0: 0, 1: 1, 4.9: 4, 5: 5, 6: 5, 1e30: 5, -1: 0, -1e30: 0,
+		float32(math.Inf(1)): 5, float32(math.Inf(-1)): 0, float32(math.NaN()): 0} {
+		require.Equal(t, want, Told(x, 6), "%v", x)
+	}
+}
+
 func TestMixtureText(t *testing.T) {
 	require.Equal(t, `test: width 8, vocab 20, context 100
 embed

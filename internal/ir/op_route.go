@@ -185,8 +185,13 @@ func (f *Frame) route(n *Node) {
 	}
 }
 
-// Told is the number of the expert that a feature has, of so many.
-func Told(x float32, experts int) int { return int(max(0, min(x, float32(experts-1)))) }
+// Told is the number of the expert that a feature has, of so many. One that is no number is told the first.
+func Told(x float32, experts int) int {
+	if !(x > 0) {
+		return 0
+	}
+	return int(min(x, float32(experts-1)))
+}
 
 // Choose lists the experts of a row by its logits, or those that it is told, and their weights.
 func (a *RouteArgs) Choose(logits, bias []float32, told ...float32) (chosen []int, weights []float64) {
