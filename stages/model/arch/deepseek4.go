@@ -171,9 +171,13 @@ func (c *compressed) compress(b *ir.Builder, x ir.Value, ratio int) ir.Value {
 // both is attention to what x and y attended to, which have the logarithms of their sums.
 func (c *compressed) both(b *ir.Builder, x, y ir.Value) ir.Value {
 	n := c.heads * c.kDim
-	more := b.Add(b.Slice(x, n, c.heads), b.Scale(b.Slice(y, n, c.heads), -1))
-	return b.Add(b.Mul(b.Slice(x, 0, n), b.Act(ir.Sigmoid, more)),
-		b.Mul(b.Slice(y, 0, n), b.Act(ir.Sigmoid, b.Scale(more, -1))))
+	return joined(b, b.Slice(x, 0, n), b.Slice(y, 0, n), b.Add(b.Slice(x, n, c.heads), b.Scale(b.Slice(y, n, c.heads), -1)))
+}
+
+// joined is what attention to two parts gives, of what it gives to each: more is by how much the logarithm of x's sum
+// exceeds that of y's.
+func joined(b *ir.Builder, x, y, more ir.Value) ir.Value {
+	return b.Add(b.Mul(x, b.Act(ir.Sigmoid, more)), b.Mul(y, b.Act(ir.Sigmoid, b.Scale(more, -1))))
 }
 
 func negative(all []float64) []float64 {

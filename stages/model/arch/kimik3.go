@@ -171,7 +171,7 @@ func (r *kimiPast) mix(b *ir.Builder, now, x ir.Value, name string) ir.Value {
 			part = b.Slice(x, (1+i)*r.width, r.width)
 		}
 		d := b.Add(logit(part), b.Scale(sum, -1))
-		y = b.Add(b.Mul(y, b.Act(ir.Sigmoid, b.Scale(d, -1))), b.Mul(part, b.Act(ir.Sigmoid, d)))
+		y = joined(b, part, y, d)
 		sum = b.Add(sum, b.Act(ir.Softplus, d))
 	}
 	return y
