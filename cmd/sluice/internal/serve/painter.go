@@ -33,13 +33,20 @@ type painter struct {
 	weights *supply.Supply // likewise
 }
 
+// shared is the cores that texts share with pictures; nil: there are none that make pictures.
+func (p *painter) shared() *run.Cores {
+	if p == nil {
+		return nil
+	}
+	return p.cores
+}
+
 // painters has a server make pictures by the models of --image-model, if there are any.
 func (c *Serve) painters(o *server.Options) (closed func() error, err error) {
 	if len(c.ImageModels) == 0 {
 		return func() error { return nil }, nil
 	}
-	c.cores = &run.Cores{}
-	p := &painter{studios: map[string]*paint.Studio{}, cores: c.cores, bytes: int64(c.ImageRAM), log: o.Log}
+	p := &painter{studios: map[string]*paint.Studio{}, cores: &run.Cores{}, bytes: int64(c.ImageRAM), log: o.Log}
 	for _, value := range c.ImageModels {
 		m, err := models.ParseNamed(value)
 		if err != nil {

@@ -245,7 +245,7 @@ func TestPicturesFail(t *testing.T) {
 	g := exhibit(t, tinyModel(t), "--image-ram", strconv.Itoa(tight))
 	want, err := g.draw(t.Context(), false)
 	require.NoError(t, err)
-	s, turns := g.supply(), g.cores.Join()
+	s, turns := g.supply(), g.painter.cores.Join()
 	defer turns.Part()
 	ended := g.begin(t.Context(), s, false, 1)
 	require.NoError(t, turns.Take(t.Context())) // nothing is computed until it is given back
@@ -272,7 +272,7 @@ func TestPicturesLeft(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		for left := false; !left; {
 			ctx, leave := context.WithCancel(t.Context())
-			ended, turns := g.begin(ctx, s, stream, 1), g.cores.Join()
+			ended, turns := g.begin(ctx, s, stream, 1), g.painter.cores.Join()
 			require.NoError(t, turns.Take(t.Context()))
 			time.Sleep(50 * time.Millisecond) // by then it most likely waits for its turn
 			leave()

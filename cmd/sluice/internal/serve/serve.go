@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/actors"
-	"github.com/sluice-ai/sluice/actors/run"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/compute"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/library"
@@ -57,8 +56,7 @@ type Serve struct {
 	env.ForceFlag
 
 	manager *manager            // of --allow-store
-	cores   *run.Cores          // that pictures and texts share; nil: nothing makes pictures
-	painter *painter            // likewise
+	painter *painter            // nil: nothing makes pictures
 	typed   map[string][]string // keys of files that can be read once only
 }
 
@@ -250,7 +248,7 @@ func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, 
 		return nil, err
 	}
 	adapted := len(c.Lora) > 0 || c.Loras != ""
-	if l, err = openLoader(e, &c.Flags, models, c.KeepAlive, spans, c.cores); err != nil {
+	if l, err = openLoader(e, &c.Flags, models, c.KeepAlive, spans, c.painter.shared()); err != nil {
 		return nil, err
 	}
 	defer func() {
