@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -34,6 +35,10 @@ type outcome struct {
 	stdout, stderr string
 }
 
+// cachesOf in the environment is the folder in which tests that run this program again, and maybe kill it, remove what
+// they leave.
+const cachesOf = "SLUICE_TEST_CACHES"
+
 // killedRun in the environment makes a test the process that it kills: a command line, parted by line breaks.
 const killedRun = "SLUICE_TEST_KILLED_RUN"
 
@@ -42,9 +47,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(killedRun) != "" { // the cache is its parent's: it has no time to remove one
 		os.Exit(m.Run())
 	}
-	folder, err := os.MkdirTemp("", "sluice-cache-")
+	folder, err := os.MkdirTemp(os.Getenv(cachesOf), "sluice-cache-")
 	if err == nil {
-		err = os.Setenv("XDG_CACHE_HOME", folder)
+		err = errors.Join(os.Setenv("XDG_CACHE_HOME", folder), os.Setenv(cachesOf, folder))
 	}
 	if err != nil {
 		panic(err)
