@@ -171,7 +171,8 @@ func (c *compressed) compress(b *ir.Builder, x ir.Value, ratio int) ir.Value {
 // both is attention to what x and y attended to, which have the logarithms of their sums.
 func (c *compressed) both(b *ir.Builder, x, y ir.Value) ir.Value {
 	n := c.heads * c.kDim
-	return joined(b, b.Slice(x, 0, n), b.Slice(y, 0, n), b.Add(b.Slice(x, n, c.heads), b.Scale(b.Slice(y, n, c.heads), -1)))
+	more := b.Add(b.Slice(x, n, c.heads), b.Scale(b.Slice(y, n, c.heads), -1))
+	return joined(b, b.Slice(x, 0, n), b.Slice(y, 0, n), more)
 }
 
 // joined is what attention to two parts gives, of what it gives to each: more is by how much the logarithm of x's sum
