@@ -39,16 +39,17 @@ func (g *guesses) begin(q *sequence) {
 }
 
 // measured has the clock learn from a step how long it kept the model busy: if two are in flight, from the end of the
-// step before to its own. A step after which other models had work says nothing.
+// step before to its own. So it is if the step has guesses, since it waited for the one before; not where a draft model
+// makes guesses in between, whose time is known apart. A step after which other models had work says nothing.
 func (g *guesses) measured(m *step) {
-	from := m.times.planned
-	if g.ended.After(from) {
+	rows := len(m.compute.Tokens)
+	guesses, from := rows-len(m.parts), m.times.planned
+	if g.ended.After(from) || guesses > 0 && g.learned == nil && !g.ended.IsZero() {
 		from = g.ended
 	}
 	g.ended = m.times.sampled
-	if m.decodes() && !m.contended {
-		rows := len(m.compute.Tokens)
-		g.clock.Observe(rows, rows-len(m.parts), cmp.Or(g.took, g.ended.Sub(from)))
+	if m.answers() && m.decodes() && !m.contended {
+		g.clock.Observe(rows, guesses, cmp.Or(g.took, g.ended.Sub(from)))
 	}
 }
 

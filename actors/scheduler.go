@@ -419,8 +419,8 @@ func (s *scheduler) finish(c actor.Context, m *step) {
 	s.state.Took(m.parts, took, s.pace.unprompted(batch.Answers(m.parts)), m.budget.Fixed)
 	if m.answers() {
 		s.pace.answered(len(m.compute.Tokens), took, !m.decodes(), s.state.Deep(m.parts))
-		s.guesses.measured(m)
 	}
+	s.guesses.measured(m)
 	s.foreseeing.computed(m)
 	work := m.work()
 	for i, p := range m.parts {

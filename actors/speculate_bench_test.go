@@ -161,13 +161,13 @@ func speeds(b *testing.B, engines map[bool]*Engine, all []Request) {
 	var ratios, with []float64
 	before := engines[true].Snapshot()
 	for b.Loop() {
-		took := map[bool]time.Duration{}
+		rate := map[bool]float64{}
 		first := len(ratios)%2 == 0
 		for _, guesses := range []bool{first, !first} {
-			took[guesses] = allTogether(b, engines[guesses], all)
+			rate[guesses] = allTogether(b, engines[guesses], all)
 		}
-		ratios = append(ratios, took[false].Seconds()/took[true].Seconds())
-		with = append(with, float64(len(all)*all[0].MaxTokens)/took[true].Seconds())
+		ratios = append(ratios, rate[true]/rate[false])
+		with = append(with, rate[true])
 	}
 	after := engines[true].Snapshot()
 	slices.Sort(ratios)
@@ -183,30 +183,39 @@ func speeds(b *testing.B, engines map[bool]*Engine, all []Request) {
 	}
 }
 
-// allTogether is how long answers take, from the first token of the first to the last token of the last.
-func allTogether(b *testing.B, e *Engine, all []Request) time.Duration {
+// allTogether is how many tokens a second answers have together while all of them go on: from the last of their first
+// tokens to the first of their last ones.
+func allTogether(b *testing.B, e *Engine, all []Request) float64 {
 	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var from, until time.Time
-	for _, r := range all {
+	at := make([][]time.Time, len(all))
+	for i, r := range all {
 		s, err := e.Generate(r)
 		require.NoError(b, err)
 		wg.Go(func() {
 			defer s.Close()
 			var ev Event
-			n := 0
 			for s.Next(b.Context(), &ev) == nil {
-				mu.Lock()
-				if n++; n == 1 && (from.IsZero() || ev.At.After(from)) { // the last prompt is read
-					from = ev.At
-				}
-				if ev.At.After(until) {
-					until = ev.At
-				}
-				mu.Unlock()
+				at[i] = append(at[i], ev.At)
 			}
 		})
 	}
 	wg.Wait()
-	return until.Sub(from)
+	from, until := at[0][0], at[0][len(at[0])-1]
+	for _, times := range at[1:] {
+		if times[0].After(from) {
+			from = times[0]
+		}
+		if last := times[len(times)-1]; last.Before(until) {
+			until = last
+		}
+	}
+	n := 0
+	for _, times := range at {
+		for _, t := range times {
+			if t.After(from) && !t.After(until) {
+				n++
+			}
+		}
+	}
+	return float64(n) / until.Sub(from).Seconds()
 }

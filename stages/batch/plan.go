@@ -59,6 +59,9 @@ func (s *State) Plan(step *backend.Step, parts []Part, b Budget) (_ []Part, hope
 		}
 		return p.end(), nil
 	}
+	if s.holds() {
+		return p.end(), nil
+	}
 	several := s.demand(b.Fixed) > 1
 	clients := s.owing()
 	step.Prompt = s.limits.Apart && s.prompts()

@@ -26,3 +26,17 @@ func (p *planner) propose(q *Seq, n int) int {
 	p.spare -= proposed
 	return proposed
 }
+
+// holds says whether the next step waits for the one in flight: a sequence in it has tokens to propose once it is back.
+// Without it a step would be of the others alone, and the one after that of all: two, where one does as well.
+func (s *State) holds() bool {
+	if !s.limits.Draws || s.flying == 0 {
+		return false
+	}
+	for _, q := range s.seqs {
+		if q.pending > 0 && q.phase == running && !q.Score && len(q.Tokens)+q.pending < q.MaxLen && q.proposes() {
+			return true
+		}
+	}
+	return false
+}
