@@ -74,7 +74,7 @@ $(DISTS:%=$(DIST)/%):
 RELEASE = $(DIST)/release
 RELEASED = linux-amd64 linux-arm64 darwin-arm64 darwin-amd64 windows-amd64 windows-arm64
 RELEASE_BUILD = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w'
-release: ## archives, Debian packages, bills of materials, manifests and checksums of VERSION=1.2.3, for all systems
+release: ## archives, packages, images, bills of materials, manifests and checksums of VERSION=1.2.3, for all systems
 	@test -n "$(VERSION)" || { echo "want a version: make release VERSION=1.2.3"; exit 1; }
 	rm -rf $(RELEASE) && mkdir -p $(RELEASE)/all
 	set -e; for system in $(RELEASED); do \

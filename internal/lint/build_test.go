@@ -32,7 +32,7 @@ const paris = "The capital of France is Paris.\n"
 func static(t *testing.T, arch string) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
-	build := exec.Command("go", "build", "-o", filepath.Join(folder, "sluice"), "./cmd/sluice")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(folder, "sluice"), "./cmd/sluice")
 	build.Dir = root
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
 	out, err := build.CombinedOutput()
@@ -68,32 +68,43 @@ func TestBuildsWithoutCgo(t *testing.T) {
 	t.Run("container", func(t *testing.T) { container(t, program) })
 }
 
-// packaged: the program that is unpacked from an archive, or a package of Debian's, answers where there is nothing
-// else.
+// packaged: the program that is unpacked from an archive, from a package of Debian's or of rpm, or from the image of a
+// container, answers where there is nothing else.
 func packaged(t *testing.T, program string) {
 	data, err := os.ReadFile(program)
 	require.NoError(t, err)
-	var archive, pkg bytes.Buffer
-	day := time.Unix(1e9, 0)
-	file := release.File{Path: "sluice", Data: data, Mode: 0o755}
-	require.NoError(t, release.Tar(&archive, "sluice-1.2.3-linux-amd64/", []release.File{file}, day))
-	file.Path = "usr/bin/sluice"
 	about := release.Package{Name: "sluice", Version: "1.2.3", Arch: "amd64"}
-	require.NoError(t, release.Deb(&pkg, &about, []release.File{file}, day))
+	how := release.How{At: time.Unix(1e9, 0), Quick: true}
+	at := func(path string) []release.File { return []release.File{{Path: path, Data: data, Mode: 0o755}} }
 	for _, c := range []struct {
-		unpack []string
-		from   []byte
-		at     string
+		name, at     string
+		pack         func(w io.Writer) error
+		tool, unpack string // what a shell does with the file $0
 	}{
-		{[]string{testref.Tool(t, "tar", "tar"), "-xzf", "-"}, archive.Bytes(), "/sluice-1.2.3-linux-amd64/sluice"},
-		{[]string{testref.Tool(t, "dpkg", "dpkg-deb"), "--extract", "/dev/stdin", "."}, pkg.Bytes(), "/usr/bin/sluice"},
+		{"archive", "/sluice-1.2.3-linux-amd64/sluice",
+			func(w io.Writer) error { return release.Tar(w, "sluice-1.2.3-linux-amd64/", at("sluice"), how) }, "tar", "tar -xzf $0"},
+		{"deb", "/usr/bin/sluice", func(w io.Writer) error { return release.Deb(w, &about, at("usr/bin/sluice"), how) },
+			"dpkg-deb", "dpkg-deb --extract $0 ."},
+		{"rpm", "/usr/bin/sluice", func(w io.Writer) error { return release.RPM(w, &about, at("usr/bin/sluice"), how) },
+			"rpm", "rpm --install --root $PWD $0"},
+		{"image", "/sluice", func(w io.Writer) error { return release.Image(w, "1.2.3", "amd64", data, how) }, "tar",
+			"tar -xf $0 && tar -xzf $(grep -o 'Layers.*' manifest.json | grep -o 'blobs/sha256/[0-9a-f]*')"},
 	} {
-		folder := t.TempDir()
-		unpack := exec.Command(c.unpack[0], c.unpack[1:]...)
-		unpack.Dir, unpack.Stdin = folder, bytes.NewReader(c.from)
-		out, err := unpack.CombinedOutput()
-		require.NoError(t, err, "%s", out)
-		require.Equal(t, paris, alone(t, folder, c.at, "run", "--temp", "0", "What is the capital of France?"))
+		t.Run(c.name, func(t *testing.T) {
+			testref.Tool(t, c.tool, c.tool)
+			if c.name == "rpm" && os.Getuid() != 0 {
+				testref.Missing(t, "root", "rpm installs for root alone")
+			}
+			var packed bytes.Buffer
+			require.NoError(t, c.pack(&packed))
+			file, folder := filepath.Join(t.TempDir(), "packed"), t.TempDir()
+			require.NoError(t, os.WriteFile(file, packed.Bytes(), 0o600))
+			unpack := exec.Command("sh", "-c", c.unpack, file)
+			unpack.Dir = folder
+			out, err := unpack.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			require.Equal(t, paris, alone(t, folder, c.at, "run", "--temp", "0", "What is the capital of France?"))
+		})
 	}
 }
 
@@ -105,16 +116,25 @@ func aloneIn(t *testing.T, folder string) {
 	require.Len(t, entries, 1, "it leaves nothing behind")
 }
 
-// TestArm64 runs the program for arm64 on a processor that is emulated.
+// TestArm64 runs the program for arm64, out of its archive, on a processor that is emulated.
 func TestArm64(t *testing.T) {
 	if testing.Short() {
 		t.Skip("an emulated processor takes its time")
 	}
 	qemu, err := os.ReadFile(testref.Tool(t, "qemu-user-static", "qemu-aarch64-static"))
 	require.NoError(t, err)
-	folder := static(t, "arm64")
+	data, err := os.ReadFile(filepath.Join(static(t, "arm64"), "sluice"))
+	require.NoError(t, err)
+	var packed bytes.Buffer
+	require.NoError(t, release.Tar(&packed, "sluice-1.2.3-linux-arm64/", []release.File{{Path: "sluice", Data: data, Mode: 0o755}},
+		release.How{At: time.Unix(1e9, 0), Quick: true}))
+	folder := t.TempDir()
+	unpack := exec.Command(testref.Tool(t, "tar", "tar"), "-xzf", "-")
+	unpack.Dir, unpack.Stdin = folder, &packed
+	said, err := unpack.CombinedOutput()
+	require.NoError(t, err, "%s", said)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "qemu"), qemu, 0o700))
-	require.Equal(t, paris, alone(t, folder, "/qemu", "/sluice", "run", "--temp", "0", "What is the capital of France?"))
+	require.Equal(t, paris, alone(t, folder, "/qemu", "/sluice-1.2.3-linux-arm64/sluice", "run", "--temp", "0", "What is the capital of France?"))
 }
 
 // units: systemd has nothing to say about the units, and starts the service with the first connection, which is
@@ -202,11 +222,21 @@ func container(t *testing.T, program string) {
 	require.Equal(t, []string{"scratch"}, steps["FROM"])
 	require.Equal(t, []string{"65532:65532"}, steps["USER"])
 	require.Equal(t, []string{"/models"}, steps["VOLUME"])
+	image := release.Started("1.2.3") // says the same
+	require.Equal(t, steps["USER"][0], image.User)
+	require.Equal(t, strings.Fields(steps["ENV"][0]), image.Env)
+	require.Contains(t, image.Volumes, "/models")
+	require.Contains(t, image.ExposedPorts, steps["EXPOSE"][0]+"/tcp")
 	words := func(list string) (all []string) {
 		require.NoError(t, json.Unmarshal([]byte(list), &all), list)
 		return all
 	}
-	_, check, _ := strings.Cut(steps["HEALTHCHECK"][0], " CMD ")
+	times, check, _ := strings.Cut(steps["HEALTHCHECK"][0], " CMD ")
+	require.Equal(t, times, fmt.Sprintf("--interval=%.0fs --timeout=%.0fs --start-period=%.0fm", image.Healthcheck.Interval.Seconds(),
+		image.Healthcheck.Timeout.Seconds(), image.Healthcheck.StartPeriod.Minutes()))
+	require.Equal(t, words(check), image.Healthcheck.Test[1:])
+	require.Equal(t, words(steps["ENTRYPOINT"][0]), image.Entrypoint)
+	require.Equal(t, words(steps["CMD"][0]), image.Cmd)
 
 	folder := t.TempDir()
 	require.NoError(t, os.Link(program, filepath.Join(folder, "sluice")))

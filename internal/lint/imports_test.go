@@ -122,6 +122,7 @@ var thirdParty = []dependency{
 	{"github.com/ebitengine/purego", []string{"gpu"}, "calls drivers' libraries where cgo is off"},
 	{"github.com/go-zeromq/zmq4", nil, "a subscriber that we did not write judges the sockets; see ADR 110"},
 	{"github.com/goccy/go-yaml", []string{"cmd/sluice"}, "configuration files; faults are shown with their line"},
+	{"github.com/google/rpmpack", []string{"internal/release"}, "packages that dnf and zypper take; it is inside nfpm"},
 	{"github.com/iceber/iouring-go/syscall", []string{"storage/uring"}, // the module's root does not link
 		"the kernel's numbers and structures of io_uring, which x/sys lacks"},
 	{"github.com/klauspost/compress", []string{"gpu/cuda/kernels", "gpu/vulkan/shaders", "internal/testref"},
@@ -143,6 +144,8 @@ var thirdParty = []dependency{
 	{"github.com/vmihailenco/msgpack/v5", nil, "a decoder that we did not write judges the batches"},
 	{"github.com/vulkan-go/vulkan", []string{"gpu"}, "Vulkan's structures and loader, generated from its registry"},
 	{"go.uber.org/goleak", nil, "tests fail on goroutines that were left behind"},
+	{"golang.org/x/crypto/x509roots/fallback", []string{"internal/release"},
+		"the certificates of images, the same wherever they are made"},
 	{"golang.org/x/image", []string{"stages/picture"}, "WebP's two codecs, by the authors of Go's other decoders"},
 	{"golang.org/x/sys", []string{"internal/system", "storage/uring", "server/exchange", "cmd/sluice/internal/ask", "gpu"},
 		"system calls that package syscall froze without; who asks them what all programs ask is internal/system"},

@@ -7,7 +7,7 @@ import (
 	"text/template"
 )
 
-// Manifests are the texts by which Homebrew and winget install a release, by their names. sum has the checksum
+// Manifests are the texts by which Homebrew, winget and a shell install a release, by their names. sum has the checksum
 // (SHA-256, in hexadecimal digits) of a file of the release.
 func Manifests(version string, sum func(name string) (string, bool)) (map[string][]byte, error) {
 	var missing []string
@@ -39,6 +39,7 @@ func Manifests(version string, sum func(name string) (string, bool)) (map[string
 
 // manifests are the templates of the texts.
 var manifests = map[string]string{
+	"install.sh": installer,
 	"sluice.rb": `class Sluice < Formula
   desc "Runs large language models on this machine"
   homepage "https://github.com/sluice-ai/sluice"
@@ -101,6 +102,61 @@ ManifestType: installer
 ManifestVersion: 1.6.0
 `,
 }
+
+// installer is a script for the shells of Linux and macOS.
+const installer = `#!/bin/sh
+# Installs sluice {{.Version}} into a folder, $HOME/.local/bin if none is named: sh install.sh [FOLDER]
+# SLUICE_RELEASE names another folder or server that has the archives.
+set -eu
+
+fail() {
+	echo "install.sh: $*" >&2
+	exit 1
+}
+
+folder=${1:-$HOME/.local/bin}
+from=${SLUICE_RELEASE:-{{.URL}}}
+case $(uname -s) in
+Linux) system=linux ;;
+Darwin) system=darwin ;;
+*) fail "no archive for $(uname -s): Windows has winget and the zip, others have 'go install'" ;;
+esac
+case $(uname -m) in
+x86_64 | amd64) arch=amd64 ;;
+aarch64 | arm64) arch=arm64 ;;
+*) fail "no archive for $(uname -m): try 'go install github.com/sluice-ai/sluice/cmd/sluice@latest'" ;;
+esac
+case $system-$arch in
+{{- range $name := systems}}{{range $arch := processors}}
+{{$name}}-{{$arch}}) want={{sum (archive $.Version $name $arch)}} ;;
+{{- end}}{{end}}
+esac
+
+name=sluice-{{.Version}}-$system-$arch
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
+if command -v curl >/dev/null; then
+	curl -fsSL -o "$temp/archive" "${from%/}/$name.tar.gz" || fail "${from%/}/$name.tar.gz: could not be fetched"
+else
+	wget -qO "$temp/archive" "${from%/}/$name.tar.gz" || fail "${from%/}/$name.tar.gz: could not be fetched by curl or wget"
+fi
+if command -v sha256sum >/dev/null; then
+	have=$(sha256sum <"$temp/archive")
+else
+	have=$(shasum -a 256 <"$temp/archive")
+fi
+[ "${have%% *}" = "$want" ] || fail "$name.tar.gz is not the archive that was released: its checksum is ${have%% *}, want $want"
+tar -xzf "$temp/archive" -C "$temp"
+mkdir -p "$folder"
+# First beside it, then in its place: a program that runs goes on with its own file.
+cp "$temp/$name/sluice" "$folder/.sluice.new"
+mv -f "$folder/.sluice.new" "$folder/sluice"
+echo "installed $folder/sluice"
+case :$PATH: in
+*:"$folder":*) ;;
+*) echo "add it to your path: export PATH=\"$folder:\$PATH\"" ;;
+esac
+`
 
 // words are what templates ask for: the systems and processors by the names that others have for them.
 var words = template.FuncMap{

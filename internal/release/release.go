@@ -1,4 +1,5 @@
-// Package release packs files as people install them: tar.gz, zip, and Debian's packages.
+// Package release packs files as people install them: tar.gz, zip, packages of Debian's and of rpm's, and images of
+// containers.
 //
 // Equal files give equal bytes, whoever packs them and when: times are one that the caller gives, owners are root, the
 // order is that of the names.
@@ -28,6 +29,20 @@ type File struct {
 	Mode fs.FileMode
 }
 
+// How is how files are packed.
+type How struct {
+	At    time.Time // of all files
+	Quick bool      // quickly, not small: tests pack large programs
+}
+
+// level is what files are compressed with.
+func (h How) level() int {
+	if h.Quick {
+		return flate.BestSpeed
+	}
+	return flate.BestCompression
+}
+
 // Sorted orders files by name, and refuses those that an archive cannot have, or has twice.
 func Sorted(files []File) ([]File, error) {
 	files = slices.Clone(files)
@@ -44,16 +59,28 @@ func Sorted(files []File) ([]File, error) {
 }
 
 // Tar writes a tar.gz. Names begin with prefix; folders come before what is in them.
-func Tar(w io.Writer, prefix string, files []File, at time.Time) error {
+func Tar(w io.Writer, prefix string, files []File, how How) error {
+	packed, err := gzip.NewWriterLevel(w, how.level())
+	if err != nil {
+		return err
+	}
+	t := tar.NewWriter(packed)
+	if err := entries(t, prefix, files, how.At); err != nil {
+		return err
+	}
+	if err := t.Close(); err != nil {
+		return err
+	}
+	return packed.Close()
+}
+
+// entries adds files, and the folders that they are in, to a tar.
+func entries(t *tar.Writer, prefix string, files []File, at time.Time) error {
 	files, err := Sorted(files)
 	if err != nil {
 		return err
 	}
-	packed, err := gzip.NewWriterLevel(w, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
-	t, made := tar.NewWriter(packed), map[string]bool{}
+	made := map[string]bool{}
 	for _, f := range files {
 		for _, folder := range foldersOf(prefix + f.Path) {
 			if made[folder] {
@@ -71,10 +98,7 @@ func Tar(w io.Writer, prefix string, files []File, at time.Time) error {
 			return err
 		}
 	}
-	if err := t.Close(); err != nil {
-		return err
-	}
-	return packed.Close()
+	return nil
 }
 
 func header(kind byte, name string, mode fs.FileMode, size int, at time.Time) *tar.Header {
@@ -92,15 +116,15 @@ func foldersOf(name string) (list []string) {
 }
 
 // Zip writes a zip. Names begin with prefix.
-func Zip(w io.Writer, prefix string, files []File, at time.Time) error {
+func Zip(w io.Writer, prefix string, files []File, how How) error {
 	files, err := Sorted(files)
 	if err != nil {
 		return err
 	}
 	z := zip.NewWriter(w)
-	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, 9) })
+	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, how.level()) })
 	for _, f := range files {
-		h := &zip.FileHeader{Name: prefix + f.Path, Method: zip.Deflate, Modified: at.UTC()}
+		h := &zip.FileHeader{Name: prefix + f.Path, Method: zip.Deflate, Modified: how.At.UTC()}
 		h.SetMode(f.Mode)
 		to, err := z.CreateHeader(h)
 		if err != nil {
@@ -113,21 +137,29 @@ func Zip(w io.Writer, prefix string, files []File, at time.Time) error {
 	return z.Close()
 }
 
-// Package is what Debian's tools are told of a package.
+// Package is what those that install packages are told of one.
 type Package struct {
-	Name, Version, Arch, Maintainer, Homepage string
-	Summary, Description                      string
+	Name, Version, Arch, Maintainer, Homepage string // Arch as Go and Debian name processors
+	Summary, Description, License             string
 }
 
-// Deb writes a package of Debian's format 2.0: an ar archive of its version, of what is told of the package, and of its
-// files.
-func Deb(w io.Writer, p *Package, files []File, at time.Time) error {
+// check refuses a version that one of the formats does not take.
+func (p *Package) check() error {
 	if p.Version == "" || !strings.ContainsAny(p.Version[:1], "0123456789") || strings.ContainsAny(p.Version, " -\n_/") {
 		return fmt.Errorf("%q is no version of a package: want one that begins with a digit, such as 1.2.3, without - and _",
 			p.Version)
 	}
+	return nil
+}
+
+// Deb writes a package of Debian's format 2.0: an ar archive of its version, of what is told of the package, and of its
+// files.
+func Deb(w io.Writer, p *Package, files []File, how How) error {
+	if err := p.check(); err != nil {
+		return err
+	}
 	var data, control, sums bytes.Buffer
-	if err := Tar(&data, "./", files, at); err != nil {
+	if err := Tar(&data, "./", files, how); err != nil {
 		return err
 	}
 	size := 0
@@ -143,13 +175,13 @@ func Deb(w io.Writer, p *Package, files []File, at time.Time) error {
 		"Priority: optional\nHomepage: %s\nDescription: %s\n %s\n", p.Name, p.Version, p.Arch, p.Maintainer, size, p.Homepage,
 		p.Summary, strings.ReplaceAll(p.Description, "\n", "\n "))
 	told := []File{{Path: "control", Data: []byte(about), Mode: 0o644}, {Path: "md5sums", Data: sums.Bytes(), Mode: 0o644}}
-	if err := Tar(&control, "./", told, at); err != nil {
+	if err := Tar(&control, "./", told, how); err != nil {
 		return err
 	}
 	out := bytes.NewBufferString("!<arch>\n")
-	member(out, "debian-binary", []byte("2.0\n"), at)
-	member(out, "control.tar.gz", control.Bytes(), at)
-	member(out, "data.tar.gz", data.Bytes(), at)
+	member(out, "debian-binary", []byte("2.0\n"), how.At)
+	member(out, "control.tar.gz", control.Bytes(), how.At)
+	member(out, "data.tar.gz", data.Bytes(), how.At)
 	_, err = w.Write(out.Bytes())
 	return err
 }

@@ -22,14 +22,15 @@ var (
 	day   = time.Date(2026, 11, 27, 12, 0, 0, 0, time.FixedZone("", 3600))
 	files = []File{{"usr/bin/sluice", []byte("program"), 0o755}, {"usr/share/doc/sluice/copyright", []byte("odd"), 0o644}}
 	about = Package{Name: "sluice", Version: "1.2.3", Arch: "amd64", Maintainer: "A <a@b.invalid>", Homepage: "https://b.invalid",
-		Summary: "answers", Description: "One line,\nand another."}
+		Summary: "answers", Description: "One line,\nand another.", License: "Apache-2.0"}
 )
 
 // formats pack the same files each in its way.
 var formats = map[string]func(w io.Writer, files []File) error{
-	"tar": func(w io.Writer, files []File) error { return Tar(w, "top/", files, day) },
-	"zip": func(w io.Writer, files []File) error { return Zip(w, "top/", files, day) },
-	"deb": func(w io.Writer, files []File) error { return Deb(w, &about, files, day) },
+	"tar": func(w io.Writer, files []File) error { return Tar(w, "top/", files, How{At: day}) },
+	"zip": func(w io.Writer, files []File) error { return Zip(w, "top/", files, How{At: day}) },
+	"deb": func(w io.Writer, files []File) error { return Deb(w, &about, files, How{At: day}) },
+	"rpm": func(w io.Writer, files []File) error { return RPM(w, &about, files, How{At: day}) },
 }
 
 // TestSameBytes: neither the order of the files nor a time zone changes a byte; faulty names are refused.
@@ -53,7 +54,7 @@ func TestSameBytes(t *testing.T) {
 // TestArchivesHoldFiles: contents, modes, owners and times come out of archives as they should.
 func TestArchivesHoldFiles(t *testing.T) {
 	var packed bytes.Buffer
-	require.NoError(t, Tar(&packed, "top/", files, day))
+	require.NoError(t, Tar(&packed, "top/", files, How{At: day}))
 	plain, err := gzip.NewReader(&packed)
 	require.NoError(t, err)
 	var names []string
@@ -77,7 +78,7 @@ func TestArchivesHoldFiles(t *testing.T) {
 		"top/usr/share/doc/sluice/", "top/usr/share/doc/sluice/copyright"}, names)
 
 	packed.Reset()
-	require.NoError(t, Zip(&packed, "top/", files, day))
+	require.NoError(t, Zip(&packed, "top/", files, How{At: day}))
 	z, err := zip.NewReader(bytes.NewReader(packed.Bytes()), int64(packed.Len()))
 	require.NoError(t, err)
 	require.Equal(t, "top/usr/bin/sluice", z.File[0].Name)
@@ -85,13 +86,17 @@ func TestArchivesHoldFiles(t *testing.T) {
 	require.True(t, z.File[0].Modified.Equal(day))
 }
 
-// TestDebRefuses: a version that dpkg would not take is refused.
-func TestDebRefuses(t *testing.T) {
+// TestPackagesRefuse: a version that dpkg or rpm would not take is refused, and a processor that rpm has no name for.
+func TestPackagesRefuse(t *testing.T) {
 	for _, version := range []string{"", "v1", "1.2-3", "1 2", "1/2"} {
 		p := about
 		p.Version = version
-		require.ErrorContains(t, Deb(io.Discard, &p, files, day), "is no version of a package", version)
+		require.ErrorContains(t, Deb(io.Discard, &p, files, How{At: day}), "is no version of a package", version)
+		require.ErrorContains(t, RPM(io.Discard, &p, files, How{At: day}), "is no version of a package", version)
 	}
+	p := about
+	p.Arch = "riscv64"
+	require.ErrorContains(t, RPM(io.Discard, &p, files, How{At: day}), `"riscv64" is no processor`)
 }
 
 // TestDebIsDebians: dpkg reads a package, and finds its files in place.
@@ -99,7 +104,7 @@ func TestDebIsDebians(t *testing.T) {
 	dpkg := testref.Tool(t, "dpkg", "dpkg-deb")
 	path, root := filepath.Join(t.TempDir(), "a.deb"), t.TempDir()
 	var made bytes.Buffer
-	require.NoError(t, Deb(&made, &about, files, day))
+	require.NoError(t, Deb(&made, &about, files, How{At: day}))
 	require.NoError(t, os.WriteFile(path, made.Bytes(), 0o600))
 	said, err := exec.Command(dpkg, "--field", path).CombinedOutput()
 	require.NoError(t, err, "%s", said)
@@ -107,15 +112,68 @@ func TestDebIsDebians(t *testing.T) {
 	require.Contains(t, string(said), "Description: answers\n One line,\n and another.\n")
 	for n := range 4 { // members of odd and even sizes
 		var odd bytes.Buffer
-		require.NoError(t, Deb(&odd, &about, []File{{"x", bytes.Repeat([]byte("ab!"), n*n), 0o644}}, day))
+		require.NoError(t, Deb(&odd, &about, []File{{"x", bytes.Repeat([]byte("ab!"), n*n), 0o644}}, How{At: day}))
 		c := exec.Command(dpkg, "--contents", "/dev/stdin")
 		c.Stdin = &odd
 		said, err := c.CombinedOutput()
 		require.NoError(t, err, "%s", said)
 	}
-	said, err = exec.Command(dpkg, "--extract", path, root).CombinedOutput()
+	if os.Getuid() != 0 {
+		testref.Missing(t, "root", "dpkg and rpm install for root alone")
+	}
+	for _, name := range []string{"info", "updates", "status"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(root, "var/lib/dpkg", name), 0o755))
+	}
+	require.NoError(t, os.Remove(filepath.Join(root, "var/lib/dpkg/status")))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "var/lib/dpkg/status"), nil, 0o600))
+	whole := testref.Tool(t, "dpkg", "dpkg")
+	said, err = exec.Command(whole, "--root="+root, "--force-architecture", "--install", path).CombinedOutput()
 	require.NoError(t, err, "%s", said)
-	info, err := os.Stat(filepath.Join(root, "usr/bin/sluice"))
-	require.NoError(t, err)
-	require.EqualValues(t, 0o755, info.Mode().Perm())
+	installed(t, root)
+	said, err = exec.Command(whole, "--root="+root, "--verify", "sluice").CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	require.Empty(t, string(said))
+}
+
+// installed: the files of a package are in place, with their modes.
+func installed(t *testing.T, root string) {
+	t.Helper()
+	for _, f := range files {
+		data, err := os.ReadFile(filepath.Join(root, f.Path))
+		require.NoError(t, err)
+		require.Equal(t, f.Data, data)
+		info, err := os.Stat(filepath.Join(root, f.Path))
+		require.NoError(t, err)
+		require.Equal(t, f.Mode, info.Mode().Perm())
+		require.True(t, info.ModTime().Equal(day))
+	}
+}
+
+// TestRPMIsRPMs: rpm reads a package, installs it for the same files, and finds them unchanged; a byte of another is
+// seen.
+func TestRPMIsRPMs(t *testing.T) {
+	rpm := testref.Tool(t, "rpm", "rpm")
+	path, root := filepath.Join(t.TempDir(), "a.rpm"), t.TempDir()
+	var made bytes.Buffer
+	require.NoError(t, RPM(&made, &about, files, How{At: day}))
+	require.NoError(t, os.WriteFile(path, made.Bytes(), 0o600))
+	run := func(words ...string) string {
+		said, err := exec.Command(rpm, append([]string{"--root", root}, words...)...).CombinedOutput()
+		require.NoError(t, err, "%s: %s", words, said)
+		return string(said)
+	}
+	require.Contains(t, run("-qip", path), "Version     : 1.2.3\nRelease     : 1\nArchitecture: x86_64\n")
+	require.Contains(t, run("-K", path), "digests OK")
+	require.Empty(t, run("-qp", "--requires", path))
+	if os.Getuid() != 0 {
+		testref.Missing(t, "root", "dpkg and rpm install for root alone")
+	}
+	run("--install", "--ignorearch", path)
+	installed(t, root)
+	require.Equal(t, "sluice-1.2.3-1.x86_64\n", run("-q", "sluice"))
+	require.Empty(t, run("--verify", "sluice"))
+	changed := bytes.Clone(made.Bytes())
+	changed[len(changed)-40] ^= 1
+	require.NoError(t, os.WriteFile(path, changed, 0o600))
+	require.Error(t, exec.Command(rpm, "-K", path).Run())
 }

@@ -1,6 +1,7 @@
 package winetest
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/internal/release"
 	"github.com/sluice-ai/sluice/internal/testref"
 )
 
@@ -33,8 +35,8 @@ type machine struct {
 	native string
 }
 
-// TestUnderWine: the program for Windows answers as that for Linux does, to the token, from wherever it has its
-// weights; it serves, is asked, and ends by Ctrl-C.
+// TestUnderWine: the program for Windows, out of a release's zip, answers as that for Linux does, to the token, from
+// wherever it has its weights; it serves, is asked, and ends by Ctrl-C.
 func TestUnderWine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the program is built for another system")
@@ -50,7 +52,7 @@ func TestUnderWine(t *testing.T) {
 	})
 	m := machine{Prefix: p, folder: filepath.Join(p.Folder(), "sluice"), native: filepath.Join(t.TempDir(), "sluice")}
 	build(t, m.native, "CGO_ENABLED=0")
-	build(t, filepath.Join(m.folder, "sluice.exe"), "CGO_ENABLED=0", "GOOS=windows", "GOARCH=amd64")
+	unpacked(t, m.folder)
 	weights, err := os.ReadFile("../mini/mini-Q4_K_M.gguf")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(m.folder, "mini.gguf"), weights, 0o600))
@@ -66,6 +68,20 @@ func TestUnderWine(t *testing.T) {
 		require.Equal(t, paris+"2 + 3 = 5.\n", m.run(t, france+"\nWhat is 2 + 3?\n", "chat"))
 	})
 	t.Run("serves", m.serves)
+}
+
+// unpacked builds the program for Windows, packs it as a release does, and unpacks it into a folder.
+func unpacked(t *testing.T, folder string) {
+	program := filepath.Join(t.TempDir(), "sluice.exe")
+	build(t, program, "CGO_ENABLED=0", "GOOS=windows", "GOARCH=amd64")
+	data, err := os.ReadFile(program)
+	require.NoError(t, err)
+	var packed bytes.Buffer
+	require.NoError(t, release.Zip(&packed, "sluice/", []release.File{{Path: "sluice.exe", Data: data, Mode: 0o755}},
+		release.How{At: time.Unix(1e9, 0), Quick: true}))
+	z, err := zip.NewReader(bytes.NewReader(packed.Bytes()), int64(packed.Len()))
+	require.NoError(t, err)
+	require.NoError(t, os.CopyFS(filepath.Dir(folder), z))
 }
 
 func build(t *testing.T, program string, environment ...string) {

@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"debug/buildinfo"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -98,7 +100,7 @@ func read(dir string) (files []release.File, err error) {
 	return files, nil
 }
 
-// placed says where Debian has the files of a release.
+// placed says where packages have the files of a release.
 var placed = map[string]string{
 	"sluice": "usr/bin/sluice", "sluice.1": "usr/share/man/man1/sluice.1",
 	"sluice.bash": "usr/share/bash-completion/completions/sluice",
@@ -110,34 +112,38 @@ var placed = map[string]string{
 
 // packed adds the archives of a system.
 func packed(made map[string][]byte, version, system, arch string, files []release.File, at time.Time) error {
-	name, out := fmt.Sprintf("sluice-%s-%s-%s", version, system, arch), new(bytes.Buffer)
+	name, how := fmt.Sprintf("sluice-%s-%s-%s", version, system, arch), release.How{At: at}
+	add := func(name string, pack func(w io.Writer) error) error {
+		out := new(bytes.Buffer)
+		err := pack(out)
+		made[name] = out.Bytes()
+		return err
+	}
 	if system == "windows" {
-		err := release.Zip(out, name+"/", files, at)
-		made[name+".zip"] = out.Bytes()
+		return add(name+".zip", func(w io.Writer) error { return release.Zip(w, name+"/", files, how) })
+	}
+	if err := add(name+".tar.gz", func(w io.Writer) error { return release.Tar(w, name+"/", files, how) }); err != nil || system != "linux" {
 		return err
 	}
-	if err := release.Tar(out, name+"/", files, at); err != nil {
-		return err
-	}
-	made[name+".tar.gz"] = out.Bytes()
-	if system != "linux" {
-		return nil
-	}
+	var program []byte
 	installed := slices.Clone(files)
 	for i := range installed {
 		to, ok := placed[installed[i].Path]
 		if !ok {
-			return fmt.Errorf("%s has no place in a package of Debian's: add it to placed", installed[i].Path)
+			return fmt.Errorf("%s has no place in a package: add it to placed", installed[i].Path)
+		}
+		if installed[i].Path == "sluice" {
+			program = installed[i].Data
 		}
 		installed[i].Path = to
 	}
 	about := release.Package{Name: "sluice", Version: version, Arch: arch, Maintainer: "sluice <noreply@sluice.invalid>",
-		Homepage: "https://github.com/sluice-ai/sluice", Summary: "runs large language models on this machine",
+		Homepage: "https://github.com/sluice-ai/sluice", Summary: "runs large language models on this machine", License: "Apache-2.0",
 		Description: "One program that answers, serves and measures, with a small model in it. It needs nothing else."}
-	out = new(bytes.Buffer)
-	err := release.Deb(out, &about, installed, at)
-	made[fmt.Sprintf("sluice_%s_%s.deb", version, arch)] = out.Bytes()
-	return err
+	return errors.Join(
+		add(fmt.Sprintf("sluice_%s_%s.deb", version, arch), func(w io.Writer) error { return release.Deb(w, &about, installed, how) }),
+		add(name+".rpm", func(w io.Writer) error { return release.RPM(w, &about, installed, how) }),
+		add(name+".image.tar", func(w io.Writer) error { return release.Image(w, version, arch, program, how) }))
 }
 
 // write writes what was made, and its checksums.

@@ -85,9 +85,11 @@ func TestPack(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprintf("%x  %s\n", sha256.Sum256(data), name), line, "as sha256sum -c reads it")
 	}
-	require.Equal(t, []string{"sluice-1.2.3-darwin-amd64.cdx.json", "sluice-1.2.3-darwin-amd64.tar.gz",
+	require.Equal(t, []string{"install.sh", "sluice-1.2.3-darwin-amd64.cdx.json", "sluice-1.2.3-darwin-amd64.tar.gz",
 		"sluice-1.2.3-darwin-arm64.cdx.json", "sluice-1.2.3-darwin-arm64.tar.gz", "sluice-1.2.3-linux-amd64.cdx.json",
-		"sluice-1.2.3-linux-amd64.tar.gz", "sluice-1.2.3-linux-arm64.cdx.json", "sluice-1.2.3-linux-arm64.tar.gz",
+		"sluice-1.2.3-linux-amd64.image.tar", "sluice-1.2.3-linux-amd64.rpm", "sluice-1.2.3-linux-amd64.tar.gz",
+		"sluice-1.2.3-linux-arm64.cdx.json", "sluice-1.2.3-linux-arm64.image.tar", "sluice-1.2.3-linux-arm64.rpm",
+		"sluice-1.2.3-linux-arm64.tar.gz",
 		"sluice-1.2.3-windows-amd64.cdx.json", "sluice-1.2.3-windows-amd64.zip", "sluice-1.2.3-windows-arm64.cdx.json",
 		"sluice-1.2.3-windows-arm64.zip", "sluice-ai.sluice.installer.yaml", "sluice-ai.sluice.locale.en-US.yaml",
 		"sluice-ai.sluice.yaml", "sluice.rb", "sluice_1.2.3_amd64.deb", "sluice_1.2.3_arm64.deb"}, names)
