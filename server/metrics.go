@@ -28,7 +28,7 @@ type metrics struct {
 	write    fasthttp.RequestHandler
 }
 
-func newMetrics(models answer.Models, waiting func(model string) int, o *Options) *metrics {
+func newMetrics(models answer.Models, waiting func(model string) int, pictures *drawn, o *Options) *metrics {
 	registry := prometheus.NewRegistry()
 	m := &metrics{
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -50,6 +50,9 @@ func newMetrics(models answer.Models, waiting func(model string) int, o *Options
 	build.Set(1)
 	registry.MustRegister(build, m.inFlight, m.requests, m.seconds, engineCollector{models, waiting, o.MetricsCompat},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if pictures != nil {
+		registry.MustRegister(pictures)
+	}
 	return m
 }
 

@@ -13,7 +13,8 @@ import (
 
 // TestMetricsDocument: docs/metrics.md says of each metric what it is, and of none that is not there.
 func TestMetricsDocument(t *testing.T) {
-	r := start(t, Options{}, nil)
+	r := start(t, Options{Painter: newEasel("painter")}, nil)
+	r.post(t, "/v1/images/generations", `{"prompt": "a cat", "size": "64x64"}`)
 	r.post(t, "/v1/chat/completions", `{"max_tokens": 2, "messages": [{"role": "user", "content": "hello"}]}`)
 	answer, err := r.http.Get(r.url + "/metrics")
 	require.NoError(t, err)

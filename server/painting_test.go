@@ -289,6 +289,12 @@ func TestImagesEnd(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, "event: error\ndata: {\"error\":{\"message\":\"what reads the weights of the picture's model has failed")
 	r.log.forget()
+	_, counted := r.get(t, "/metrics")
+	for _, line := range []string{`pictures_total{end="left",model="painter"} 1`, `pictures_total{end="made",model="painter"} 1`,
+		`pictures_total{end="failed",model="painter"} 4`, `picture_steps_total{model="painter"} 1`,
+		`picture_seconds_count{model="painter"} 1`, `pictures_making{model="painter"} 0`} {
+		require.Contains(t, counted, "\nsluice_"+line+"\n")
+	}
 }
 
 // TestTxt2img: front-ends of stable-diffusion-webui get pictures, and hear how far their own have come.

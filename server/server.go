@@ -141,7 +141,10 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	if o.Beat > 0 {
 		service.Beat = o.Beat
 	}
-	service.Promises, service.Painter = o.Promises, o.Painter
+	pictures := drawnBy(o.Painter)
+	if service.Promises = o.Promises; pictures != nil {
+		service.Painter = pictures
+	}
 	if o.FetchImages {
 		service.Fetch = fetch.New().Get
 	}
@@ -151,7 +154,7 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	s.access.names, s.access.proxies = o.HostNames, o.Proxies
 	s.access.setKeys(o.APIKeys)
 	s.access.origins = o.Origins
-	s.metrics = newMetrics(s.models, service.Waiting, &o)
+	s.metrics = newMetrics(s.models, service.Waiting, pictures, &o)
 	s.listener = &listener{most: connections(system.MostFiles()), who: s.access.peer, crowded: &s.crowded, refuse: s.full,
 		short: s.short, secure: o.TLS, conns: map[*conn]struct{}{}, shut: make(chan struct{})}
 	s.members = s.membersOf(o.Cluster)
