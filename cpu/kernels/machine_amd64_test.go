@@ -63,13 +63,14 @@ func TestSetsBuildOnTheOneBelow(t *testing.T) {
 	require.Len(t, amx.panels[quant.F32], 1)
 }
 
-// TestTwinOnArm64 runs what arm64's sets are compared by on emulated processors: one without SDOT, and one with.
+// TestTwinOnArm64 runs what arm64's sets are compared by on emulated processors: one without SDOT, one with, and one
+// that has SVE and SMMLA as well, which no set uses.
 func TestTwinOnArm64(t *testing.T) {
 	if testing.Short() {
 		t.Skip("an emulated processor takes its time")
 	}
 	run := testref.Arm64(t)
-	for processor, ran := range map[string]string{"cortex-a72": "[neon]", "neoverse-n1": "[neon dotprod]"} {
+	for processor, ran := range map[string]string{"cortex-a72": "[neon]", "neoverse-n1": "[neon dotprod]", "max": "[neon dotprod]"} {
 		require.Contains(t, run(processor, "^Test(TwinBriefly|TwinRanWhatTheMachineHas)$"), "RAN "+ran, processor)
 	}
 }

@@ -2241,16 +2241,20 @@ done:
 	ADDQ $32, R13
 	MOVQ keyProduct_at(DI), AX
 	ADDQ $32, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_at
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_at
 	ADDQ keyProduct_chunk(DI), AX
 	SUBQ $64, AX
 same_at:
 	MOVQ AX, keyProduct_at(DI)
 	MOVQ keyProduct_scaleAt(DI), AX
 	ADDQ $16, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_scaleAt
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_scaleAt
 	ADDQ keyProduct_scale(DI), AX
 	SUBQ $32, AX
 same_scaleAt:
@@ -2772,8 +2776,10 @@ pass:
 	VMOVUPS Y6, (R13)(AX*1)
 	ADDQ $32, R13
 	ADDQ $32, SI
-	TESTQ $1, valueProduct_left(DI)
-	JEQ same
+	MOVQ valueProduct_left(DI), AX
+	ANDQ $1, AX
+	CMPQ AX, $1
+	JNZ same
 	ADDQ $448, SI
 same:
 	DECQ valueProduct_left(DI)
@@ -2915,16 +2921,20 @@ done:
 	ADDQ $32, R13
 	MOVQ keyProduct_at(DI), AX
 	ADDQ $32, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_at
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_at
 	ADDQ keyProduct_chunk(DI), AX
 	SUBQ $64, AX
 same_at:
 	MOVQ AX, keyProduct_at(DI)
 	MOVQ keyProduct_scaleAt(DI), AX
 	ADDQ $16, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_scaleAt
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_scaleAt
 	ADDQ keyProduct_scale(DI), AX
 	SUBQ $32, AX
 same_scaleAt:
@@ -3238,8 +3248,10 @@ pass:
 	VMOVUPS Y4, (R13)(BX*1)
 	ADDQ $32, R13
 	ADDQ $32, SI
-	TESTQ $1, valueProduct_left(DI)
-	JEQ same
+	MOVQ valueProduct_left(DI), AX
+	ANDQ $1, AX
+	CMPQ AX, $1
+	JNZ same
 	ADDQ $448, SI
 same:
 	DECQ valueProduct_left(DI)
@@ -3344,16 +3356,20 @@ done:
 	ADDQ $32, R13
 	MOVQ keyProduct_at(DI), AX
 	ADDQ $32, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_at
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_at
 	ADDQ keyProduct_chunk(DI), AX
 	SUBQ $64, AX
 same_at:
 	MOVQ AX, keyProduct_at(DI)
 	MOVQ keyProduct_scaleAt(DI), AX
 	ADDQ $16, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_scaleAt
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_scaleAt
 	ADDQ keyProduct_scale(DI), AX
 	SUBQ $32, AX
 same_scaleAt:
@@ -3563,8 +3579,10 @@ pass:
 	VMOVUPS Y3, (R13)
 	ADDQ $32, R13
 	ADDQ $32, SI
-	TESTQ $1, valueProduct_left(DI)
-	JEQ same
+	MOVQ valueProduct_left(DI), AX
+	ANDQ $1, AX
+	CMPQ AX, $1
+	JNZ same
 	ADDQ $448, SI
 same:
 	DECQ valueProduct_left(DI)
@@ -3827,16 +3845,20 @@ done:
 	ADDQ $32, R13
 	MOVQ keyProduct_at(DI), AX
 	ADDQ $32, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_at
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_at
 	ADDQ keyProduct_chunk(DI), AX
 	SUBQ $64, AX
 same_at:
 	MOVQ AX, keyProduct_at(DI)
 	MOVQ keyProduct_scaleAt(DI), AX
 	ADDQ $16, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_scaleAt
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_scaleAt
 	ADDQ keyProduct_scale(DI), AX
 	SUBQ $32, AX
 same_scaleAt:
@@ -4408,8 +4430,10 @@ pass:
 	VMOVUPS Y7, (R13)(AX*1)
 	ADDQ $32, R13
 	ADDQ $32, SI
-	TESTQ $1, valueProduct_left(DI)
-	JEQ same
+	MOVQ valueProduct_left(DI), AX
+	ANDQ $1, AX
+	CMPQ AX, $1
+	JNZ same
 	ADDQ $576, SI
 same:
 	DECQ valueProduct_left(DI)
@@ -4591,16 +4615,20 @@ done:
 	ADDQ $32, R13
 	MOVQ keyProduct_at(DI), AX
 	ADDQ $32, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_at
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_at
 	ADDQ keyProduct_chunk(DI), AX
 	SUBQ $64, AX
 same_at:
 	MOVQ AX, keyProduct_at(DI)
 	MOVQ keyProduct_scaleAt(DI), AX
 	ADDQ $16, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_scaleAt
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_scaleAt
 	ADDQ keyProduct_scale(DI), AX
 	SUBQ $32, AX
 same_scaleAt:
@@ -4964,8 +4992,10 @@ pass:
 	VMOVUPS Y5, (R13)(BX*1)
 	ADDQ $32, R13
 	ADDQ $32, SI
-	TESTQ $1, valueProduct_left(DI)
-	JEQ same
+	MOVQ valueProduct_left(DI), AX
+	ANDQ $1, AX
+	CMPQ AX, $1
+	JNZ same
 	ADDQ $576, SI
 same:
 	DECQ valueProduct_left(DI)
@@ -5103,16 +5133,20 @@ done:
 	ADDQ $32, R13
 	MOVQ keyProduct_at(DI), AX
 	ADDQ $32, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_at
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_at
 	ADDQ keyProduct_chunk(DI), AX
 	SUBQ $64, AX
 same_at:
 	MOVQ AX, keyProduct_at(DI)
 	MOVQ keyProduct_scaleAt(DI), AX
 	ADDQ $16, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_scaleAt
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_scaleAt
 	ADDQ keyProduct_scale(DI), AX
 	SUBQ $32, AX
 same_scaleAt:
@@ -5372,8 +5406,10 @@ pass:
 	VMOVUPS Y4, (R13)
 	ADDQ $32, R13
 	ADDQ $32, SI
-	TESTQ $1, valueProduct_left(DI)
-	JEQ same
+	MOVQ valueProduct_left(DI), AX
+	ANDQ $1, AX
+	CMPQ AX, $1
+	JNZ same
 	ADDQ $576, SI
 same:
 	DECQ valueProduct_left(DI)
@@ -5613,16 +5649,20 @@ done:
 	ADDQ $32, R13
 	MOVQ keyProduct_at(DI), AX
 	ADDQ $32, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_at
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_at
 	ADDQ keyProduct_chunk(DI), AX
 	SUBQ $64, AX
 same_at:
 	MOVQ AX, keyProduct_at(DI)
 	MOVQ keyProduct_scaleAt(DI), AX
 	ADDQ $16, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_scaleAt
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_scaleAt
 	ADDQ keyProduct_scale(DI), AX
 	SUBQ $32, AX
 same_scaleAt:
@@ -6161,8 +6201,10 @@ pass:
 	VMOVUPS Y7, (R13)(AX*1)
 	ADDQ $32, R13
 	ADDQ $32, SI
-	TESTQ $1, valueProduct_left(DI)
-	JEQ same
+	MOVQ valueProduct_left(DI), AX
+	ANDQ $1, AX
+	CMPQ AX, $1
+	JNZ same
 	ADDQ $448, SI
 same:
 	DECQ valueProduct_left(DI)
@@ -6323,16 +6365,20 @@ done:
 	ADDQ $32, R13
 	MOVQ keyProduct_at(DI), AX
 	ADDQ $32, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_at
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_at
 	ADDQ keyProduct_chunk(DI), AX
 	SUBQ $64, AX
 same_at:
 	MOVQ AX, keyProduct_at(DI)
 	MOVQ keyProduct_scaleAt(DI), AX
 	ADDQ $16, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_scaleAt
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_scaleAt
 	ADDQ keyProduct_scale(DI), AX
 	SUBQ $32, AX
 same_scaleAt:
@@ -6663,8 +6709,10 @@ pass:
 	VMOVUPS Y5, (R13)(BX*1)
 	ADDQ $32, R13
 	ADDQ $32, SI
-	TESTQ $1, valueProduct_left(DI)
-	JEQ same
+	MOVQ valueProduct_left(DI), AX
+	ANDQ $1, AX
+	CMPQ AX, $1
+	JNZ same
 	ADDQ $448, SI
 same:
 	DECQ valueProduct_left(DI)
@@ -6782,16 +6830,20 @@ done:
 	ADDQ $32, R13
 	MOVQ keyProduct_at(DI), AX
 	ADDQ $32, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_at
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_at
 	ADDQ keyProduct_chunk(DI), AX
 	SUBQ $64, AX
 same_at:
 	MOVQ AX, keyProduct_at(DI)
 	MOVQ keyProduct_scaleAt(DI), AX
 	ADDQ $16, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_scaleAt
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_scaleAt
 	ADDQ keyProduct_scale(DI), AX
 	SUBQ $32, AX
 same_scaleAt:
@@ -7018,8 +7070,10 @@ pass:
 	VMOVUPS Y4, (R13)
 	ADDQ $32, R13
 	ADDQ $32, SI
-	TESTQ $1, valueProduct_left(DI)
-	JEQ same
+	MOVQ valueProduct_left(DI), AX
+	ANDQ $1, AX
+	CMPQ AX, $1
+	JNZ same
 	ADDQ $448, SI
 same:
 	DECQ valueProduct_left(DI)
@@ -7265,16 +7319,20 @@ done:
 	ADDQ $32, R13
 	MOVQ keyProduct_at(DI), AX
 	ADDQ $32, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_at
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_at
 	ADDQ keyProduct_chunk(DI), AX
 	SUBQ $64, AX
 same_at:
 	MOVQ AX, keyProduct_at(DI)
 	MOVQ keyProduct_scaleAt(DI), AX
 	ADDQ $16, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_scaleAt
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_scaleAt
 	ADDQ keyProduct_scale(DI), AX
 	SUBQ $32, AX
 same_scaleAt:
@@ -7823,8 +7881,10 @@ pass:
 	VMOVUPS Y9, (R13)(AX*1)
 	ADDQ $32, R13
 	ADDQ $32, SI
-	TESTQ $1, valueProduct_left(DI)
-	JEQ same
+	MOVQ valueProduct_left(DI), AX
+	ANDQ $1, AX
+	CMPQ AX, $1
+	JNZ same
 	ADDQ $320, SI
 same:
 	DECQ valueProduct_left(DI)
@@ -7991,16 +8051,20 @@ done:
 	ADDQ $32, R13
 	MOVQ keyProduct_at(DI), AX
 	ADDQ $32, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_at
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_at
 	ADDQ keyProduct_chunk(DI), AX
 	SUBQ $64, AX
 same_at:
 	MOVQ AX, keyProduct_at(DI)
 	MOVQ keyProduct_scaleAt(DI), AX
 	ADDQ $16, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_scaleAt
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_scaleAt
 	ADDQ keyProduct_scale(DI), AX
 	SUBQ $32, AX
 same_scaleAt:
@@ -8341,8 +8405,10 @@ pass:
 	VMOVUPS Y7, (R13)(BX*1)
 	ADDQ $32, R13
 	ADDQ $32, SI
-	TESTQ $1, valueProduct_left(DI)
-	JEQ same
+	MOVQ valueProduct_left(DI), AX
+	ANDQ $1, AX
+	CMPQ AX, $1
+	JNZ same
 	ADDQ $320, SI
 same:
 	DECQ valueProduct_left(DI)
@@ -8466,16 +8532,20 @@ done:
 	ADDQ $32, R13
 	MOVQ keyProduct_at(DI), AX
 	ADDQ $32, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_at
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_at
 	ADDQ keyProduct_chunk(DI), AX
 	SUBQ $64, AX
 same_at:
 	MOVQ AX, keyProduct_at(DI)
 	MOVQ keyProduct_scaleAt(DI), AX
 	ADDQ $16, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_scaleAt
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_scaleAt
 	ADDQ keyProduct_scale(DI), AX
 	SUBQ $32, AX
 same_scaleAt:
@@ -8712,8 +8782,10 @@ pass:
 	VMOVUPS Y6, (R13)
 	ADDQ $32, R13
 	ADDQ $32, SI
-	TESTQ $1, valueProduct_left(DI)
-	JEQ same
+	MOVQ valueProduct_left(DI), AX
+	ANDQ $1, AX
+	CMPQ AX, $1
+	JNZ same
 	ADDQ $320, SI
 same:
 	DECQ valueProduct_left(DI)
@@ -8951,16 +9023,20 @@ done:
 	ADDQ $32, R13
 	MOVQ keyProduct_at(DI), AX
 	ADDQ $32, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_at
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_at
 	ADDQ keyProduct_chunk(DI), AX
 	SUBQ $64, AX
 same_at:
 	MOVQ AX, keyProduct_at(DI)
 	MOVQ keyProduct_scaleAt(DI), AX
 	ADDQ $16, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_scaleAt
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_scaleAt
 	ADDQ keyProduct_scale(DI), AX
 	SUBQ $32, AX
 same_scaleAt:
@@ -9495,8 +9571,10 @@ pass:
 	VMOVUPS Y7, (R13)(AX*1)
 	ADDQ $32, R13
 	ADDQ $32, SI
-	TESTQ $1, valueProduct_left(DI)
-	JEQ same
+	MOVQ valueProduct_left(DI), AX
+	ANDQ $1, AX
+	CMPQ AX, $1
+	JNZ same
 	ADDQ $192, SI
 same:
 	DECQ valueProduct_left(DI)
@@ -9655,16 +9733,20 @@ done:
 	ADDQ $32, R13
 	MOVQ keyProduct_at(DI), AX
 	ADDQ $32, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_at
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_at
 	ADDQ keyProduct_chunk(DI), AX
 	SUBQ $64, AX
 same_at:
 	MOVQ AX, keyProduct_at(DI)
 	MOVQ keyProduct_scaleAt(DI), AX
 	ADDQ $16, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_scaleAt
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_scaleAt
 	ADDQ keyProduct_scale(DI), AX
 	SUBQ $32, AX
 same_scaleAt:
@@ -9991,8 +10073,10 @@ pass:
 	VMOVUPS Y5, (R13)(BX*1)
 	ADDQ $32, R13
 	ADDQ $32, SI
-	TESTQ $1, valueProduct_left(DI)
-	JEQ same
+	MOVQ valueProduct_left(DI), AX
+	ANDQ $1, AX
+	CMPQ AX, $1
+	JNZ same
 	ADDQ $192, SI
 same:
 	DECQ valueProduct_left(DI)
@@ -10108,16 +10192,20 @@ done:
 	ADDQ $32, R13
 	MOVQ keyProduct_at(DI), AX
 	ADDQ $32, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_at
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_at
 	ADDQ keyProduct_chunk(DI), AX
 	SUBQ $64, AX
 same_at:
 	MOVQ AX, keyProduct_at(DI)
 	MOVQ keyProduct_scaleAt(DI), AX
 	ADDQ $16, AX
-	TESTQ $1, keyProduct_passes(DI)
-	JEQ same_scaleAt
+	MOVQ keyProduct_passes(DI), BX
+	ANDQ $1, BX
+	CMPQ BX, $1
+	JNZ same_scaleAt
 	ADDQ keyProduct_scale(DI), AX
 	SUBQ $32, AX
 same_scaleAt:
@@ -10340,8 +10428,10 @@ pass:
 	VMOVUPS Y4, (R13)
 	ADDQ $32, R13
 	ADDQ $32, SI
-	TESTQ $1, valueProduct_left(DI)
-	JEQ same
+	MOVQ valueProduct_left(DI), AX
+	ANDQ $1, AX
+	CMPQ AX, $1
+	JNZ same
 	ADDQ $192, SI
 same:
 	DECQ valueProduct_left(DI)

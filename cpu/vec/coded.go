@@ -70,7 +70,7 @@ func (k *CodedKeys) Multiply(isa ISA, scores []float32, queries []byte, rows int
 	if len(scores) < rows*Block || len(queries) < rows*stride || len(block) < k.Bytes() || k.Features > CodesMost {
 		panic("vec: a matrix is smaller than the product's shape")
 	}
-	if !isa.coded() {
+	if isa == Generic {
 		k.twin(scores, queries, rows, block)
 		return
 	}
@@ -80,6 +80,11 @@ func (k *CodedKeys) Multiply(isa ISA, scores []float32, queries []byte, rows int
 		numbers: codesPart * k.parts(), features: (k.Features + 7) &^ 7, chunk: chunk, scale: 2 * Lanes * k.scales(),
 		table: k.table(),
 	}
+	for i := range p.table {
+		if isa == NEON && k.Levels != nil { // multiplies signed bytes
+			p.table[i] -= byte(k.Offset)
+		}
+	}
 	p.passes, p.at, p.scaleAt = Block/Lanes, p.codes, p.scales // the assembly sets them anew for each group
 	if len(next) > 0 {
 		p.next = at(next)
@@ -88,10 +93,10 @@ func (k *CodedKeys) Multiply(isa ISA, scores []float32, queries []byte, rows int
 		if p.groups = (rows - row) / many; p.groups > 0 {
 			p.query, p.scores = &queries[row*stride], &scores[row*Block]
 			row += p.groups * many
-			if isa == AVX2 {
-				runKeysWhole(&p, k.Bits, many, k.Levels != nil)
-			} else {
+			if isa == AVX512 {
 				runKeysAVX512(&p, k.Bits, many, k.Levels != nil)
+			} else {
+				runKeysWhole(&p, k.Bits, many, k.Levels != nil)
 			}
 			p.next = at(block)
 		}
@@ -214,7 +219,7 @@ func (v *CodedValues) Multiply(isa ISA, sums []float32, stride int, weights []by
 	if stride < lanes || len(sums) < (rows-1)*stride+lanes || len(weights) < rows*each || len(block) < v.Bytes() {
 		panic("vec: a matrix is smaller than the product's shape")
 	}
-	if !isa.coded() {
+	if isa == Generic {
 		v.twin(sums, stride, weights, rows, block)
 		return
 	}
@@ -234,17 +239,26 @@ func (v *CodedValues) Multiply(isa ISA, sums []float32, stride int, weights []by
 			if p.groups = (rows - row) / group; p.groups > 0 {
 				p.weights, p.sums = &weights[row*each+i*weightBytes], &sums[row*stride+first*Lanes]
 				row += p.groups * group
-				if isa == AVX2 {
-					p.passes = 2 * many
-					runValuesWhole(&p, v.Bits, group, v.Levels != nil)
-				} else {
-					p.passes = many
+				if p.passes = many * isa.passes(); isa == AVX512 {
 					runValuesAVX512(&p, v.Bits, group, v.Levels != nil)
+				} else {
+					runValuesWhole(&p, v.Bits, group, v.Levels != nil)
 				}
 				p.next, p.left = p.codes, 0
 			}
 		}
 	}
+}
+
+// passes is how many registers have 16 lanes.
+func (isa ISA) passes() int {
+	switch isa {
+	case NEON:
+		return 4
+	case AVX2:
+		return 2
+	}
+	return 1
 }
 
 // twin is Multiply in plain Go.
@@ -278,7 +292,7 @@ func (v *CodedValues) twin(sums []float32, stride int, weights []byte, rows int,
 // Butterflies multiplies a row, whose size is a power of two, by Sylvester's Hadamard matrix: sums and differences of
 // neighbours, then of pairs, and so on.
 func (isa ISA) Butterflies(x []float32) {
-	if !isa.coded() || len(x) < Lanes {
+	if isa != AVX2 && isa != AVX512 || len(x) < Lanes {
 		kvcode.Butterflies(x)
 		return
 	}

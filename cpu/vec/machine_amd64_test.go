@@ -29,10 +29,13 @@ func TestTwinRanWhatTheMachineHas(t *testing.T) {
 	}
 }
 
-// TestTwinOnArm64 runs arm64's routines on an emulated processor, of the oldest instructions.
+// TestTwinOnArm64 runs arm64's routines on an emulated processor of the oldest instructions, and some of them on one of
+// the newest.
 func TestTwinOnArm64(t *testing.T) {
 	if testing.Short() {
 		t.Skip("an emulated processor takes its time")
 	}
-	require.Contains(t, testref.Arm64(t)("cortex-a72", "^Test"), "routines of cpu/vec: RAN neon")
+	run := testref.Arm64(t)
+	require.Contains(t, run("cortex-a72", "^Test"), "routines of cpu/vec: RAN neon")
+	require.Contains(t, run("max", "^TestTwin(Coded|RanWhatTheMachineHas)$"), "routines of cpu/vec: RAN neon")
 }

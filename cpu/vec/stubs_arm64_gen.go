@@ -118,65 +118,95 @@ func weighWhole(to *byte, w *float32, s *[Block]uint16, rows, stride, offset int
 
 func butterfliesWhole(x *float32, n int) { panic(nothing) }
 
-func keysEven4x4Whole(p *keyProduct) { panic(nothing) }
+//go:noescape
+func keysEven4x4Whole(p *keyProduct)
 
-func valuesEven4x4Whole(p *valueProduct) { panic(nothing) }
+//go:noescape
+func valuesEven4x4Whole(p *valueProduct)
 
-func keysEven4x2Whole(p *keyProduct) { panic(nothing) }
+//go:noescape
+func keysEven4x2Whole(p *keyProduct)
 
-func valuesEven4x2Whole(p *valueProduct) { panic(nothing) }
+//go:noescape
+func valuesEven4x2Whole(p *valueProduct)
 
-func keysEven4x1Whole(p *keyProduct) { panic(nothing) }
+//go:noescape
+func keysEven4x1Whole(p *keyProduct)
 
-func valuesEven4x1Whole(p *valueProduct) { panic(nothing) }
+//go:noescape
+func valuesEven4x1Whole(p *valueProduct)
 
-func keysEven5x4Whole(p *keyProduct) { panic(nothing) }
+//go:noescape
+func keysEven5x4Whole(p *keyProduct)
 
-func valuesEven5x4Whole(p *valueProduct) { panic(nothing) }
+//go:noescape
+func valuesEven5x4Whole(p *valueProduct)
 
-func keysEven5x2Whole(p *keyProduct) { panic(nothing) }
+//go:noescape
+func keysEven5x2Whole(p *keyProduct)
 
-func valuesEven5x2Whole(p *valueProduct) { panic(nothing) }
+//go:noescape
+func valuesEven5x2Whole(p *valueProduct)
 
-func keysEven5x1Whole(p *keyProduct) { panic(nothing) }
+//go:noescape
+func keysEven5x1Whole(p *keyProduct)
 
-func valuesEven5x1Whole(p *valueProduct) { panic(nothing) }
+//go:noescape
+func valuesEven5x1Whole(p *valueProduct)
 
-func keysBook4x4Whole(p *keyProduct) { panic(nothing) }
+//go:noescape
+func keysBook4x4Whole(p *keyProduct)
 
-func valuesBook4x4Whole(p *valueProduct) { panic(nothing) }
+//go:noescape
+func valuesBook4x4Whole(p *valueProduct)
 
-func keysBook4x2Whole(p *keyProduct) { panic(nothing) }
+//go:noescape
+func keysBook4x2Whole(p *keyProduct)
 
-func valuesBook4x2Whole(p *valueProduct) { panic(nothing) }
+//go:noescape
+func valuesBook4x2Whole(p *valueProduct)
 
-func keysBook4x1Whole(p *keyProduct) { panic(nothing) }
+//go:noescape
+func keysBook4x1Whole(p *keyProduct)
 
-func valuesBook4x1Whole(p *valueProduct) { panic(nothing) }
+//go:noescape
+func valuesBook4x1Whole(p *valueProduct)
 
-func keysBook3x4Whole(p *keyProduct) { panic(nothing) }
+//go:noescape
+func keysBook3x4Whole(p *keyProduct)
 
-func valuesBook3x4Whole(p *valueProduct) { panic(nothing) }
+//go:noescape
+func valuesBook3x4Whole(p *valueProduct)
 
-func keysBook3x2Whole(p *keyProduct) { panic(nothing) }
+//go:noescape
+func keysBook3x2Whole(p *keyProduct)
 
-func valuesBook3x2Whole(p *valueProduct) { panic(nothing) }
+//go:noescape
+func valuesBook3x2Whole(p *valueProduct)
 
-func keysBook3x1Whole(p *keyProduct) { panic(nothing) }
+//go:noescape
+func keysBook3x1Whole(p *keyProduct)
 
-func valuesBook3x1Whole(p *valueProduct) { panic(nothing) }
+//go:noescape
+func valuesBook3x1Whole(p *valueProduct)
 
-func keysBook2x4Whole(p *keyProduct) { panic(nothing) }
+//go:noescape
+func keysBook2x4Whole(p *keyProduct)
 
-func valuesBook2x4Whole(p *valueProduct) { panic(nothing) }
+//go:noescape
+func valuesBook2x4Whole(p *valueProduct)
 
-func keysBook2x2Whole(p *keyProduct) { panic(nothing) }
+//go:noescape
+func keysBook2x2Whole(p *keyProduct)
 
-func valuesBook2x2Whole(p *valueProduct) { panic(nothing) }
+//go:noescape
+func valuesBook2x2Whole(p *valueProduct)
 
-func keysBook2x1Whole(p *keyProduct) { panic(nothing) }
+//go:noescape
+func keysBook2x1Whole(p *keyProduct)
 
-func valuesBook2x1Whole(p *valueProduct) { panic(nothing) }
+//go:noescape
+func valuesBook2x1Whole(p *valueProduct)
 
 // runWhole multiplies groups of so many rows by elements of so many bytes.
 func runWhole(p *panel, rows, size int) {
@@ -219,10 +249,76 @@ func runNarrowWhole(p *panel, size int) {
 }
 
 // runKeysWhole multiplies groups of so many rows by codes.
-func runKeysWhole(p *keyProduct, bits, rows int, book bool) { panic(nothing) }
+func runKeysWhole(p *keyProduct, bits, rows int, book bool) {
+	switch {
+	case bits == 4 && rows == 4 && book == false:
+		keysEven4x4Whole(p)
+	case bits == 4 && rows == 2 && book == false:
+		keysEven4x2Whole(p)
+	case bits == 4 && rows == 1 && book == false:
+		keysEven4x1Whole(p)
+	case bits == 5 && rows == 4 && book == false:
+		keysEven5x4Whole(p)
+	case bits == 5 && rows == 2 && book == false:
+		keysEven5x2Whole(p)
+	case bits == 5 && rows == 1 && book == false:
+		keysEven5x1Whole(p)
+	case bits == 4 && rows == 4 && book == true:
+		keysBook4x4Whole(p)
+	case bits == 4 && rows == 2 && book == true:
+		keysBook4x2Whole(p)
+	case bits == 4 && rows == 1 && book == true:
+		keysBook4x1Whole(p)
+	case bits == 3 && rows == 4 && book == true:
+		keysBook3x4Whole(p)
+	case bits == 3 && rows == 2 && book == true:
+		keysBook3x2Whole(p)
+	case bits == 3 && rows == 1 && book == true:
+		keysBook3x1Whole(p)
+	case bits == 2 && rows == 4 && book == true:
+		keysBook2x4Whole(p)
+	case bits == 2 && rows == 2 && book == true:
+		keysBook2x2Whole(p)
+	case bits == 2 && rows == 1 && book == true:
+		keysBook2x1Whole(p)
+	}
+}
 
 // runValuesWhole multiplies groups of so many rows by codes.
-func runValuesWhole(p *valueProduct, bits, rows int, book bool) { panic(nothing) }
+func runValuesWhole(p *valueProduct, bits, rows int, book bool) {
+	switch {
+	case bits == 4 && rows == 4 && book == false:
+		valuesEven4x4Whole(p)
+	case bits == 4 && rows == 2 && book == false:
+		valuesEven4x2Whole(p)
+	case bits == 4 && rows == 1 && book == false:
+		valuesEven4x1Whole(p)
+	case bits == 5 && rows == 4 && book == false:
+		valuesEven5x4Whole(p)
+	case bits == 5 && rows == 2 && book == false:
+		valuesEven5x2Whole(p)
+	case bits == 5 && rows == 1 && book == false:
+		valuesEven5x1Whole(p)
+	case bits == 4 && rows == 4 && book == true:
+		valuesBook4x4Whole(p)
+	case bits == 4 && rows == 2 && book == true:
+		valuesBook4x2Whole(p)
+	case bits == 4 && rows == 1 && book == true:
+		valuesBook4x1Whole(p)
+	case bits == 3 && rows == 4 && book == true:
+		valuesBook3x4Whole(p)
+	case bits == 3 && rows == 2 && book == true:
+		valuesBook3x2Whole(p)
+	case bits == 3 && rows == 1 && book == true:
+		valuesBook3x1Whole(p)
+	case bits == 2 && rows == 4 && book == true:
+		valuesBook2x4Whole(p)
+	case bits == 2 && rows == 2 && book == true:
+		valuesBook2x2Whole(p)
+	case bits == 2 && rows == 1 && book == true:
+		valuesBook2x1Whole(p)
+	}
+}
 
 func sumAVX512(x *float32, n int) float32 { panic(nothing) }
 

@@ -21,9 +21,6 @@ const (
 // rows says whether the assembly takes whole rows of 16 elements alone.
 func (isa ISA) rows() bool { return isa == AVX2 || isa == NEON }
 
-// coded says whether there is assembly for codes.
-func (isa ISA) coded() bool { return isa == AVX2 || isa == AVX512 }
-
 // whole is how many of n elements the assembly computes; a twin computes the rest. AVX-512 has masks, and takes all.
 func (isa ISA) whole(n int) int {
 	switch isa {

@@ -19,7 +19,7 @@ var generalRegisters = map[string]string{
 const linkBytes = 16
 
 var branches = map[string]string{
-	"JMP": "B", "JZ": "BEQ", "JNZ": "BNE", "JLT": "BLT", "JGE": "BGE", "JGT": "BGT", "JB": "BLO", "JAE": "BHS"}
+	"JMP": "B", "JZ": "BEQ", "JNZ": "BNE", "JLT": "BLT", "JLE": "BLE", "JGE": "BGE", "JGT": "BGT", "JB": "BLO", "JAE": "BHS"}
 
 // moves says how what is wider or narrower than a register is moved.
 var moves = map[string]string{"MOVQ": "MOVD", "MOVL": "MOVWU", "MOVB": "MOVB"}
@@ -116,6 +116,11 @@ func (e *Emitter) move(name, from, to string) {
 		default:
 			e.Line("\t%s %s, %s", name, e.memory(from), r)
 		}
+		return
+	}
+	if from[0] == '$' && from != "$0" {
+		e.Line("\tMOVD %s, R20", from)
+		e.Line("\t%s R20, %s", strings.Replace(name, "U", "", 1), e.memory(to))
 		return
 	}
 	e.Line("\t%s %s, %s", strings.Replace(name, "U", "", 1), e.value(from, "R20"), e.memory(to))

@@ -42,9 +42,11 @@ var codes = []code{{4, false}, {5, false}, {4, true}, {3, true}, {2, true}}
 
 // coded writes the routines of codes, and returns the cases of Go that choose one for K and one for V.
 func (w writer) coded() (keys, values string) {
-	w.weigh()
-	if !w.Wide() { // rows are short: zmm form would save little
-		w.butterflies()
+	if !w.ARM { // there both are the twins'
+		w.weigh()
+		if !w.Wide() { // rows are short: zmm form would save little
+			w.butterflies()
+		}
 	}
 	var k, v strings.Builder
 	for _, c := range codes {
@@ -88,16 +90,19 @@ func (w writer) unpack(c code, table, ahead string) *unpacker {
 		u.words = append(u.words, w.one())
 	}
 	u.x, u.t = w.one(), w.one()
-	if w.Wide() {
-		w.Hold("VBROADCASTSS", "bytes03", "bytes04", "bytes07", "bytes0f", "bytes10", "evenBytes", "wordOnes")
+	hold := []string{"bytes03", "bytes04", "bytes07", "bytes0f", "bytes10", "evenBytes", "wordOnes"}
+	load := "VBROADCASTI128"
+	switch {
+	case w.Wide():
+		w.Hold("VBROADCASTSS", hold...)
+		load = "VBROADCASTI32X4"
+	case w.ARM:
+		w.Hold("VMOVDQU", hold[:len(hold)-1]...)
+		load = "VMOVDQU"
 	}
 	if c.book {
 		u.table = w.one()
-		op := "VBROADCASTI128"
-		if w.Wide() {
-			op = "VBROADCASTI32X4"
-		}
-		w.F("%s %s, %s", op, table, u.table.Part(0))
+		w.F("%s %s, %s", load, table, u.table.Part(0))
 	}
 	return u
 }
@@ -106,7 +111,7 @@ func (w writer) unpack(c code, table, ahead string) *unpacker {
 func (u *unpacker) load(word int, to asm.Vec) {
 	u.F("VMOVDQU%s %d(SI), %s", map[bool]string{true: "64"}[u.Wide()], word*partWords, to.Part(0))
 	if u.prefetch--; u.prefetch < 0 || u.Wide() {
-		u.prefetch = 1
+		u.prefetch = 16/u.Lanes - 1
 		u.F("PREFETCHT1 (%s)", u.ahead)
 		u.F("ADDQ $64, %s", u.ahead)
 	}
@@ -171,7 +176,8 @@ func (u *unpacker) step(first, j int) {
 //	R8-R11  queries   AX  bytes of features done   BX  their scale's number   CX  features left
 //	SI  codes   DX  scales   R12  what is read next   R13  scores
 //
-// Even levels of 4 bits are added up in words for a part, of 5 bits for two steps: these hold the largest sums.
+// On amd64 even levels of 4 bits are added up in words for a part, of 5 bits for two steps: these hold the largest sums.
+// On arm64 levels of a table are signed, and have no bias.
 func (w writer) codedKeys(c code, rows int) {
 	w.Begin(fmt.Sprintf("keys%sx%d", c, rows), "(p *keyProduct)")
 	u := w.unpack(c, "keyProduct_table(DI)", "R12")
@@ -182,7 +188,7 @@ func (w writer) codedKeys(c code, rows int) {
 			scores[r] = w.one()
 		}
 	}
-	q, scale := w.one(), u.x
+	q, scale := w.queries(rows), u.x
 	w.F("MOVQ keyProduct_next(DI), R12")
 	w.F("MOVQ keyProduct_query(DI), R8")
 	w.F("MOVQ keyProduct_scores(DI), R13")
@@ -214,7 +220,7 @@ func (w writer) codedKeys(c code, rows int) {
 	w.keySteps(u, sums, q)
 	w.F("done:")
 	if !c.book {
-		w.keyScores(c, sums, scores, scale, q)
+		w.keyScores(c, sums, scores, scale, q[0])
 		w.F("ADDQ $32, DX")
 		w.F("ADDQ $8, BX")
 	}
@@ -223,7 +229,7 @@ func (w writer) codedKeys(c code, rows int) {
 	w.F("SUBQ $%d, CX", partCodes)
 	w.F("JGT part")
 	if c.book {
-		w.keyScores(c, sums, scores, scale, q)
+		w.keyScores(c, sums, scores, scale, q[0])
 	}
 	for r, v := range scores {
 		w.F("VMOVUPS %s, %d(R13)", v.Part(0), 4*block*r)
@@ -232,8 +238,20 @@ func (w writer) codedKeys(c code, rows int) {
 	w.End()
 }
 
+// queries takes registers for queries: on arm64 one for each, of whose bytes instructions take four.
+func (w writer) queries(rows int) []asm.Vec {
+	if !w.ARM {
+		return []asm.Vec{w.one()}
+	}
+	q := make([]asm.Vec, rows)
+	for r := range q {
+		q[r] = w.one()
+	}
+	return q
+}
+
 // keySteps adds the products of a part's steps, as far as there are features.
-func (w writer) keySteps(u *unpacker, sums []asm.Vec, q asm.Vec) {
+func (w writer) keySteps(u *unpacker, sums, q []asm.Vec) {
 	u.prefetch = 0
 	for j := range 8 {
 		if j%2 == 0 && j > 0 {
@@ -242,6 +260,14 @@ func (w writer) keySteps(u *unpacker, sums []asm.Vec, q asm.Vec) {
 		}
 		u.step(0, j)
 		for r, sum := range sums {
+			if w.ARM {
+				if j%4 == 0 {
+					w.F("VMOVDQU %d(R%d)(AX*1), %s", 4*j, 8+r, q[r].Part(0))
+				}
+				w.Dot(u.x.Part(0), q[r].Part(0), j%4, sum.Part(0))
+				continue
+			}
+			q := q[0]
 			w.F("VPBROADCASTD %d(R%d)(AX*1), %s", 4*j, 8+r, q.Part(0))
 			w.Op("VPMADDUBSW", q, u.x, q)
 			if u.book || u.bits == 5 {
@@ -258,11 +284,13 @@ func (w writer) keySteps(u *unpacker, sums []asm.Vec, q asm.Vec) {
 func (w writer) keyScores(c code, sums, scores []asm.Vec, scale, t asm.Vec) {
 	w.F("VCVTPH2PS (DX), %s", scale.Part(0))
 	for r, sum := range sums {
-		if !c.book && c.bits == 4 {
+		if !c.book && c.bits == 4 && !w.ARM {
 			w.Op("VPMADDWD", w.Constant("wordOnes"), sum, sum)
 		}
-		w.F("VPBROADCASTD 4(R%d)(BX*1), %s", 8+r, t.Part(0))
-		w.Op("VPSUBD", t, sum, sum)
+		if !c.book || !w.ARM {
+			w.F("VPBROADCASTD 4(R%d)(BX*1), %s", 8+r, t.Part(0))
+			w.Op("VPSUBD", t, sum, sum)
+		}
 		w.Op("VCVTDQ2PS", sum, sum)
 		w.Op("VMULPS", scale, sum, sum)
 		w.F("VBROADCASTSS (R%d)(BX*1), %s", 8+r, t.Part(0))
@@ -272,6 +300,15 @@ func (w writer) keyScores(c code, sums, scores []asm.Vec, scale, t asm.Vec) {
 			w.Op("VFMADD231PS", t, sum, scores[r])
 		}
 	}
+}
+
+// afterAll goes to a label unless this was the last pass of those for 16 lanes, by how many there are left with it.
+func (w writer) afterAll(left, free, label string) {
+	passes := 16 / w.Lanes
+	w.F("MOVQ %s, %s", left, free)
+	w.F("ANDQ $%d, %s", passes-1, free)
+	w.F("CMPQ %s, $1", free)
+	w.F("JNZ %s", label)
 }
 
 // nextKeys goes on to the next positions, then to the next queries.
@@ -285,12 +322,11 @@ func (w writer) nextKeys(rows int) {
 		w.F("MOVQ keyProduct_%s(DI), AX", of.at)
 		if w.Wide() {
 			w.F("ADDQ keyProduct_%s(DI), AX", of.step)
-		} else { // two passes for 16 positions
+		} else {
 			w.F("ADDQ $%d, AX", size)
-			w.F("TESTQ $1, keyProduct_passes(DI)")
-			w.F("JEQ same_%s", of.at)
+			w.afterAll("keyProduct_passes(DI)", "BX", "same_"+of.at)
 			w.F("ADDQ keyProduct_%s(DI), AX", of.step)
-			w.F("SUBQ $%d, AX", 2*size)
+			w.F("SUBQ $%d, AX", 16/w.Lanes*size)
 			w.Line("same_%s:", of.at)
 		}
 		w.F("MOVQ AX, keyProduct_%s(DI)", of.at)
@@ -366,11 +402,10 @@ func (w writer) nextValues(c code, rows int) {
 	w.F("ADDQ $%d, R13", w.Width())
 	if w.Wide() {
 		w.F("ADDQ $%d, SI", chunk)
-	} else { // two passes for 16 features
+	} else {
 		w.F("ADDQ $%d, SI", w.Width())
-		w.F("TESTQ $1, valueProduct_left(DI)")
-		w.F("JEQ same")
-		w.F("ADDQ $%d, SI", chunk-2*w.Width())
+		w.afterAll("valueProduct_left(DI)", "AX", "same")
+		w.F("ADDQ $%d, SI", chunk-partWords)
 		w.F("same:")
 	}
 	w.F("DECQ valueProduct_left(DI)")

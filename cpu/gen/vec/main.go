@@ -81,13 +81,12 @@ func write(dir string, isa asm.ISA) (declared []declaration, err error) {
 	w.rows()
 	w.recur()
 	choice, narrow := w.panels(), w.narrowed()
-	var keys, values string
-	if !w.ARM { // codes of few bits are the twins' there
+	if !w.ARM {
 		w.Data("oddSigns", signs(1)...)
 		w.Data("pairSigns", signs(2)...)
 		w.Data("highSigns", signs(4)...)
-		keys, values = w.coded()
 	}
+	keys, values := w.coded()
 	for _, d := range w.Declared {
 		declared = append(declared, declaration{signature: d.Name + d.Signature})
 	}
@@ -97,11 +96,9 @@ func write(dir string, isa asm.ISA) (declared []declaration, err error) {
 		fmt.Sprintf("// runNarrow%s multiplies a row by 16 columns of elements of so many bytes.\n", isa.Suffix),
 		fmt.Sprintf("runNarrow%s(p *panel, size int)", isa.Suffix), narrow})
 	for _, of := range [][3]string{{"Keys", "key", keys}, {"Values", "value", values}} {
-		if of[2] != "" {
-			declared = append(declared, declaration{
-				fmt.Sprintf("// run%s%s multiplies groups of so many rows by codes.\n", of[0], isa.Suffix),
-				fmt.Sprintf("run%s%s(p *%sProduct, bits, rows int, book bool)", of[0], isa.Suffix, of[1]), of[2]})
-		}
+		declared = append(declared, declaration{
+			fmt.Sprintf("// run%s%s multiplies groups of so many rows by codes.\n", of[0], isa.Suffix),
+			fmt.Sprintf("run%s%s(p *%sProduct, bits, rows int, book bool)", of[0], isa.Suffix, of[1]), of[2]})
 	}
 	return declared, w.Write(dir, isa.Name+"_gen.s")
 }
