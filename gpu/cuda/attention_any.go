@@ -82,11 +82,18 @@ func (k *Kernels) attendAny(r *recording, h *kernel.Heads, a *kernel.Attention) 
 	if h.Format().Seals() {
 		return k.attendSealed(r, h, a)
 	}
-	if err := k.attendSplits(r, h, a); err != nil {
+	shape, whole := k.wholeShape(h, a.N)
+	var err error
+	if whole {
+		err = k.attendWhole(r, h, a, shape)
+	} else {
+		err = k.attendSplits(r, h, a)
+	}
+	if err != nil {
 		return err
 	}
 	r.Barrier()
-	return k.mergeAny(r, h, a)
+	return k.mergeAny(r, h, a, whole)
 }
 
 // attendSplits records the parts of attention: of many rows at a time if attend_rows.cu takes them, else row by row.
@@ -144,14 +151,14 @@ func takesRows(h *kernel.Heads, a *kernel.Attention) bool {
 
 // mergeAnyArgs is the arguments of merge_any.cu.
 type mergeAnyArgs struct {
-	parts, y, rows, sinks, count uint64
-	heads, features, yStride, _  uint32
+	parts, y, rows, sinks, count    uint64
+	heads, features, yStride, whole uint32
 }
 
-// mergeAny records the kernel that joins the parts, to float32.
-func (k *Kernels) mergeAny(r *recording, h *kernel.Heads, a *kernel.Attention) error {
+// mergeAny records the kernel that joins the parts, which are attend_whole.cu's or others, to float32.
+func (k *Kernels) mergeAny(r *recording, h *kernel.Heads, a *kernel.Attention, whole bool) error {
 	grid := [3]uint32{parts(h.Query*h.ValueFeatures(), 64), uint32(a.N), 1}
 	return launch(k, r, "merge_any", "mergeAny", grid, 64, 0, &mergeAnyArgs{parts: a.Parts, y: a.Y, rows: a.Rows,
 		sinks: a.Sinks, count: a.Count, heads: uint32(h.Query), features: uint32(h.ValueFeatures()),
-		yStride: uint32(a.YStride)})
+		yStride: uint32(a.YStride), whole: bit(whole)})
 }

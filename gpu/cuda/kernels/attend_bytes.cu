@@ -209,18 +209,6 @@ DEVICE void scoreAny(const Args &a, const Memory &m, const Book &book, uint64_t 
 	}
 }
 
-// largest is the largest of a column's rows, sum what they are together: all lanes of it have it.
-DEVICE float largest(float v) {
-	v = maximum(v, shuffleXor(v, 4));
-	v = maximum(v, shuffleXor(v, 8));
-	return maximum(v, shuffleXor(v, 16));
-}
-DEVICE float sum(float v) {
-	v = v + shuffleXor(v, 4);
-	v = v + shuffleXor(v, 8);
-	return v + shuffleXor(v, 16);
-}
-
 // spread turns scores of a block's positions, of which [low, high) are seen, into weights relative to the largest, and says
 // what these weigh beside what was added.
 DEVICE void spread(const Args &a, const Memory &m, float (&s)[tiles][4], uint low, uint high, Sums &to) {
@@ -408,24 +396,8 @@ DEVICE void join(const Args &a, const Memory &m, float *part, uint each, const S
 	}
 }
 
-// Runs are those of a KV head's keys and values: their sizes, and where those of a block of positions lie.
-struct Runs {
-	uint64_t keyBytes, valueBytes;
-	uint heads, head;
-};
-
 DEVICE uint64_t runAt(const Args &a, const Runs &r, Row row, uint first) {
 	return uint64_t(blockOf(at<const uint>(a.tables), row, first)) * r.heads + r.head;
-}
-
-// ahead asks for the keys and values of a run, which are read soon.
-DEVICE void ahead(const Args &a, const Runs &r, uint64_t run) {
-	for (uint i = lane() * 128; i < r.keyBytes; i += warpLanes * 128) {
-		prefetch(at<const uint>(a.keys + run * r.keyBytes + i));
-	}
-	for (uint i = lane() * 128; i < r.valueBytes; i += warpLanes * 128) {
-		prefetch(at<const uint>(a.values + run * r.valueBytes + i));
-	}
 }
 
 KERNEL(attendBytes, Args, 32 * WARPS) {
@@ -450,7 +422,7 @@ KERNEL(attendBytes, Args, 32 * WARPS) {
 	Runs runs = {keyRunBytes(a.type, a.keyFeatures, grouped), valueRunBytes(a.valueType, n), heads / a.queries, head / a.queries};
 	uint first = (from / 64 + (warp() + WARPS - from / 64 % WARPS) % WARPS) * 64;
 	if (first < to) {
-		ahead(a, runs, runAt(a, runs, row, first));
+		ahead(a.keys, a.values, runs, runAt(a, runs, row, first));
 	}
 	Memory m = memoryOf(a);
 	prepare(a, m, at<const float>(a.x) + uint64_t(r) * a.xStride + head * a.keyFeatures);
@@ -460,7 +432,7 @@ KERNEL(attendBytes, Args, 32 * WARPS) {
 		uint64_t run = runAt(a, runs, row, first), values = a.values + run * runs.valueBytes;
 		uint low = from > first ? from - first : 0, high = lesser(to - first, 64u);
 		if (first + 64 * WARPS < to) {
-			ahead(a, runs, runAt(a, runs, row, first + 64 * WARPS));
+			ahead(a.keys, a.values, runs, runAt(a, runs, row, first + 64 * WARPS));
 		}
 		float scores[tiles][4] = {};
 		scoreAny(a, m, keyBook, a.keys + run * runs.keyBytes, scores);

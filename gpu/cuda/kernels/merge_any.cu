@@ -1,4 +1,4 @@
-// Joins the splits of attend_any.cu, in order.
+// Joins the splits of attend_any.cu, or attend_whole.cu, in order.
 //
 // A thread owns a feature of a head. Grid: blocks for all features, rows.
 //
@@ -14,7 +14,7 @@ struct Args {
 	uint heads;
 	uint features; // of a value
 	uint yStride;  // in float32
-	uint pad;
+	uint even;     // 1: splits divide a row's blocks evenly, its own included
 };
 
 KERNEL(mergeAny, Args, 64) {
@@ -22,7 +22,8 @@ KERNEL(mergeAny, Args, 64) {
 	if (i >= a.heads * a.features || r >= rowsThere(a.count, ~0u)) {
 		return;
 	}
-	uint head = i / a.features, n = splits(at<const Row>(a.rows)[r].position), stride = a.features + 4;
+	uint head = i / a.features, position = at<const Row>(a.rows)[r].position, stride = a.features + 4;
+	uint n = a.even != 0 ? evenSplits(position / 64 + 1) : splits(position);
 	const float *from = at<const float>(a.parts) + (uint64_t(r) * a.heads + head) * mostSplits * stride;
 	float sink = a.sinks != 0 ? at<const float>(a.sinks)[head] : -1e30f, most = sink;
 	for (uint s = 0; s < n; s++) {

@@ -104,6 +104,13 @@ DEVICE void mmaS8(int c[4], const uint a[4], const uint b[2]) {
 		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+DEVICE void mmaS8U8(int c[4], const uint a[4], const uint b[2]) {
+	asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+		"{%0, %1, %2, %3};"
+		: "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
 DEVICE void mmaS8Half(int c[4], uint a0, uint a1, uint b) {
 	asm volatile("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
 		: "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])

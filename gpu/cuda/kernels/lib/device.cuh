@@ -17,6 +17,7 @@
 //	copyAsync16(shared, global) commit() waitGroups<N>()   copies that go on beside; N: groups that may still be under way
 //	loadMatrices(v, row)          ldmatrix, four at once
 //	mmaS8(c, a, b) mmaF16(c, a, b)   m16n8k32 of signed bytes, m16n8k16 of halves: registers as PTX numbers them
+//	mmaS8U8(c, a, b)              m16n8k32 of signed bytes, of which b's have no sign
 //	mmaS8Half(c, a0, a1, b)       m16n8k16 of signed bytes
 #pragma once
 

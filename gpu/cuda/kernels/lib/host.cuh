@@ -143,7 +143,15 @@ DEVICE void loadMatrices(uint v[4], const void *row) {
 // pieces are a lane's parts of a and b.
 struct pieces { uint a[4], b[2]; };
 
-DEVICE void mmaS8(int c[4], const uint a[4], const uint b[2]) {
+// mixed4 is dot4, but b's bytes have no signs.
+DEVICE int mixed4(uint a, uint b, int c) {
+	for (uint i = 0; i < 32; i += 8) {
+		c += static_cast<int>(static_cast<int8_t>(a >> i)) * static_cast<int>(b >> i & 0xff);
+	}
+	return c;
+}
+
+template <int (*dot)(uint, uint, int)> DEVICE void mmaBytes(int c[4], const uint a[4], const uint b[2]) {
 	pieces p = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};
 	const uint8_t *all = host::exchange(&p, sizeof p);
 	uint mine = threadX() % warpLanes;
@@ -151,11 +159,14 @@ DEVICE void mmaS8(int c[4], const uint a[4], const uint b[2]) {
 		uint row = mine / 4, column = mine % 4 * 2 + i % 2;
 		for (uint k = 0; k < 4; k++) { // four bytes of lane k's, of both halves of the 32
 			pieces of = theirs<pieces>(all, row * 4 + k), with = theirs<pieces>(all, column * 4 + k);
-			c[i] = dot4(of.a[i / 2], with.b[0], c[i]);
-			c[i] = dot4(of.a[i / 2 + 2], with.b[1], c[i]);
+			c[i] = dot(of.a[i / 2], with.b[0], c[i]);
+			c[i] = dot(of.a[i / 2 + 2], with.b[1], c[i]);
 		}
 	}
 }
+
+DEVICE void mmaS8(int c[4], const uint a[4], const uint b[2]) { mmaBytes<dot4>(c, a, b); }
+DEVICE void mmaS8U8(int c[4], const uint a[4], const uint b[2]) { mmaBytes<mixed4>(c, a, b); }
 
 DEVICE void mmaS8Half(int c[4], uint a0, uint a1, uint b) {
 	const uint a[4] = {a0, a1}, both[2] = {b};

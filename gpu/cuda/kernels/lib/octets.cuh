@@ -2,6 +2,7 @@
 // bytes. Rows of operands are positions of keys, and features of values.
 #pragma once
 #include "codes.cuh"
+#include "join.cuh"
 
 constexpr uint tiles = 4; // of 16 positions
 
@@ -113,4 +114,32 @@ template <uint type> DEVICE void rowsOf(uint (&rows)[2][4], const Book &book, co
 // featureOf is the feature of a row of a tile: as rowsOf has them.
 DEVICE uint featureOf(uint type, uint tile, uint second) {
 	return type == kvQ8 ? tile / 2 * 32 + 4 * group() + tile % 2 * 2 + second : tile * 16 + second * 8 + group();
+}
+
+// largest is the largest of a column's rows, sum what they are together: all lanes of it have it.
+DEVICE float largest(float v) {
+	v = maximum(v, shuffleXor(v, 4));
+	v = maximum(v, shuffleXor(v, 8));
+	return maximum(v, shuffleXor(v, 16));
+}
+DEVICE float sum(float v) {
+	v = v + shuffleXor(v, 4);
+	v = v + shuffleXor(v, 8);
+	return v + shuffleXor(v, 16);
+}
+
+// Runs are those of a KV head's keys and values: their sizes, and where those of a block of positions lie.
+struct Runs {
+	uint64_t keyBytes, valueBytes;
+	uint heads, head;
+};
+
+// ahead asks for the keys and values of a run, which are read soon.
+DEVICE void ahead(uint64_t keys, uint64_t values, const Runs &r, uint64_t run) {
+	for (uint i = lane() * 128; i < r.keyBytes; i += warpLanes * 128) {
+		prefetch(at<const uint>(keys + run * r.keyBytes + i));
+	}
+	for (uint i = lane() * 128; i < r.valueBytes; i += warpLanes * 128) {
+		prefetch(at<const uint>(values + run * r.valueBytes + i));
+	}
 }
