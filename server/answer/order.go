@@ -24,6 +24,7 @@ type Body struct {
 	Text   string
 	Budget *jsontext.Budget
 	Fetch  Fetch // nil: the server fetches nothing
+	Kept   Fetch // finds a picture that came with an earlier request by its name, not an address; nil: none is kept
 }
 
 // Fetch gets a picture by its address. Its errors are for the client.

@@ -13,7 +13,7 @@ import (
 // Fields are the members of a request's body, decoded for a model.
 type Fields struct {
 	*wire.Fields
-	fetch answer.Fetch
+	fetch, kept answer.Fetch
 }
 
 // Finder finds the model that a request names, and makes it run.
@@ -21,7 +21,7 @@ type Finder func(name string) (*answer.Model, *wire.Fault)
 
 // Read decodes the members of a body and finds the model that it names. The model is nil after a fault.
 func Read(body answer.Body, find Finder) (Fields, *answer.Model) {
-	f := Fields{wire.ReadFields(body.Text, body.Budget), body.Fetch}
+	f := Fields{wire.ReadFields(body.Text, body.Budget), body.Fetch, body.Kept}
 	name := ""
 	f.Text("model", &name)
 	if f.Fault != nil {

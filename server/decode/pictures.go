@@ -61,6 +61,8 @@ func (f Fields) sent(source string) ([]byte, error) {
 			return nil, fmt.Errorf("its data: URL is not in base64: %s", want)
 		}
 		rest = data
+	case scheme == "kept" && f.kept != nil:
+		return f.kept(rest)
 	case !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https"):
 		return nil, fmt.Errorf("the picture's address is neither data: nor http: %s", want)
 	case f.fetch == nil:

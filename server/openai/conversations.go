@@ -15,37 +15,49 @@ const (
 )
 
 // conversations stores the conversations of /v1/responses, each by the id of the answer that ended it. Each is stored
-// whole: the earlier one that it continues may be removed before it.
+// whole, but for large pictures, of which an owner has each once: the earlier one that it continues may be removed
+// before it.
 type conversations struct {
-	mu    sync.Mutex
-	byID  map[string]*list.Element
-	used  list.List // of *conversation, the last used first
-	bytes int
-	owned map[string]int // bytes by owner; only owners that have some
+	mu       sync.Mutex
+	byID     map[string]*list.Element
+	used     list.List // of *conversation, the last used first
+	texts    room
+	pictures map[pictureKey]*keptPicture
+	shown    room
 }
 
 // conversation holds the items of a request, and those of its answer once that is complete, as JSON without the
 // list's brackets.
 type conversation struct {
 	id, owner, items string
+	shows            []string // names of the pictures that are kept apart
 	complete         bool
 }
 
 // begin stores the items of a request, and reports whether there is room for them.
 func (c *conversations) begin(id, owner, items string) bool {
+	items, sent, names := apart(items)
 	if len(items) > mostConversation {
 		return false
 	}
+	return c.put(&conversation{id: id, owner: owner, items: strings.Clone(items), shows: names}, sent)
+}
+
+// put is begin of a conversation whose new pictures were taken apart.
+func (c *conversations) put(talk *conversation, sent map[string]*keptPicture) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.byID == nil {
-		c.byID, c.owned = map[string]*list.Element{}, map[string]int{}
+		c.byID, c.pictures = map[string]*list.Element{}, map[pictureKey]*keptPicture{}
 	}
-	if e := c.byID[id]; e != nil && e.Value.(*conversation).owner == owner { // its answer is gone on with
+	if !c.show(talk, sent) {
+		return false
+	}
+	if e := c.byID[talk.id]; e != nil && e.Value.(*conversation).owner == talk.owner { // its answer is gone on with
 		c.remove(e)
 	}
-	c.byID[id] = c.used.PushFront(&conversation{id: id, owner: owner, items: strings.Clone(items)})
-	c.add(owner, len(items)+aroundItems)
+	c.byID[talk.id] = c.used.PushFront(talk)
+	c.texts.add(talk.owner, len(talk.items)+aroundItems)
 	c.shrink()
 	return true
 }
@@ -67,7 +79,7 @@ func (c *conversations) end(id string, items []byte) {
 		return
 	}
 	talk.items, talk.complete = talk.items+","+string(items), true
-	c.add(talk.owner, 1+len(items))
+	c.texts.add(talk.owner, 1+len(items))
 	c.shrink()
 }
 
@@ -108,31 +120,50 @@ func (c *conversations) forget(id, owner string) bool {
 	return true
 }
 
-func (c *conversations) add(owner string, bytes int) {
-	c.bytes += bytes
-	if c.owned[owner] += bytes; c.owned[owner] == 0 {
-		delete(c.owned, owner)
+// room is how many bytes are kept, of all owners and of each.
+type room struct {
+	bytes int
+	owned map[string]int // only owners that have some
+}
+
+func (r *room) add(owner string, bytes int) {
+	if r.owned == nil {
+		r.owned = map[string]int{}
+	}
+	r.bytes += bytes
+	if r.owned[owner] += bytes; r.owned[owner] == 0 {
+		delete(r.owned, owner)
 	}
 }
 
 // shrink removes conversations until they fit: of the owner with the most bytes, the least recently used ones. So no
 // client can displace the conversations of those that keep less.
 func (c *conversations) shrink() {
-	for c.bytes > mostConversations {
-		most := 0
-		for _, bytes := range c.owned {
-			most = max(most, bytes)
-		}
-		e := c.used.Back()
-		for c.owned[e.Value.(*conversation).owner] < most {
-			e = e.Prev()
-		}
-		c.remove(e)
+	for c.texts.bytes > mostConversations {
+		c.remove(c.oldest(&c.texts, 0))
 	}
+	for c.shown.bytes > mostPictures {
+		c.remove(c.oldest(&c.shown, 1))
+	}
+}
+
+// oldest is the least recently used conversation of the owner with the most bytes, among those with some pictures.
+func (c *conversations) oldest(of *room, pictures int) *list.Element {
+	most := 0
+	for _, bytes := range of.owned {
+		most = max(most, bytes)
+	}
+	e := c.used.Back()
+	for talk := e.Value.(*conversation); of.owned[talk.owner] < most || len(talk.shows) < pictures; {
+		e = e.Prev()
+		talk = e.Value.(*conversation)
+	}
+	return e
 }
 
 func (c *conversations) remove(e *list.Element) {
 	talk := c.used.Remove(e).(*conversation)
 	delete(c.byID, talk.id)
-	c.add(talk.owner, -len(talk.items)-aroundItems)
+	c.texts.add(talk.owner, -len(talk.items)-aroundItems)
+	c.hide(talk)
 }

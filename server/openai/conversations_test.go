@@ -41,7 +41,7 @@ func TestConversations(t *testing.T) {
 		c.end(id, []byte("y"))
 		_, ok = c.find("a", "me") // which is used again and again
 		require.True(t, ok)
-		require.LessOrEqual(t, c.bytes, mostConversations)
+		require.LessOrEqual(t, c.texts.bytes, mostConversations)
 		require.Equal(t, c.used.Len(), len(c.byID))
 	}
 	_, ok = c.find("0", "me")
@@ -52,7 +52,7 @@ func TestConversations(t *testing.T) {
 	for e := c.used.Front(); e != nil; e = e.Next() {
 		bytes += len(e.Value.(*conversation).items) + aroundItems
 	}
-	require.Equal(t, bytes, c.bytes)
+	require.Equal(t, bytes, c.texts.bytes)
 }
 
 // TestGoesOn: what came before comes before the input, and both are what the next answer may go on with.
@@ -103,15 +103,15 @@ func TestConversationsOfOthers(t *testing.T) {
 	require.True(t, ok)
 	_, ok = c.find("0", "b")
 	require.False(t, ok)
-	require.LessOrEqual(t, c.bytes, mostConversations)
+	require.LessOrEqual(t, c.texts.bytes, mostConversations)
 	total := 0
-	for _, bytes := range c.owned {
+	for _, bytes := range c.texts.owned {
 		total += bytes
 	}
-	require.Equal(t, c.bytes, total)
+	require.Equal(t, c.texts.bytes, total)
 	c.drop("quiet") // as every answer's end does
 	_, ok = c.find("quiet", "a")
 	require.True(t, ok)
 	c.remove(c.byID["quiet"])
-	require.NotContains(t, c.owned, "a")
+	require.NotContains(t, c.texts.owned, "a")
 }

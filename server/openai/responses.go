@@ -69,6 +69,7 @@ func (a *api) readResponse(rc *fasthttp.RequestCtx, x *exchange.Exchange) (respo
 	if fault != nil {
 		return responseRequest{}, fault
 	}
+	body.Kept = a.shownBefore(x)
 	return decodeResponse(body, a.finder(x, answer.Write), a.before(x), a.Lasts())
 }
 

@@ -21,8 +21,7 @@ func (a *api) keep(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *responseReq
 		if !a.Lasts() {
 			return
 		}
-		all, _ := a.past.find(id, x.Client)
-		told := actors.AnswerTold{Object: string(object), Items: all}
+		told := actors.AnswerTold{Object: string(object), Items: a.past.whole(id, x.Client)}
 		if order.Stream || a.Served(x) {
 			a.Tell(x, told)
 			return
