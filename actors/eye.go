@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/refusal"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/model/vision"
 	"github.com/sluice-ai/sluice/stages/picture"
@@ -38,7 +39,8 @@ type eye struct {
 	settings *picture.Settings
 	tower    *vision.Tower
 	prompts  *prompt.Eyes
-	holder   int32 // the token that holds the place of a picture's row in a prompt
+	holder   int32        // the token that holds the place of a picture's row in a prompt
+	spans    *trace.Track // of the pictures that it looked at
 
 	mu     sync.Mutex
 	device backend.Device // nil: no picture was looked at yet
@@ -300,10 +302,7 @@ func (e *eye) look(all []shown) (out []batch.Picture, err error) {
 				}
 				p.pixels = again[p.piece].pixels
 			}
-			seen, err := e.sight.Look(p.pixels)
-			if err == nil && e.beside != nil {
-				seen.Beside, err = e.beside.Of(e.device, seen.Rows)
-			}
+			seen, err := e.compute(p.pixels)
 			if err != nil {
 				return nil, err
 			}
@@ -322,4 +321,26 @@ func (e *eye) look(all []shown) (out []batch.Picture, err error) {
 		e.bytes -= r.seen.Bytes()
 	}
 	return out, nil
+}
+
+// compute makes the rows of a picture, of which a span tells.
+func (e *eye) compute(p *vision.Picture) (*sight.Seen, error) {
+	began := trace.Instant()
+	seen, err := e.sight.Look(p)
+	if err == nil && e.beside != nil {
+		seen.Beside, err = e.beside.Of(e.device, seen.Rows)
+	}
+	if e.spans != nil {
+		e.spans.Record(trace.Block, trace.Nothing(), began, began, trace.Instant())
+	}
+	return seen, err
+}
+
+// memory is the memory of the host that a tower takes beside its model: its weights, and the rows of pictures that it
+// remembers.
+func (e *eye) memory() (of backend.Memory) {
+	if e != nil {
+		of.Weights, of.Scratch = e.sight.Bytes()+e.beside.Bytes(), mostSeen
+	}
+	return of
 }

@@ -20,6 +20,7 @@ type Plan struct {
 	Available int64          // bytes of memory for models: the devices' own, if Apart, else the machine's
 	Apart     bool           // the devices have memory of their own
 	Traits    backend.Traits // of the device
+	Tower     backend.Memory // of the host, for its tower: weights, and rows of pictures as scratch; zero: none
 	Draft     *Plan          // of its draft model, whose slabs are the same; nil: it has none
 	Heads     bool           // it is the plan of a head, which takes the model's hidden states
 }
@@ -66,7 +67,7 @@ func beyondCache(a *place.Ask, m *place.Model, machine place.Machine) (changed b
 
 // planOf is the plan of one of the models that were planned together, without slabs.
 func planOf(s *spec, m *place.Model, d backend.Device) (p *Plan, err error) {
-	p = &Plan{Info: s.info, Model: *m, Available: mem.Available(), Heads: s.head}
+	p = &Plan{Info: s.info, Model: *m, Available: mem.Available(), Heads: s.head, Tower: s.eye.memory()}
 	if p.Traits = d.Traits(); p.Traits.Memory == backend.OwnMemory && m.Apart() {
 		p.Apart, p.Available = true, 0
 		for _, d := range devicesOf(p.Traits)[1:] {
@@ -188,19 +189,16 @@ func planAll(models []Model, targets []int, traits backend.Traits, memory int64,
 			Budgets: append([]int64{m.Weights}, slices.Repeat([]int64{m.VRAM}, len(devices)-1)...), Experts: m.Experts,
 			Context: m.Context, Sequences: m.Sequences, Blocks: m.Blocks, Rows: m.Rows, KVHost: m.KVHost,
 			KVDisk: m.Kept.bytes(), Adapters: m.adaptersOn(devices)}
-		memory -= m.KVHost + m.adapterMemory()
+		if err := fitTower(specs[i], m, &asks[i]); err != nil {
+			return nil, nil, err
+		}
+		tower := specs[i].eye.memory()
+		memory -= m.KVHost + m.adapterMemory() + tower.Weights + tower.Scratch
 		if m.Kept.Folder != nil {
 			memory -= place.Staged
 		}
-		switch {
-		case m.Weights > 0 && !traits.Shares:
-			return nil, nil, errors.New("a budget for weights: on this device all of them are resident, leave it out")
-		case m.Experts > 0 && place.Mixtures(specs[i].bound.Program) == 0:
-			return nil, nil, errors.New("experts for the host of a device: this model has none, leave it out")
-		case (m.Layers > 0 || m.Experts > 0) && (len(devices) == 1 || devices[0].Flight == 0):
-			return nil, nil, errors.New("layers for a device with memory of its own: this one computes all of them, leave it out")
-		case m.VRAM > 0 && traits.Memory != backend.OwnMemory:
-			return nil, nil, errors.New("a budget of VRAM: this device has no memory of its own, leave it out")
+		if err := m.fits(specs[i].bound.Program, traits, devices); err != nil {
+			return nil, nil, err
 		}
 	}
 	if err := fitDrafts(specs, asks, targets); err != nil {
@@ -266,4 +264,39 @@ func distinguish(specs []*spec, taken map[string]bool) {
 		}
 		taken[s.info.Name] = true
 	}
+}
+
+// fitTower has a tower's weights come out of the budget for the model's. One that only comes along is left out if there
+// is no room for it.
+func fitTower(s *spec, m *Model, a *place.Ask) error {
+	bytes := s.eye.memory().Weights
+	if bytes == 0 || a.Budgets[0] == 0 {
+		return nil
+	}
+	left := a.Budgets[0] - bytes
+	switch err := fmt.Errorf("the tower's weights alone take %d MiB, more than the budget for weights", bytes>>20); {
+	case left > 0:
+		a.Budgets[0] = left
+	case !m.TowerIfFits:
+		return err
+	default:
+		err = errors.Join(err, s.eye.close())
+		s.eye, s.writer.Eyes, s.info.Blind, m.Tower = nil, nil, err.Error(), nil
+	}
+	return nil
+}
+
+// fits says what of a model's description a device has no use for.
+func (m *Model) fits(p *ir.Program, traits backend.Traits, devices []backend.Traits) error {
+	switch {
+	case m.Weights > 0 && !traits.Shares:
+		return errors.New("a budget for weights: on this device all of them are resident, leave it out")
+	case m.Experts > 0 && place.Mixtures(p) == 0:
+		return errors.New("experts for the host of a device: this model has none, leave it out")
+	case (m.Layers > 0 || m.Experts > 0) && (len(devices) == 1 || devices[0].Flight == 0):
+		return errors.New("layers for a device with memory of its own: this one computes all of them, leave it out")
+	case m.VRAM > 0 && traits.Memory != backend.OwnMemory:
+		return errors.New("a budget of VRAM: this device has no memory of its own, leave it out")
+	}
+	return nil
 }

@@ -74,6 +74,9 @@ func (h *House) newTenant(s *spec, track *track) *tenant {
 	t.stats.spans, t.stay.takes, t.caches.rooms = h.compute, s.takes(), s.classes()
 	t.slots.most = s.info.Sequences
 	t.caches.keep(s, h.device, h.log)
+	if s.eye != nil {
+		s.eye.spans = h.system.Spans().Track(path + "/tower")
+	}
 	for slices.ContainsFunc(h.tenants, func(o *tenant) bool { return o.stay.index == t.stay.index }) {
 		t.stay.index++
 	}

@@ -74,6 +74,14 @@ func (b *Beside) Of(d backend.Device, rows []float32) ([]float32, error) {
 	return made[arch.Given], err
 }
 
+// Bytes is the memory that it takes.
+func (b *Beside) Bytes() int64 {
+	if b == nil {
+		return 0
+	}
+	return bytesOf(&b.network) + 4*int64(len(b.found))
+}
+
 // Close frees what a device has of it.
 func (b *Beside) Close() error {
 	if b == nil {

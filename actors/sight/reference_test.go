@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-ai/sluice/cpu"
+	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/cpu/ref"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -50,12 +50,13 @@ func tower(t testing.TB, folder string) *gguf.File {
 // the least that their README names.
 const tolerance = 2e-4
 
-// TestTowersAreTheLibrarys: rows of text that towers make of pictures are those of transformers, on the oracle and on
-// the processor.
+// TestTowersAreTheLibrarys: rows of text that towers make of pictures are those of transformers, on the oracle, on the
+// processor and on a GPU: one whose driver computes in plain Go, or the first one.
 func TestTowersAreTheLibrarys(t *testing.T) {
-	processor, err := cpu.New(2, "")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, processor.Close()) }()
+	card := devicetest.Played(t)
+	if devicetest.OnGPU() {
+		card = devicetest.New(t)
+	}
 	for _, c := range []struct {
 		folder, file, rows string
 		deep               []string
@@ -70,7 +71,7 @@ func TestTowersAreTheLibrarys(t *testing.T) {
 			[]string{"model.visual.deepstack_features.0", "model.visual.deepstack_features.1"}},
 	} {
 		want := converttest.Tensors(t, "multimodal", c.folder, "reference.safetensors")
-		for _, d := range []backend.Device{ref.New(), processor} {
+		for _, d := range []backend.Device{ref.New(), devicetest.Processor(t, ""), card} {
 			t.Run(c.folder+" "+d.Name(), func(t *testing.T) {
 				eye, err := Open(d, tower(t, c.folder))
 				require.NoError(t, err)

@@ -224,5 +224,17 @@ func constants(p *ir.Program, rows int, inputs map[string][]float32) map[string]
 // line is the grid of rows that see each other in the order in which they are.
 func line(n int) ir.Grid { return ir.Grid{Height: 1, Width: n} }
 
+// Bytes is the memory that the tower's weights take.
+func (e *Eye) Bytes() int64 {
+	return bytesOf(&e.patches) + bytesOf(&e.rows) + 4*int64(len(e.table)+len(e.asked)+len(e.between))
+}
+
+func bytesOf(n *blocks.Network) (bytes int64) {
+	for _, w := range n.Weights {
+		bytes += int64(len(w))
+	}
+	return bytes
+}
+
 // Close frees what the device has of the tower.
 func (e *Eye) Close() error { return errors.Join(e.patches.Close(), e.rows.Close()) }

@@ -8,11 +8,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/measure"
 	"github.com/sluice-ai/sluice/internal/testref"
 	"github.com/sluice-ai/sluice/stages/model/convert/converttest"
 	"github.com/sluice-ai/sluice/storage/store"
@@ -120,6 +122,16 @@ func TestPicturesOverHTTP(t *testing.T) {
 		require.Equal(t, r.want, at(t, answer, c.answer), "%s: %v", c.path, answer)
 		require.EqualValues(t, r.prompt, at(t, answer, c.prompt), c.path)
 	}
+	photo := append(slices.Clone(picture), make([]byte, 3<<19)...) // whose conversation is longer than texts may be
+	const head = `{"temperature":0,"max_output_tokens":12,`
+	shows := `{"role":"user","content":[{"type":"input_text","text":"BEFORE"},{"type":"input_image","image_url":"data:image/png;base64,DATA"}]}`
+	said := ask("/v1/responses", head+`"input":[`+shows+`]}`, photo)
+	whole := ask("/v1/responses", head+`"input":[`+shows+`,{"role":"assistant","content":"`+
+		at(t, said, "output.0.content.0.text").(string)+`"},{"role":"user","content":"AFTER"}]}`, photo)
+	next := ask("/v1/responses", head+`"input":"AFTER","previous_response_id":"`+at(t, said, "id").(string)+`"}`, nil)
+	require.Equal(t, at(t, whole, "output.0.content.0.text"), at(t, next, "output.0.content.0.text"))
+	require.Equal(t, at(t, whole, "usage.input_tokens"), at(t, next, "usage.input_tokens"))
+
 	first := `{"temperature":0,"max_tokens":12,"messages":[{"role":"user","content":[{"type":"image_url",` +
 		`"image_url":{"url":"data:image/png;base64,DATA"}},` + text + `"BEFOREAFTER"}]}]}`
 	ollamas := `{"model":"seeing","stream":false,"options":{"temperature":0,"num_predict":12},"messages":[{"role":"user","content":"BEFOREAFTER","images":["DATA"]}]}`
@@ -178,6 +190,13 @@ func TestTowerFile(t *testing.T) {
 	got, _ = ask(folder)
 	require.Equal(t, r.want, got)
 
+	o := planFile(t, filepath.Join(folder, "model.gguf"), "--device", "cpu", "--ram", "64M")
+	require.Regexp(t, `The tower that sees pictures takes memory as well: weights \d.* \(of --ram\), rows of pictures up to 256`, o.stdout)
+	o = planFile(t, filepath.Join(folder, "model.gguf"), "--device", "cpu", "--json")
+	var planned measure.PlanJSON
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &planned), o.stderr)
+	require.Positive(t, planned.Tower.Weights)
+
 	require.NoError(t, os.Link(filepath.Join(folder, "model.gguf"), filepath.Join(folder, "other.gguf")))
 	got, _ = ask(folder)
 	require.Contains(t, got, "this model reads text only", "the tower may be the other model's")
@@ -188,7 +207,7 @@ func TestTowerFile(t *testing.T) {
 	require.Contains(t, got, "this model reads text only")
 	require.Contains(t, said, "mmproj-F16.gguf: general.architecture is not clip")
 	out := filepath.Join(folder, "x")
-	o := sluice("", "convert", from, "--mmproj", "--type", "Q8_0", "-o", out)
+	o = sluice("", "convert", from, "--mmproj", "--type", "Q8_0", "-o", out)
 	require.Contains(t, o.stderr, "a tower is kept in F32, F16 or BF16, not in Q8_0")
 	o = sluice("", "convert", filepath.Join(testref.Dir(t), "multimodal", "lora_llama", "base"), "--mmproj", "-o", out)
 	require.Contains(t, o.stderr, "there is no tower that is known in it")

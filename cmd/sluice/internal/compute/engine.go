@@ -150,7 +150,7 @@ func (f *Flags) ModelOn(e *env.Env, name string, file *gguf.File, d backend.Devi
 		err = f.AddDraft(e, &m, false)
 	}
 	if err == nil {
-		err = f.addTower(e, &m)
+		err = f.AddTower(e, &m, true)
 	}
 	if err != nil && m.Draft != nil {
 		err = errors.Join(err, m.Draft.Close())

@@ -13,9 +13,9 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// addTower opens how a model sees: the file that the flags name, what is in the model's own folder, or the mmproj file
-// beside its file. A model whose own tower cannot be used runs without.
-func (f *Flags) addTower(e *env.Env, m *actors.Model) (err error) {
+// AddTower opens how a model sees: the file that the flags name, what is in the model's own folder, or the mmproj file
+// beside its file. A model whose own tower cannot be used runs without, which is told if it is to be.
+func (f *Flags) AddTower(e *env.Env, m *actors.Model, tell bool) (err error) {
 	if f.MMProj != "" {
 		if m.Tower, err = gguf.Open(f.MMProj); err != nil {
 			return fmt.Errorf("--mmproj: %w", err)
@@ -28,7 +28,7 @@ func (f *Flags) addTower(e *env.Env, m *actors.Model) (err error) {
 	} else if path := namedmodel.Projector(m.File.Name); path != "" {
 		m.Tower, err = gguf.Open(path)
 	}
-	if err != nil {
+	if err != nil && tell {
 		runsBlind(e, err.Error())
 	}
 	return nil

@@ -101,6 +101,7 @@ type (
 		KVBitsV  float64      `json:"kv_bits_v"`
 		Experts  int          `json:"host_experts,omitempty"` // layers of which the host computes only the experts
 		Draft    *jsonTier    `json:"draft,omitempty"`        // what a draft model takes beside it, where both are computed
+		Tower    *jsonTier    `json:"tower,omitempty"`        // what its tower takes of the host's memory; scratch: rows of pictures
 	}
 	jsonTier struct {
 		Name    string `json:"name"`
@@ -139,6 +140,9 @@ func (t *planText) json() PlanJSON {
 	if d := p.Draft; d != nil {
 		out.Draft = &jsonTier{Name: d.Info.Name, Weights: d.Memory.Weights, KV: d.Memory.KV, Scratch: d.Memory.Scratch}
 	}
+	if v := &p.Tower; v.Weights > 0 {
+		out.Tower = &jsonTier{Name: place.Host.String(), Weights: v.Weights, Scratch: v.Scratch}
+	}
 	if out.Tiers = []jsonTier{device, disk}; p.Apart {
 		device.Budget, device.Weights = t.vram, p.Model.Beyond().Weights
 		host := jsonTier{Name: place.Host.String(), Budget: t.ram, Weights: p.Model.Host().Weights + p.Slabs}
@@ -169,6 +173,7 @@ func (t *planText) print(e *env.Env) error {
 	fmt.Fprintln(e.Stdout)
 	t.bar(e.Stdout)
 	t.draft(e.Stdout)
+	t.tower(e.Stdout)
 	return t.speed(e.Stdout)
 }
 
@@ -272,6 +277,17 @@ func (t *planText) draft(w io.Writer) {
 		}
 		fmt.Fprintf(w, "%s takes as well: weights %s, KV cache %s, scratch %s.\n", who,
 			env.BinarySize(d.Memory.Weights), env.BinarySize(d.Memory.KV), env.BinarySize(d.Memory.Scratch))
+	}
+}
+
+// tower says what the model's tower takes beside the model.
+func (t *planText) tower(w io.Writer) {
+	if v := &t.plan.Tower; v.Weights > 0 {
+		fmt.Fprintf(w, "The tower that sees pictures takes memory as well: weights %s", env.BinarySize(v.Weights))
+		if t.ram > 0 {
+			fmt.Fprint(w, " (of --ram)")
+		}
+		fmt.Fprintf(w, ", rows of pictures up to %s.\n", env.BinarySize(v.Scratch))
 	}
 }
 

@@ -14,6 +14,10 @@ import (
 
 	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/cpu/ref"
+	"github.com/sluice-ai/sluice/gpu/driver"
+	"github.com/sluice-ai/sluice/gpu/exec"
+	"github.com/sluice-ai/sluice/gpu/null"
+	"github.com/sluice-ai/sluice/gpu/vulkan"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
@@ -98,11 +102,22 @@ func (r *adapterReference) applied(t *testing.T, m *backendtest.Model, f *gguf.F
 }
 
 // TestAdapterReferences: the logits of every recorded adapter, sum and weighted sum are PEFT's, and so are the tokens
-// that follow, on the oracle and on the processor.
+// that follow, on the oracle, on the processor and on a GPU: one whose driver computes in plain Go, or the first one of
+// Vulkan.
 func TestAdapterReferences(t *testing.T) {
 	fast, err := cpu.New(1, "")
 	require.NoError(t, err)
 	defer fast.Close()
+	var card backend.Device
+	if os.Getenv("SLUICE_TEST_DEVICE") == "vulkan" {
+		card, err = vulkan.Open(0, vulkan.Options{})
+	} else {
+		card, err = exec.New(func() (driver.Device, error) {
+			return null.Open(null.Options{Fused: true, Integers: true, Free: 4 << 30}), nil
+		})
+	}
+	require.NoError(t, err)
+	defer card.Close()
 	for _, name := range []string{"lora_llama", "lora_qwen3"} {
 		r := openAdapterReference(t, name)
 		f := adapterBase(t, r.dir)
@@ -112,7 +127,7 @@ func TestAdapterReferences(t *testing.T) {
 				continue
 			}
 			adapters := r.applied(t, m, f, of)
-			for device, d := range map[string]backend.Device{"oracle": ref.New(), "processor": fast} {
+			for device, d := range map[string]backend.Device{"oracle": ref.New(), "processor": fast, "card": card} {
 				t.Run(name+"/"+of+"/"+device, func(t *testing.T) {
 					near := 2e-4
 					got := backendtest.Adapted(t, d, m, adapters, r.ids)

@@ -158,6 +158,9 @@ func (l *loader) Model(name string) (actors.Model, error) {
 	if err := l.AddDraft(l.e, &m, len(l.models.list()) > 1); err != nil {
 		return m, errors.Join(err, m.File.Close())
 	}
+	if err := l.AddTower(l.e, &m, false); err != nil {
+		return m, errors.Join(err, m.Close())
+	}
 	return m, nil
 }
 

@@ -39,13 +39,17 @@ type gallery struct {
 	http *http.Client
 }
 
-// exhibit has the command serve the model of a folder until the test ends.
+// exhibit has the command serve the model of a folder, beside that of the arguments, until the test ends; "": that one
+// alone.
 func exhibit(t testing.TB, folder string, args ...string) *gallery {
 	t.Helper()
 	g := &gallery{Serve: new(Serve), http: &http.Client{Transport: &http.Transport{}}}
 	parser, err := kong.New(g.Serve, kong.Vars{"version": "", "kv": "f16,f32", "kvs": "", "kvv": "f16,f32"})
 	require.NoError(t, err)
-	_, err = parser.Parse(append([]string{"--addr", "127.0.0.1:0", "--image-model", "painter=" + folder}, args...))
+	if args = append(args, "--addr", "127.0.0.1:0"); folder != "" {
+		args = append(args, "--image-model", "painter="+folder)
+	}
+	_, err = parser.Parse(args)
 	require.NoError(t, err)
 	e := envtest.NewEnv("")
 	var stderr bytes.Buffer // read when it has ended

@@ -297,12 +297,16 @@ func Pixels(w, h int) []byte {
 	return all
 }
 
-// Wide is the tower with rows of another width; Gemma 4's alone can have them.
+// Wide is the tower with rows of another width, and with positions for pictures of any size; Gemma 4's alone can have
+// them.
 func (x Tiny) Wide(text int) Tiny {
 	x.tensors = slices.Clone(x.tensors)
 	for i, t := range x.tensors {
-		if t.name == "mm.input_projection.weight" {
+		switch t.name {
+		case "mm.input_projection.weight":
 			x.tensors[i].shape = []int{width, text}
+		case "v.position_embd.weight":
+			x.tensors[i].shape = []int{width, 256, 2}
 		}
 	}
 	return x
