@@ -11,7 +11,7 @@
 //	clock, histogram, health    helpers that use no other file
 //	kept, answers, adapters     files of cache blocks, and of answers; adapters that a model knows
 //	tape, incidents             what token traces are written to
-//	config, eye, lent           what a model is, how it sees, what a file that only guesses for it has of it
+//	config, eye, ear, lent      what a model is, how it sees and hears, what a file that only guesses for it has of it
 //	spec                        what is known of it; read-only
 //	heads, hidden               a head that guesses for it, and the hidden states that it does so from
 //	drafted                     all that guesses for it

@@ -101,6 +101,9 @@ func (e *Engine) ScoreOf(r Request) (*Stream, error) {
 	if e.Embeds() {
 		return nil, refusal.Of("%s turns texts into vectors and has no logits: ask it for embeddings", e.Info.Name)
 	}
+	if e.spec.ear != nil {
+		return nil, refusal.Of("%s reads texts by an encoder and has no logits of their tokens: ask it for answers", e.Info.Name)
+	}
 	return e.begin(r, true)
 }
 

@@ -175,7 +175,8 @@ func (h *House) part(ctx context.Context, t *tenant) error {
 			paths = append(paths, part.Copy(n).Path)
 		}
 	}
-	t.stay.err = errors.Join(cut, h.sums.Forget(paths...), t.spec.file.Close(), t.spec.eye.close(), t.caches.free())
+	t.stay.err = errors.Join(cut, h.sums.Forget(paths...), t.spec.file.Close(), t.spec.eye.close(), t.spec.ear.close(),
+		t.caches.free())
 	t.track.close()
 	return t.stay.err
 }

@@ -121,8 +121,14 @@ func (a *asked) encode(s *spec, stop func() bool) error {
 	return nil
 }
 
-// look has the prompt's pictures looked at: their rows are computed, or remembered.
+// look has the prompt's pictures looked at, or all of it read by the model's encoder: their rows are computed, or
+// remembered.
 func (a *asked) look(s *spec) (err error) {
+	if s.ear != nil {
+		a.terms.Heard = len(a.prompt.Tokens) - 1
+		a.terms.Pictures, err = a.prompt.hear(s.ear)
+		return err
+	}
 	a.terms.Pictures, err = s.eye.look(a.prompt.shown)
 	a.terms.Axes = s.axes
 	return err
@@ -156,7 +162,22 @@ type shared struct {
 	made bool
 	err  error
 	prompt.Prompt
-	shown []shown // its pictures
+	shown []shown         // its pictures
+	heard []batch.Picture // all of it, as the model's encoder has read it
+}
+
+// hear has the encoder read the prompt, once for all choices.
+func (p *shared) hear(by *ear) ([]batch.Picture, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.heard == nil {
+		read, err := by.hear(p.Tokens)
+		if err != nil {
+			return nil, err
+		}
+		p.heard = []batch.Picture{read}
+	}
+	return p.heard, nil
 }
 
 // promptOf returns the prompt of a request, and makes it if no other choice has. stop is asked from time to time
@@ -187,8 +208,11 @@ func (r *Request) now() time.Time {
 	return r.Now
 }
 
-// seeing puts a request's pictures into its prompt.
+// seeing puts a request's pictures into its prompt, or behind it what an answer to an encoder begins with.
 func (s *spec) seeing(r *Request, p *shared) (err error) {
+	if s.ear != nil {
+		p.Tokens = s.ear.place(p.Tokens)
+	}
 	if s.eye == nil {
 		if len(r.Pictures) > 0 {
 			return refusal.Of("%s does not see pictures: ask a model that does, or load it with its mmproj file", s.info.Name)

@@ -103,7 +103,7 @@ func (s *session) prepare() error {
 		if err := r.asked.encode(s.spec, r.life.gone.Load); err != nil {
 			return err
 		}
-		if len(r.asked.prompt.shown) > 0 {
+		if len(r.asked.prompt.shown) > 0 || s.spec.ear != nil {
 			s.spend(bill.Tokenize)
 			err := r.asked.look(s.spec)
 			if s.spend(bill.Pictures); err != nil {

@@ -55,6 +55,7 @@ type spec struct {
 	calls    func() *grammar.Trie           // the same, with marks
 	about    func() (*meta.Map, quant.Type) // see Header: found when the first client asks
 	eye      *eye                           // nil: it does not see
+	ear      *ear                           // nil: it reads prompts itself
 	axes     bool                           // positions of pictures have several axes
 }
 
@@ -121,6 +122,9 @@ func specOf(m *Model) (*spec, error) {
 	s.axes = slices.ContainsFunc(s.bound.Segments, func(g ir.Segment) bool {
 		return slices.ContainsFunc(g.Nodes, func(n ir.Node) bool { return n.Op == ir.RoPE && n.RoPE.Axes != nil })
 	})
+	if s.ear, err = newEar(m.File, s.bound.Program); err != nil {
+		return nil, err
+	}
 	s.eye, err = newEye(m, s.bound.Program, s.vocab)
 	switch {
 	case err != nil && m.TowerIfFits:

@@ -58,14 +58,23 @@ func biasesOf(a *ir.AttendArgs, values []float32) *biases {
 
 // end is the position after the last one that a row at pos of a span sees.
 func (a *attention) end(span *backend.Span, pos int) int {
-	if a.args.Both {
-		return a.args.Last(pos, span.Pos+span.Rows-1) + 1
-	}
-	return span.Last(pos-span.Pos) + 1
+	_, end := a.seen(span, pos)
+	return end
 }
 
-// first is the first position that a row at pos sees.
-func (a *attention) first(pos int) int { return a.args.First(pos) }
+// first is the first position that a row at pos of a span sees.
+func (a *attention) first(span *backend.Span, pos int) int {
+	first, _ := a.seen(span, pos)
+	return first
+}
+
+// seen is the positions that a row at pos of a span sees: none if the end is at most the first.
+func (a *attention) seen(span *backend.Span, pos int) (first, end int) {
+	if a.args.Both {
+		return a.args.First(pos), a.args.Last(pos, span.Pos+span.Rows-1) + 1
+	}
+	return a.args.Side.Within(span.Heard, pos, a.args.First(pos), span.Last(pos-span.Pos)+1)
+}
 
 func (a *attention) run(worker, chunk int) {
 	c, q, isa := &a.split.chunks[chunk], &a.ex.workers[worker].queries, a.ex.device.isa
@@ -91,7 +100,7 @@ func (a *attention) run(worker, chunk int) {
 	span := &a.ex.step.Spans[c.span]
 	pos := span.Pos + c.row
 	q.total.reset(n)
-	for s := a.first(pos) / stretchPositions; s <= (a.end(span, pos+c.rows-1)-1)/stretchPositions; s++ {
+	for s := a.first(span, pos) / stretchPositions; s <= (a.end(span, pos+c.rows-1)-1)/stretchPositions; s++ {
 		a.stretch(worker, c, s, &q.part)
 		q.total.merge(isa, &q.part, 0, n, stride, q.shrink)
 	}
@@ -121,7 +130,7 @@ func (a *attention) stretch(worker int, c *attendChunk, s int, to *softmax) {
 	to.reset(a.count(c))
 	span := &a.ex.step.Spans[c.span]
 	pos := span.Pos + c.row
-	from, end := max(s*stretch, a.first(pos)/backend.BlockSize), a.end(span, pos+c.rows-1)
+	from, end := max(s*stretch, a.first(span, pos)/backend.BlockSize), a.end(span, pos+c.rows-1)
 	for b := from; b < (s+1)*stretch && b*backend.BlockSize < end; b++ {
 		r0, r1 := a.seeing(c, b, pos)
 		open := r1 // rows before it are in the block themselves
@@ -195,9 +204,13 @@ func (a *attention) weigh(worker int, c *attendChunk, v *view) error {
 		if a.biases != nil {
 			a.biases.add(row, head, pos-first)
 		}
-		lo, hi := max(0, a.first(pos)-first), min(backend.BlockSize, a.end(span, pos)-first)
-		mask(row, lo, hi)
-		if a.args.Every > 0 && !a.hide(row, first, hi) {
+		lo, hi := max(0, a.first(span, pos)-first), min(backend.BlockSize, a.end(span, pos)-first)
+		none := lo >= hi
+		if !none {
+			mask(row, lo, hi)
+			none = a.args.Every > 0 && !a.hide(row, first, hi)
+		}
+		if none {
 			q.block.top[i], q.block.sum[i] = float32(math.Inf(-1)), 0
 			clear(row[:])
 			continue

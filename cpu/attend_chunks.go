@@ -56,7 +56,7 @@ func (a *attention) chunks() int {
 	slot, rows := 0, a.rows
 	for i := range a.ex.step.Spans {
 		span := &a.ex.step.Spans[i]
-		from, to := a.first(span.Pos)/stretchPositions, (span.Pos+span.Rows-1)/stretchPositions
+		from, to := a.first(span, span.Pos)/stretchPositions, (span.Pos+span.Rows-1)/stretchPositions
 		need := span.Rows * a.headsPerKV * (to - from + 1) * a.args.KVHeads
 		divided := span.Rows <= rows && to > from &&
 			slot+need <= splitQueries && a.split.claimed+a.args.KVHeads <= splitMerges
@@ -133,7 +133,7 @@ func (a *attention) view(c *attendChunk, rows *view, b, pos int) view {
 	return view{
 		cache: rows.cache, block: b, r0: rows.r0, r1: rows.r1, queries: (rows.r1 - rows.r0) * a.headsPerKV,
 		head: int(span.Tables[rows.cache.Class].At(b))*rows.cache.KVHeads + c.head,
-		lo:   max(0, a.first(pos+rows.r0)-first), hi: min(backend.BlockSize, a.end(span, pos+rows.r1-1)-first),
+		lo:   max(0, a.first(span, pos+rows.r0)-first), hi: min(backend.BlockSize, a.end(span, pos+rows.r1-1)-first),
 	}
 }
 
@@ -150,7 +150,7 @@ func (a *attention) next(q *queries, c *attendChunk, b int) int {
 // firstHead is the head that a chunk reads first.
 func (a *attention) firstHead(c *attendChunk) int {
 	span := &a.ex.step.Spans[c.span]
-	b := max(c.stretch*stretch, a.first(span.Pos+c.row)/backend.BlockSize)
+	b := max(c.stretch*stretch, a.first(span, span.Pos+c.row)/backend.BlockSize)
 	return a.head(c, b)
 }
 

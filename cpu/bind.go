@@ -306,9 +306,11 @@ func (b *binder) store(n *ir.Node) *storeOp {
 	}
 	c := b.m.caches[n.Attend.KV]
 	o := &storeOp{cache: c.open, index: n.Attend.KV, k: b.layout.place(n.In[1]), v: b.layout.place(n.In[2])}
-	if c.open == c {
+	if o.side = n.Attend.Side; o.side > 0 {
+		o.zeros = make([]float32, b.m.device.pool.size()*max(c.KDim, c.VDim))
+	} else if c.open == c {
 		o.short = rowsTogether(n.Attend.Heads / n.Attend.KVHeads)
-	} // else all rows must be there before blocks are sealed, which is before attention
+	} // else all rows must be there before blocks are sealed, which is before attention, or in blocks that it never reads
 	return o
 }
 

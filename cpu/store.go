@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/ir"
 )
 
 // storeOp stores K and V of rows in the cache. K of a position touches as many cache lines as it has features, so short
@@ -15,6 +16,8 @@ type storeOp struct {
 	index int // of the cache, in the program
 	k, v  place
 	short int // rows of the longest short span
+	side  ir.Side
+	zeros []float32 // by worker: what is kept of rows that nobody sees
 }
 
 func (o *storeOp) row(ex *execution, worker, r int) error {
@@ -33,6 +36,10 @@ func (o *storeOp) row(ex *execution, worker, r int) error {
 func (o *storeOp) head(ex *execution, worker, r, h int) error {
 	c := o.cache
 	key, value := ex.at(&o.k, r)[h*c.KDim:][:c.KDim], ex.at(&o.v, r)[h*c.VDim:][:c.VDim]
+	if !o.side.Keeps(ex.step.Spans[ex.span[r]].Heard, ex.pos[r]) {
+		zeros := o.zeros[worker*max(c.KDim, c.VDim):]
+		key, value = zeros[:c.KDim], zeros[:c.VDim]
+	}
 	if err := ex.storable(key, c.format.K.Open, "K"); err != nil {
 		return fmt.Errorf("head %d: %w", h, err)
 	}

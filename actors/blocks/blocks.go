@@ -188,6 +188,9 @@ func (p *Network) model(d backend.Device, run []int, rows, blocks int, inPlace b
 	if len(run) == len(p.Segments) {
 		c.Segments = nil
 	}
+	if p.Form() == ir.Encoder {
+		c.MaxWanted = rows
+	}
 	if p.Haul != nil {
 		return p.hauled(d, run, c)
 	}
@@ -224,6 +227,24 @@ func (p *Network) Stream(d backend.Device, tokens []int32, last int) (rows []flo
 		return nil, err
 	}
 	return there[p.Segments[last].Stream()], nil
+}
+
+// Vectors computes a text by an encoder of one run, and returns the vectors of its tokens.
+func (p *Network) Vectors(d backend.Device, tokens []int32) ([]float32, error) {
+	spans := []ir.Grid{{Height: 1, Width: len(tokens)}}
+	if err := p.compile(d, len(tokens), blocksOf(spans)); err != nil {
+		return nil, err
+	}
+	m := p.models[0]
+	s := p.step(m, spans, nil, tokens)
+	for i := range tokens {
+		s.Wanted = append(s.Wanted, int32(i))
+	}
+	err := p.enqueue(m, s, p.Runs[0], map[ir.Value][]float32{})
+	if err = errors.Join(err, finish(m, s)); err != nil {
+		return nil, err
+	}
+	return slices.Clone(s.Logits[:len(tokens)*p.OutputWidth()]), nil
 }
 
 // blocksOf is how many blocks of a cache spans take.

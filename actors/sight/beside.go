@@ -25,24 +25,9 @@ func OpenBeside(f *gguf.File) (*Beside, error) {
 	if err != nil || of == nil {
 		return nil, err
 	}
-	list := make([]ir.Tensor, len(f.Tensors))
-	for i, x := range f.Tensors {
-		list[i] = ir.Tensor{Name: x.Name, Type: x.Type, Shape: x.Shape}
-	}
 	b := &Beside{scale: 1 / of.Scale}
-	if b.network.Bound, err = ir.Bind(of.Program, list); err != nil {
+	if b.network, err = inFile(f, of.Program); err != nil {
 		return nil, err
-	}
-	b.network.Runs = [][]int{b.network.All()}
-	b.network.Weights = make([][]byte, len(b.network.Bound.Weights))
-	for r, i := range b.network.Tensors {
-		err := f.View(&f.Tensors[i], func(data []byte) error {
-			b.network.Weights[r] = slices.Clone(data)
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
 	}
 	t, ok := f.Tensor(of.Table)
 	if !ok || len(t.Shape) != 2 {
@@ -55,6 +40,29 @@ func OpenBeside(f *gguf.File) (*Beside, error) {
 	}
 	err = f.View(t, func(data []byte) error { return quant.Dequantize(t.Type, b.found, data[:size]) })
 	return b, err
+}
+
+// inFile binds a program to a file, and copies its weights.
+func inFile(f *gguf.File, p *ir.Program) (of blocks.Network, err error) {
+	list := make([]ir.Tensor, len(f.Tensors))
+	for i, x := range f.Tensors {
+		list[i] = ir.Tensor{Name: x.Name, Type: x.Type, Shape: x.Shape}
+	}
+	if of.Bound, err = ir.Bind(p, list); err != nil {
+		return of, err
+	}
+	of.Runs = [][]int{of.All()}
+	of.Weights = make([][]byte, len(of.Bound.Weights))
+	for r, i := range of.Tensors {
+		err := f.View(&f.Tensors[i], func(data []byte) error {
+			of.Weights[r] = slices.Clone(data)
+			return nil
+		})
+		if err != nil {
+			return of, err
+		}
+	}
+	return of, nil
 }
 
 // Of computes it for rows.

@@ -41,6 +41,10 @@ func TestLikePeer(t *testing.T) {
 			path := filepath.Join(t.TempDir(), s.Name+".gguf")
 			form := archtest.Write(t, path, s, &f.Meta)
 			golden := filepath.Join("testdata", "peer", s.Name+".f32")
+			if s.Arch == "t5" {
+				answersLikePeer(t, path, golden, s, follow)
+				return
+			}
 			if _, err := os.Stat(golden); err != nil && *peer != "" {
 				askPeer(t, path, golden, tokens, form)
 			}

@@ -14,6 +14,7 @@ import (
 func TestLacks(t *testing.T) {
 	lacking := map[string]bool{"affine heads": true, "attend alibi": true, "attend buckets": true,
 		"attend every": true, "attend far apart": true, "attend sums": true, "attend sums with sinks": true,
+		"attend what was heard": true, "attend what was said": true,
 		"balance": true, "clipped silu": true, "compress": true, "compress overlapping": true, "conv spread": true,
 		"exceed": true, "exceed mean": true, "exp": true, "experts situ": true, "experts situ, up as it is": true,
 		"experts within": true, "gram": true, "level": true, "level heads": true, "mul heads": true, "reglu": true,

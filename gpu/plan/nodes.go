@@ -322,6 +322,8 @@ func lacks(p *ir.Program, n *ir.Node) error {
 			return fmt.Errorf("%s with biases by distance: %w", n.Op, ErrNoKernel)
 		case n.Attend.Every > 0 || n.Attend.Sums:
 			return fmt.Errorf("%s to every %d positions, with sums: %t: %w", n.Op, n.Attend.Every, n.Attend.Sums, ErrNoKernel)
+		case n.Attend.Side > 0:
+			return fmt.Errorf("%s to what was %s: %w", n.Op, n.Attend.Side, ErrNoKernel)
 		case n.Attend.Alibi > 0:
 			return fmt.Errorf("%s whose scores fall with the distance (ALiBi): %w", n.Op, ErrNoKernel)
 		}

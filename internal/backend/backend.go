@@ -282,6 +282,8 @@ type Span struct {
 	// Sees is by row the last position that it sees, its own at least: rows of a picture may see each other, and a
 	// window ends at the row's own position. nil: its own. A program whose rows see their whole text does not read it.
 	Sees []int32
+	// Heard is how many positions of the sequence an encoder read, of a program that hears: see ir.Side.
+	Heard int
 }
 
 // Seen is the number of positions that each of the span's rows attends to, up to its own, summed.

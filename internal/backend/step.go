@@ -35,7 +35,7 @@ func (s *Step) Frame() []ir.Span {
 	for i := range s.Spans {
 		p := &s.Spans[i]
 		spans[i] = ir.Span{Row: p.Row, Rows: p.Rows, Pos: p.Pos, Grid: p.Grid, Places: p.Places, Sees: p.Sees,
-			Adapters: p.Adapters}
+			Heard: p.Heard, Adapters: p.Adapters}
 	}
 	return spans
 }
@@ -132,6 +132,9 @@ func (p *Span) checkPlaces(of *ir.Program) error {
 	}
 	if p.Sees != nil && len(p.Sees) != p.Rows {
 		return fmt.Errorf("what %d rows see, want %d", len(p.Sees), p.Rows)
+	}
+	if p.Heard < 0 || p.Heard > 0 && !of.Hears {
+		return fmt.Errorf("an encoder read %d positions, of a program that hears: %t", p.Heard, of.Hears)
 	}
 	for i, last := range p.Sees {
 		if before := i > 0 && last < p.Sees[i-1]; before || int(last) < p.Pos+i || int(last) >= p.Pos+p.Rows {

@@ -31,12 +31,10 @@ func laws(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 			if !slices.Contains([]string{"gemma", "mixture", "hybrid", Keyed}, f.name) {
 				return // these have all that masks, routers and states can have
 			}
-			t.Run("ChunkFree", func(t *testing.T) { rapid.Check(t, w.chunkFree) })
-			t.Run("RowAlone", func(t *testing.T) { rapid.Check(t, w.rowAlone) })
-			t.Run("Wanted", w.wanted)
-			t.Run("Proposed", func(t *testing.T) { rapid.Check(t, w.proposed) })
+			w.all(t)
 		})
 	}
+	t.Run("answering", func(t *testing.T) { answering(t, d, s, narrow) })
 	t.Run("wide", func(t *testing.T) {
 		p, err := llamaLike(small{layers: 2, width: 256, ffn: 512, vocab: 99, heads: 8, kvHeads: 2, head: 32})
 		require.NoError(t, err)
@@ -44,6 +42,27 @@ func laws(t *testing.T, d backend.Device, matrixTypes []quant.Type) {
 		require.NoError(t, err)
 		newLawful(t, d, m).fewTimes(t)
 	})
+}
+
+// answering checks the laws of rows that see what an encoder read, where that ends within a block, whichever it is.
+func answering(t *testing.T, d backend.Device, s small, types []quant.Type) {
+	p, err := answeringLike(s)
+	require.NoError(t, err)
+	m, err := made(judge.Random(p, 9, inTurn(types)))
+	require.NoError(t, err)
+	for _, heard := range []int{7, backend.BlockSize + 6} {
+		w := newHeard(t, d, m, heard)
+		w.fewTimes(t)
+		w.all(t)
+	}
+}
+
+// all checks all laws.
+func (w *lawful) all(t *testing.T) {
+	t.Run("ChunkFree", func(t *testing.T) { rapid.Check(t, w.chunkFree) })
+	t.Run("RowAlone", func(t *testing.T) { rapid.Check(t, w.rowAlone) })
+	t.Run("Wanted", w.wanted)
+	t.Run("Proposed", func(t *testing.T) { rapid.Check(t, w.proposed) })
 }
 
 // inTurn assigns the types to matrices one after another.
@@ -65,10 +84,16 @@ type lawful struct {
 const lawBlocks = 12
 
 func newLawful(t *testing.T, d backend.Device, m *Model) *lawful {
+	return newHeard(t, d, m, Heard(m.Program))
+}
+
+// newHeard is newLawful of texts of which an encoder read so many positions.
+func newHeard(t *testing.T, d backend.Device, m *Model, heard int) *lawful {
 	n := 2*backend.BlockSize + 5
 	c := backend.Config{Limits: backend.Limits{KV: backend.KVF16, Blocks: Blocks(m.Program, lawBlocks),
 		MaxRows: 2 * n, MaxWanted: 2 * n}}
 	w := &lawful{loaded: load(t, d, m, c), tokens: prompt(10, n, m.Vocab)}
+	w.heard = heard
 	w.want = w.sequence(t, w.tokens, table(n, 0), n)
 	return w
 }
@@ -133,7 +158,8 @@ func (w *lawful) proposed(t *rapid.T) {
 		for range wrong {
 			s.Tokens = append(s.Tokens, rapid.Int32Range(0, int32(v)-1).Draw(t, "token"))
 		}
-		s.Spans = []backend.Span{{Rows: len(s.Tokens), Proposed: right + wrong, Pos: done, Tables: tables}}
+		s.Spans = []backend.Span{{Rows: len(s.Tokens), Proposed: right + wrong, Pos: done, Tables: tables,
+			Heard: w.heard}}
 		for i := range s.Tokens {
 			s.Wanted = append(s.Wanted, int32(i))
 		}
@@ -153,7 +179,8 @@ func (w *lawful) wanted(t *testing.T) {
 	n, v := len(w.tokens), w.m.OutputWidth()
 	rng := rand.New(rand.NewPCG(17, 0))
 	s := w.Steps()[0]
-	s.Tokens, s.Spans, s.Wanted = w.tokens, []backend.Span{{Rows: n, Tables: Tables(w.m.Program, table(n, 0))}}, nil
+	s.Tokens, s.Spans, s.Wanted = w.tokens, []backend.Span{{Rows: n, Tables: Tables(w.m.Program, table(n, 0)),
+		Heard: w.heard}}, nil
 	var want []float32
 	for i := range n {
 		if rng.IntN(3) == 0 {

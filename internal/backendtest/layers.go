@@ -60,3 +60,31 @@ func EncoderLayer(kvHeads, reach, buckets int) *ir.Builder {
 	b.Vectors(b.Pool(x))
 	return b
 }
+
+// answeringLike has rows that see what an encoder read, whose rows are those of the embedding here, and what was said
+// to it, with biases for distances.
+func answeringLike(s small) (*ir.Program, error) {
+	b := ir.NewBuilder("answering-like", hasNone)
+	heard := ir.AttendArgs{Heads: s.heads, KVHeads: s.kvHeads, KDim: s.head, VDim: s.head, Scale: 0.4, Side: ir.HeardSide}
+	said := heard
+	said.Side, said.Buckets, said.Farthest = ir.SaidSide, 8, 32
+	first := b.Embed("token_embd", s.vocab, s.width)
+	x := first
+	for l := range s.layers {
+		b.Layer(l)
+		n := b.RMSNorm(x, "attn_norm", 1e-5)
+		q, k := b.Linear(n, "attn_q", s.heads*s.head), b.Linear(n, "attn_k", s.kvHeads*s.head)
+		o := b.AttendBiased(q, k, b.Linear(n, "attn_v", s.kvHeads*s.head), "biases", said)
+		x = b.Add(x, b.Linear(o, "attn_output", s.width))
+		q = b.Linear(b.RMSNorm(x, "cross_attn_norm", 1e-5), "cross_attn_q", s.heads*s.head)
+		k = b.Linear(first, "cross_attn_k", s.kvHeads*s.head)
+		o = b.Attend(q, k, b.Linear(first, "cross_attn_v", s.kvHeads*s.head), heard)
+		x = b.Add(x, b.Linear(o, "cross_attn_output", s.width))
+		b.FFN()
+		n = b.RMSNorm(x, "ffn_norm", 1e-5)
+		g := b.SwiGLU(b.Linear(n, "ffn_gate", s.ffn), b.Linear(n, "ffn_up", s.ffn))
+		x = b.Add(x, b.Linear(g, "ffn_down", s.width))
+	}
+	b.Head(b.RMSNorm(b.Rows(x), "output_norm", 1e-5), "output", "token_embd")
+	return b.Program(1 << 10)
+}

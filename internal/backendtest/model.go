@@ -30,6 +30,7 @@ type loaded struct {
 	m       *Model
 	config  backend.Config
 	through func(*backend.Step) error // how a step is run; nil: segment by segment
+	heard   int                       // so many positions of texts an encoder read
 }
 
 // load compiles m for d and uploads its weights, unless they are in place; the test closes both.
@@ -41,7 +42,7 @@ func load(t testing.TB, d backend.Device, m *Model, c backend.Config) *loaded {
 	for r := range m.Weights[len(c.InPlace()):] {
 		require.NoError(t, model.Upload(ir.Ref(r), 0, m.Weights[r]))
 	}
-	return &loaded{Model: model, m: m, config: c}
+	return &loaded{Model: model, m: m, config: c, heard: Heard(m.Program)}
 }
 
 // compile skips the test if the device reports that it does not support the program: which programs it must support is
@@ -70,6 +71,15 @@ func Tables(p *ir.Program, blocks []int32) []backend.Table {
 	return slices.Repeat([]backend.Table{{Blocks: blocks}}, len(p.Classes))
 }
 
+// Heard is how many positions of a text an encoder has read, if that is what the program wants: they end in a block, in
+// some chunks.
+func Heard(p *ir.Program) int {
+	if p.Hears {
+		return 7
+	}
+	return 0
+}
+
 // rows are consecutive tokens of one sequence, from position pos on, its cache in the blocks of table, in all classes.
 type rows struct {
 	tokens []int32
@@ -90,7 +100,8 @@ func (l *loaded) try(parts ...rows) ([]float32, error) {
 	s.Tokens, s.Spans, s.Wanted = nil, nil, nil
 	for _, p := range parts {
 		tables := Tables(l.m.Program, p.table)
-		s.Spans = append(s.Spans, backend.Span{Row: len(s.Tokens), Rows: len(p.tokens), Pos: p.pos, Tables: tables})
+		s.Spans = append(s.Spans, backend.Span{Row: len(s.Tokens), Rows: len(p.tokens), Pos: p.pos, Tables: tables,
+			Heard: l.heard})
 		s.Tokens = append(s.Tokens, p.tokens...)
 	}
 	for i := range s.Tokens {

@@ -124,7 +124,8 @@ func (x *halves) step(t *testing.T, tokens []int32, pos int) []float32 {
 	for i, model := range x.of {
 		s := model.Steps()[0]
 		s.Tokens, s.Wanted = tokens, nil
-		s.Spans = []backend.Span{{Rows: len(tokens), Pos: pos, Tables: Tables(x.m.Program, table(pos+len(tokens), 0))}}
+		s.Spans = []backend.Span{{Rows: len(tokens), Pos: pos, Tables: Tables(x.m.Program, table(pos+len(tokens), 0)),
+			Heard: Heard(x.m.Program)}}
 		for r := range tokens {
 			s.Wanted = append(s.Wanted, int32(r))
 		}

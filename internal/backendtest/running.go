@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,7 +32,8 @@ func (x *Running) Begin(step int, tokens []int32, pos int, draw bool) (*backend.
 	x.T.Helper()
 	s := x.Steps()[step%len(x.Steps())]
 	s.Tokens, s.Wanted, s.Draws = tokens, s.Wanted[:0], s.Draws[:0]
-	s.Spans = []backend.Span{{Rows: len(tokens), Pos: pos, Tables: Tables(x.Of.Program, []int32{2, 0, 1})}}
+	s.Spans = []backend.Span{{Rows: len(tokens), Pos: pos, Tables: Tables(x.Of.Program, []int32{2, 0, 1}),
+		Heard: Heard(x.Of.Program)}}
 	for r := range tokens {
 		s.Wanted = append(s.Wanted, int32(r))
 		if draw {
@@ -69,4 +71,31 @@ func (d Every) Compile(p *ir.Bound, c backend.Config) (backend.Model, error) {
 		err = errors.New(err.Error())
 	}
 	return m, err
+}
+
+// Answer returns the logits of the rows of a text that stand behind what an encoder has read of it: rows, in place of
+// those of the embedding.
+func Answer(t testing.TB, d backend.Device, m *Model, text []int32, rows []float32) []float32 {
+	t.Helper()
+	n, heard := len(text), len(rows)/m.Widths[m.Segments[0].Stream()]
+	l := load(t, d, m, backend.Config{Limits: backend.Limits{KV: backend.KVF32, Blocks: Blocks(m.Program, 3), MaxRows: n,
+		MaxWanted: n}})
+	s := l.Steps()[0]
+	s.Tokens, s.Wanted = text, nil
+	s.Spans = []backend.Span{{Rows: n, Tables: Tables(m.Program, table(n, 0)), Heard: heard}}
+	for i := heard; i < n; i++ {
+		s.Wanted = append(s.Wanted, int32(i))
+	}
+	stream := m.Segments[0].Stream()
+	for i := range m.Segments {
+		require.NoError(t, backend.Enqueue(l, i, s))
+		if i == 0 {
+			all := make([]float32, n*m.Widths[stream])
+			require.NoError(t, l.Out(stream, s, all))
+			copy(all, rows)
+			require.NoError(t, l.In(stream, s, all))
+		}
+	}
+	require.NoError(t, finish(l.Model, s))
+	return slices.Clone(s.Logits[:(n-heard)*m.OutputWidth()])
 }

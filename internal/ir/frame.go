@@ -20,6 +20,7 @@ type Span struct {
 	Grid           Grid
 	Places         []Place   // by row; nil: each row's position, on every axis
 	Sees           []int32   // by row, the last position that it sees; nil: its own
+	Heard          int       // so many positions of the text an encoder read: see Side
 	Adapters       []Applied // of the sequence
 }
 

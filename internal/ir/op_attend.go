@@ -12,8 +12,9 @@ import (
 // max(0, p−Window+1)…p, or 0…p when Window is 0, or, Chunked, those of its own chunk of Window positions up to p. If
 // Both, a row sees all positions of its text, which is one span from position 0 on, or, with a Reach, p−Reach…p+Reach;
 // there is no window. With an Alibi, a score falls with the distance of its two positions: see Slope. With Buckets,
-// B[bucket, h] is added to head h's scores: see Bucket. A row that sees no position has zeros. A sink adds e^(W[h]) to
-// the sum that head h's softmax divides by, as a position whose value is 0 would.
+// B[bucket, h] is added to head h's scores: see Bucket. A Side sees a part of what rows would see otherwise. A row that
+// sees no position has zeros. A sink adds e^(W[h]) to the sum that head h's softmax divides by, as a position whose
+// value is 0 would.
 // Wide: what a row sees, and how it weighs that, are told apart by no other words.
 type AttendArgs struct {
 	KV                         int // index into Program.KV
@@ -29,6 +30,7 @@ type AttendArgs struct {
 	Farthest                   int     // the distance from which on all are in the last bucket
 	Every                      int     // a row sees the last one of every so many positions alone; 0: each
 	Sums                       bool    // the result has the logarithm of each head's sum behind the heads: see NoSum
+	Side                       Side    // of what an encoder read, and what is said to it
 }
 
 // Slope is by how much a score of a query head falls for each position between the two that it compares (ALiBi,
@@ -138,6 +140,9 @@ var attendOp = operation{
 		if a.Sums {
 			s += " sums"
 		}
+		if a.Side > 0 {
+			s += fmt.Sprintf(" %s", a.Side)
+		}
 		if a.Buckets > 0 {
 			s += fmt.Sprintf(" buckets=%d to %d", a.Buckets, a.Farthest)
 		}
@@ -194,6 +199,14 @@ var attendOp = operation{
 			y := b.AttendSinks(x, b.Slice(x, 0, 32), b.Slice(x, 32, 32), "sinks", a)
 			return b.Mul(b.Slice(y, 0, n), b.Slice(y, n, n/16))
 		}},
+		{"attend what was heard", func(b *Builder, x Value, n int) Value {
+			return CaseAttend(b, x, AttendArgs{Heads: n / 16, KVHeads: 2, KDim: 16, VDim: 16, Scale: 0.2, Side: HeardSide})
+		}},
+		{"attend what was said", func(b *Builder, x Value, n int) Value {
+			a := AttendArgs{Heads: n / 16, KVHeads: n / 32, KDim: 16, VDim: 16, Scale: 0.2, Buckets: 12, Farthest: 80,
+				Side: SaidSide}
+			return b.AttendBiased(x, b.Slice(x, 0, n/2), b.Slice(x, n/2, n/2), "buckets", a)
+		}},
 		{"attend shared", func(b *Builder, x Value, n int) Value {
 			a := AttendArgs{Heads: n / 16, KVHeads: 2, KDim: 16, VDim: 16, Scale: 0.2, Window: 70}
 			first := CaseAttend(b, x, a)
@@ -205,7 +218,7 @@ var attendOp = operation{
 // Attend gives the layer its KV cache and attends to it. a.KV is set here.
 func (b *Builder) Attend(q, k, v Value, a AttendArgs) Value {
 	a.KV = len(b.p.KV)
-	b.p.Whole = b.p.Whole || a.Both
+	b.p.Whole, b.p.Hears = b.p.Whole || a.Both, b.p.Hears || a.Side > 0
 	b.p.KV = append(b.p.KV, KVLayer{KVHeads: a.KVHeads, KDim: a.KDim, VDim: a.VDim, Class: b.class(a.Class())})
 	return b.add(Node{Op: Attend, In: []Value{q, k, v}, W: NoRef, B: NoRef, Attend: &a}, a.Width())
 }
@@ -274,6 +287,10 @@ func fitsAttend(p *Program, n *Node) error {
 	if a.Every < 0 || a.Every > 0 && (a.Both || a.Window > 0) {
 		return fmt.Errorf("every %d positions, both ways %t, window %d", a.Every, a.Both, a.Window)
 	}
+	if a.Side > SaidSide || a.Side > 0 && (a.Both || a.Window > 0 || a.Every > 0 || !p.Hears) {
+		return fmt.Errorf("side %d, both ways %t, window %d, every %d positions, of a program that hears: %t", a.Side, a.Both,
+			a.Window, a.Every, p.Hears)
+	}
 	if a.Alibi < 0 || !finite(float64(a.Alibi)) {
 		return fmt.Errorf("alibi %v", a.Alibi)
 	}
@@ -313,7 +330,11 @@ func (f *Frame) attend(n *Node) {
 			if len(n.In) == 1 {
 				break // another layer stored them
 			}
-			c.Put(s, span.Pos+i, f.row(n.In[1], span.Row+i), f.row(n.In[2], span.Row+i))
+			k, v := f.row(n.In[1], span.Row+i), f.row(n.In[2], span.Row+i)
+			if !n.Attend.Side.Keeps(span.Heard, span.Pos+i) { // nothing depends on them then
+				k, v = make([]float32, len(k)), make([]float32, len(v))
+			}
+			c.Put(s, span.Pos+i, k, v)
 		}
 	}
 	sinks := f.vector(n.W, n.Attend.Heads, float32(math.Inf(-1)))
@@ -328,8 +349,9 @@ func (f *Frame) attend(n *Node) {
 			if n.Attend.Both {
 				to = n.Attend.Last(span.Pos+i, span.Pos+span.Rows-1)
 			}
+			from, end := n.Attend.Side.Within(span.Heard, span.Pos+i, from, to+1)
 			for h, sink := range sinks {
-				n.Attend.head(c, h, float64(sink), biases, q, y, s, span.Pos+i, from, to)
+				n.Attend.head(c, h, float64(sink), biases, q, y, s, span.Pos+i, from, end-1)
 			}
 		}
 	}
@@ -339,7 +361,7 @@ func (f *Frame) attend(n *Node) {
 func (a *AttendArgs) head(c Cache, h int, sink float64, biases, q, all []float32, span, row, from, to int) {
 	head, y := h/(a.Heads/a.KVHeads), all
 	q, y = q[h*a.KDim:(h+1)*a.KDim], y[h*a.VDim:(h+1)*a.VDim]
-	scores := make([]float64, 0, to-from+1)
+	scores := make([]float64, 0, max(to-from+1, 0))
 	highest, slope := sink, a.Slope(h)
 	for p := from; p <= to; p++ {
 		if a.Hides(p) {

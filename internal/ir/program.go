@@ -201,6 +201,8 @@ type Program struct {
 	// Whole says that texts are computed in one step each, from position 0 on: their rows see what comes after them.
 	// What such a row leaves in a cache is of no use to another text, even to one that begins alike.
 	Whole bool
+	// Hears says that an encoder reads the first positions of a text, and that spans say how many: see Side.
+	Hears bool
 	// Grid says that the rows of each span are a picture's, and that spans say how high and wide it is.
 	Grid bool
 }

@@ -146,8 +146,17 @@ func (c *Conversion) check() error {
 	if err != nil {
 		return err
 	}
+	ear, err := arch.RecordEar(c.Meta, func(name string) bool { return has[name] })
+	if err != nil {
+		return err
+	}
 	if _, err := ir.Bind(program, list); err != nil {
 		return err
+	}
+	if ear != nil {
+		if _, err := ir.Bind(ear.Program, list); err != nil {
+			return err
+		}
 	}
 	_, err = token.New(c.Meta)
 	return err

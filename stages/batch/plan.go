@@ -252,7 +252,7 @@ func (p *planner) span(q *Seq, row, n, proposed int) {
 	s := &p.step.Spans[i]
 	places, sees := s.Places, s.Sees
 	*s = backend.Span{Row: row, Rows: n, Proposed: proposed, Pos: q.planned, Tables: append(s.Tables[:0], q.tables...),
-		Adapters: q.Adapters}
+		Adapters: q.Adapters, Heard: q.Heard}
 	if q.Axes && len(q.Pictures) > 0 {
 		s.Places = places[:0]
 		for i := range n {

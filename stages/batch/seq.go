@@ -28,6 +28,7 @@ type Terms struct {
 	Score    bool // every position's logits are wanted, nothing is generated, the prefix cache is not used
 
 	Pictures []Picture // in the prompt, in order
+	Heard    int       // so many positions of the prompt an encoder has read: they are all of its first picture
 	Axes     bool      // the model's positions have several axes: where there are pictures, they differ
 }
 

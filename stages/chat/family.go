@@ -58,6 +58,10 @@ var families = [...]family{
 {% endfor %}{% if add_generation_prompt %}<|assistant|>
 {% endif %}`,
 	},
+	{ // texts alone: these models were trained on tasks, not on talks
+		name: "T5", archs: []string{"t5"},
+		source: `{% for m in messages %}{{ m.content }}{{ "" if loop.last else "\n" }}{% endfor %}`,
+	},
 	{name: "Llama 2", tokens: []string{"<s>", "</s>", "<0x0A>"}, archs: []string{"llama"}, source: instruction(llama2System)},
 }
 
@@ -118,7 +122,7 @@ func ForModel(source, arch string, has func(token string) bool) (t *Template, no
 func choose(arch string, has func(token string) bool) (*family, string) {
 	for i := range families {
 		f := &families[i]
-		all := f.name != "Llama 2" || arch == "llama" // its tokens are those of every SentencePiece vocabulary
+		all := len(f.tokens) > 0 && (f.name != "Llama 2" || arch == "llama") // its tokens are every SentencePiece vocabulary's
 		for _, token := range f.tokens {
 			all = all && has(token)
 		}

@@ -44,6 +44,7 @@ func TestFamilies(t *testing.T) {
 			"<|system|>\nBe brief.</s>\n<|user|>\n2+2?</s>\n<|assistant|>\n4</s>\n<|user|>\n3+3?</s>\n<|assistant|>\n"},
 		{"llama", []string{"<s>", "</s>", "<0x0A>"}, "Llama 2, because the vocabulary has",
 			"<s>[INST] <<SYS>>\nBe brief.\n<</SYS>>\n\n2+2? [/INST] 4</s>[INST] 3+3? [/INST]"},
+		{"t5", []string{"<s>", "</s>", "<0x0A>"}, "T5, because the architecture is t5", "Be brief.\n2+2?\n4\n3+3?"},
 		{"starcoder2", nil, "ChatML, because nothing tells the model's family",
 			"<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n2+2?<|im_end|>\n<|im_start|>assistant\n4<|im_end|>\n" +
 				"<|im_start|>user\n3+3?<|im_end|>\n<|im_start|>assistant\n"},

@@ -167,6 +167,7 @@ func families() []entry {
 		{"starcoder", "2026-11-26", gpt2},
 		{"starcoder2", "2026-11-21", starcoder2},
 		{"step35", "2026-11-27", step35},
+		{"t5", "2026-11-28", t5},
 		{"t5encoder", "2026-11-27", t5Encoder},
 		{"talkie", "2026-11-27", talkie},
 		{"xverse", "2026-11-26", llama},

@@ -86,7 +86,7 @@ func TestUnknownArchitecture(t *testing.T) {
 	require.EqualError(t, err, `general.architecture: "mamba3" is not supported; the nearest name that is: mamba2. All are: `+
 		strings.Join(Names(), ", "))
 	for name, want := range map[string]string{"qwen4": "qwen2", "qwen3-moe": "qwen3moe", "glm5": "glm4", "deepseek3": "deepseek32",
-		"llama5": "llama4", "": "mpt"} {
+		"llama5": "llama4", "": "t5"} {
 		require.Equal(t, want, nearest(name), name)
 	}
 }
@@ -192,7 +192,7 @@ var onProcessors = []string{
 	"apertus", "arwkv7", "bailingmoe3", "bloom", "dbrx", "deepseek4", "dots3note", "gemma-embedding", "gemma3n", "grovemoe",
 	"hy_v4", "jais", "jamba", "jina-bert-v2", "kimi-k3", "kimi-linear", "laguna", "mamba", "maple", "minimax-01",
 	"modern-bert", "mpt", "qwen4exp", "refact", "rwkv6", "rwkv6qwen2", "rwkv7", "smallthinker", "spark2_5",
-	"step35", "t5encoder",
+	"step35", "t5", "t5encoder",
 }
 
 // TestDocument compares the table of docs/architectures.md with the list. -update rewrites it. That all of it is

@@ -23,8 +23,6 @@ func refused(name string) string {
 		"pockettts":        ofSpeech,
 		"qwen3tts":         ofSpeech,
 		"rnd1":             byDiffusion,
-		"t5": "rows of its decoder see what an encoder made of the prompt, and rows of a text are of one kind here: take a file " +
-			"of its encoder, t5encoder",
 		"wavtokenizer-dec": ofSpeech,
 	}[name]
 }

@@ -24,7 +24,8 @@ type family struct {
 // families lists all families.
 func families() []family {
 	return slices.Concat(llamas(), qwens(), llamalikes(), granites(), gemmas(), coheres(), deepseeks(), glms(), ernies(),
-		qwenNexts(), recurrents(), berts(), gpts(), plains(), newer(), []family{gptOSS(), llama4(), gemma4(), eagle3()})
+		qwenNexts(), recurrents(), berts(), gpts(), plains(), newer(), []family{gptOSS(), llama4(), gemma4(), eagle3(),
+			t5()})
 }
 
 // Architectures lists the values of general.architecture of the files that folders can become.

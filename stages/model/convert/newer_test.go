@@ -90,6 +90,11 @@ func TestNewerFolders(t *testing.T) {
 			` + strings.ReplaceAll(attention+experts("feed_forward", 32), "*.", "1."),
 			map[string]float64{"lfm2moe.feed_forward_length": 96, "lfm2moe.leading_dense_block_count": 1,
 				"lfm2moe.expert_feed_forward_length": 32}},
+		{"T5ForConditionalGeneration", t5Config + `"feed_forward_proj": "gated-gelu"`, t5Tensors +
+			"lm_head.weight 50 64\n" + t5Network("wi_0", "wi_1"), map[string]float64{"t5.attention.key_length": 16,
+			"t5.decoder_block_count": 2, "t5.decoder_start_token_id": 3, "t5.attention.relative_buckets_count": 32}},
+		{"T5ForConditionalGeneration", t5Config + `"n_positions": 64`, t5Tensors + t5Network("wi"),
+			map[string]float64{"t5.context_length": 64, "t5.feed_forward_length": 96, "t5.block_count": 2}},
 	} {
 		f := &convert.Folder{Name: "x", Tensors: named(t, c.tensors), Texts: map[string][]byte{
 			"config.json": []byte(`{"architectures": ["` + c.class + `"], ` + small + c.config + `}`)}}
@@ -105,6 +110,12 @@ func TestNewerFolders(t *testing.T) {
 		require.NoError(t, err, c.class)
 		_, err = ir.Bind(p, tensors)
 		require.NoError(t, err, c.class)
+		ear, err := arch.RecordEar(m.Meta, func(name string) bool { return has[name] })
+		require.NoError(t, err, c.class)
+		if ear != nil {
+			_, err = ir.Bind(ear.Program, tensors)
+			require.NoError(t, err, c.class)
+		}
 		for key, want := range c.keys {
 			got, err := m.Meta.Float(key)
 			if err != nil {
@@ -116,6 +127,46 @@ func TestNewerFolders(t *testing.T) {
 			require.Equal(t, want, got, key)
 		}
 	}
+}
+
+const (
+	t5Config = `"num_layers": 2, "d_model": 64, "d_ff": 96, "num_heads": 4, "d_kv": 16, "decoder_start_token_id": 3, `
+
+	t5Tensors = `shared.weight 50 64
+		encoder.embed_tokens.weight 50 64
+		encoder.final_layer_norm.weight 64
+		decoder.final_layer_norm.weight 64
+		encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight 32 4
+		decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight 32 4
+		encoder.block.*.layer.0.layer_norm.weight 64
+		encoder.block.*.layer.0.SelfAttention.q.weight 64 64
+		encoder.block.*.layer.0.SelfAttention.k.weight 64 64
+		encoder.block.*.layer.0.SelfAttention.v.weight 64 64
+		encoder.block.*.layer.0.SelfAttention.o.weight 64 64
+		encoder.block.*.layer.1.layer_norm.weight 64
+		decoder.block.*.layer.0.layer_norm.weight 64
+		decoder.block.*.layer.0.SelfAttention.q.weight 64 64
+		decoder.block.*.layer.0.SelfAttention.k.weight 64 64
+		decoder.block.*.layer.0.SelfAttention.v.weight 64 64
+		decoder.block.*.layer.0.SelfAttention.o.weight 64 64
+		decoder.block.*.layer.1.layer_norm.weight 64
+		decoder.block.*.layer.1.EncDecAttention.q.weight 64 64
+		decoder.block.*.layer.1.EncDecAttention.k.weight 64 64
+		decoder.block.*.layer.1.EncDecAttention.v.weight 64 64
+		decoder.block.*.layer.1.EncDecAttention.o.weight 64 64
+		decoder.block.*.layer.2.layer_norm.weight 64
+		`
+)
+
+// t5Network are the matrices of T5's feed-forward networks, whose first ones have these names.
+func t5Network(first ...string) (lines string) {
+	for _, part := range []string{"encoder.block.*.layer.1.", "decoder.block.*.layer.2."} {
+		for _, name := range first {
+			lines += part + "DenseReluDense." + name + ".weight 96 64\n"
+		}
+		lines += part + "DenseReluDense.wo.weight 64 96\n"
+	}
+	return lines
 }
 
 // experts are the matrices of two experts in every layer.

@@ -85,6 +85,22 @@ func model(t testing.TB, f *gguf.File, o arch.Options) *backendtest.Model {
 	has := func(name string) bool { _, ok := f.Tensor(name); return ok }
 	p, err := arch.Record(&f.Meta, has, o)
 	require.NoError(t, err)
+	return bound(t, f, p)
+}
+
+// Ear is the encoder that reads prompts for the model of a file, and the token that answers begin behind.
+func Ear(t testing.TB, path string) (m *backendtest.Model, begin int32) {
+	t.Helper()
+	f, err := gguf.Open(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	e, err := arch.RecordEar(&f.Meta, func(name string) bool { _, ok := f.Tensor(name); return ok })
+	require.NoError(t, err)
+	return bound(t, f, e.Program), e.Begin
+}
+
+func bound(t testing.TB, f *gguf.File, p *ir.Program) *backendtest.Model {
+	t.Helper()
 	tensors := make([]ir.Tensor, len(f.Tensors))
 	for i, x := range f.Tensors {
 		tensors[i] = ir.Tensor{Name: x.Name, Type: x.Type, Shape: x.Shape}

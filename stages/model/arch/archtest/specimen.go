@@ -44,12 +44,23 @@ func Write(t testing.TB, path string, s *backendtest.Specimen, tokenizer *meta.M
 	require.NoError(t, err)
 	var tensors []gguf.Tensor
 	data := map[string][]byte{}
-	for i, bytes := range s.Weights(t, p) {
-		w := &p.Weights[i]
-		for _, name := range s.Named(p, w) {
-			tensors = append(tensors, gguf.Tensor{Name: name, Type: s.Type(name), Shape: s.Shape(w)})
-			if data[name] = bytes; s.Type(name) == quant.I32 {
-				data[name] = whole(bytes)
+	programs := []*ir.Program{p}
+	ear, err := arch.RecordEar(m, s.Has)
+	require.NoError(t, err)
+	if ear != nil {
+		programs = append(programs, ear.Program)
+	}
+	for _, p := range programs {
+		for i, bytes := range s.Weights(t, p) {
+			w := &p.Weights[i]
+			for _, name := range s.Named(p, w) {
+				if data[name] != nil {
+					continue // both have it
+				}
+				tensors = append(tensors, gguf.Tensor{Name: name, Type: s.Type(name), Shape: s.Shape(w)})
+				if data[name] = bytes; s.Type(name) == quant.I32 {
+					data[name] = whole(bytes)
+				}
 			}
 		}
 	}
