@@ -1,6 +1,9 @@
 package synth
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
 // Encoder is the hyper-parameters of encoders, which make vectors of texts.
 type Encoder struct {
@@ -19,6 +22,36 @@ func (w writer) encoder(c *Config) {
 func (c *Config) hasEncoder(name string) bool {
 	return families()[c.ModelType].mixer == encoder && (name == "token_types.weight" && c.TokenTypes > 0 ||
 		c.ModelType == "nomic_bert" && strings.HasSuffix(name, ".attn_qkv.weight"))
+}
+
+// answering writes the keys of T5, whose prompts an encoder reads.
+func (w writer) answering(c *Config) {
+	const buckets = 32
+	w.count("decoder_block_count", c.Layers)
+	w.count("attention.relative_buckets_count", buckets)
+	w.count("decoder_start_token_id", 0)
+}
+
+// hasAnswering has networks gated, as all versions of T5 but the first have them.
+func (c *Config) hasAnswering(name string) bool {
+	return families()[c.ModelType].mixer == answering && strings.HasSuffix(name, ".ffn_gate.weight")
+}
+
+// unscaled makes T5's queries as small as others' scores are made.
+func (c *Config) unscaled(t *Tensor) {
+	if families()[c.ModelType].mixer == answering && strings.HasSuffix(t.Name, "attn_q.weight") {
+		t.Dev /= math.Sqrt(float64(c.HeadDim))
+	}
+}
+
+// answerings are shapes of models whose prompts an encoder reads, with as many layers as each of its parts has.
+func answerings() []Shape {
+	t5 := func(layers, width, ffn, heads int) Config {
+		return Config{ModelType: "t5", Layers: layers, Width: width, FFN: ffn, Heads: heads, KVHeads: heads, HeadDim: 64,
+			Vocab: 32128, Context: 512, Eps: 1e-6}
+	}
+	return []Shape{{"flan-t5-small", t5(8, 512, 1024, 6)}, {"flan-t5-base", t5(12, 768, 2048, 12)},
+		{"flan-t5-xl", t5(24, 2048, 5120, 32)}}
 }
 
 // encoders are shapes of encoders.

@@ -52,6 +52,7 @@ func families() map[string]family {
 		"qwen3_next":       {arch: "qwen3next", mixer: deltaNet},
 		"smollm3":          {arch: "smollm3", tied: true},
 		"starcoder2":       {arch: "starcoder2", tied: true, biases: true, layerNorm: true},
+		"t5":               {arch: "t5", mixer: answering},
 	}
 }
 
@@ -82,6 +83,8 @@ func (c *Config) Meta(name string) *meta.Map {
 	switch f.mixer {
 	case encoder:
 		w.encoder(c)
+	case answering:
+		w.answering(c)
 	case latentAttention:
 		w.latent(c)
 	default:
@@ -165,7 +168,8 @@ func (c *Config) Has(name string) bool {
 		return c.Tied == nil && !f.tied || c.Tied != nil && !*c.Tied
 	case name == ropeFreqs:
 		return c.Scaling.kind() == "llama3"
-	case c.hasRecurrent(name), c.hasLatent(name), c.hasEncoder(name), c.hasAhead(name):
+	case c.hasRecurrent(name), c.hasLatent(name), c.hasEncoder(name), c.hasAnswering(name),
+		c.hasAhead(name):
 		return true
 	case name == "output.bias":
 		return c.HeadBias

@@ -40,6 +40,7 @@ const (
 	stateSpace
 	latentAttention // instead of it
 	encoder         // attention both ways
+	answering       // and that to an encoder's rows
 )
 
 // completeRecurrent fills in what follows from other fields.

@@ -20,7 +20,8 @@ func Find(name string) (*Config, error) {
 
 // Shapes lists the known models, from the config.json that each was published with.
 func Shapes() []Shape {
-	all := [][]Shape{llamas(), llama4s(), qwens(), gemmas(), others(), recurrents(), latents(), encoders()}
+	all := [][]Shape{llamas(), llama4s(), qwens(), gemmas(), others(), recurrents(), latents(), encoders(),
+		answerings()}
 	var out []Shape
 	for _, shapes := range all {
 		out = append(out, shapes...)

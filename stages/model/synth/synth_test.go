@@ -47,12 +47,20 @@ var published = map[string]int64{
 	"deepseek-v3":      671026419200,
 	"bert-large":       335141888 - (1024+1)*1024, // without its pooler
 	"phi-3.5-moe":      41873153344,
+	"flan-t5-small":    76961152,
+	"flan-t5-base":     247577856,
+	"flan-t5-xl":       2849757184,
 }
 
 func tensors(t *testing.T, c *synth.Config) []synth.Tensor {
 	t.Helper()
 	p, err := arch.Record(c.Meta("test"), c.Has, arch.Options{})
 	require.NoError(t, err)
+	ear, err := arch.RecordEar(c.Meta("test"), c.Has)
+	require.NoError(t, err)
+	if ear != nil {
+		return c.Tensors(p, ear.Program)
+	}
 	return c.Tensors(p)
 }
 
@@ -160,8 +168,9 @@ func TestTiny(t *testing.T) {
 	kinds := func(c *synth.Config) (names []string, parameters int64) {
 		for _, x := range tensors(t, c) {
 			name := x.Name
-			if rest, layer := strings.CutPrefix(name, "blk."); layer {
+			if part, rest, layer := strings.Cut(name, "blk."); layer {
 				_, name, _ = strings.Cut(rest, ".")
+				name = part + name
 			}
 			if !slices.Contains(names, name) {
 				names = append(names, name)

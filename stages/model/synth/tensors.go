@@ -30,6 +30,7 @@ func (c *Config) Tensors(programs ...*ir.Program) (out []Tensor) {
 			there[w.Name] = true
 			t := Tensor{Name: w.Name, Shape: w.Shape(), Vector: w.Use&ir.Vector != 0}
 			t.Mean, t.Dev = conditioned(w)
+			c.unscaled(&t)
 			if w.Name == ropeFreqs {
 				t.Values = c.ropeDivisors(w.Cols)
 			}

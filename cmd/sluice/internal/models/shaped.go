@@ -40,6 +40,13 @@ func ShapedOf(name string, config *synth.Config, recipe *ftype.Type) (*Shaped, e
 		}
 		programs = append(programs, head)
 	}
+	ear, err := arch.RecordEar(md, config.Has)
+	if err != nil {
+		return nil, err
+	}
+	if ear != nil {
+		programs = append(programs, ear.Program)
+	}
 	s := &Shaped{Meta: recipe.Meta(md), Program: program}
 	if err := s.list(md, config.Tensors(programs...), recipe); err != nil {
 		return nil, err
