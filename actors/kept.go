@@ -52,9 +52,9 @@ const movedAtOnce = 8
 
 // known lists the blocks that there are files of.
 func (k *kept) known() (all []kv.Kept) {
-	for _, x := range k.shelf.Scan(now()) {
-		all = append(all, kv.Kept{Text: kv.Text{Key: kv.Key(x.Key), Parent: kv.Key(x.Parent), Salt: x.Salt, Tokens: x.Tokens,
-			Before: x.Before}, Class: x.Class, Used: x.Used.UnixNano()})
+	for x := range k.shelf.Scan(now()) {
+		text := &kv.Text{Key: kv.Key(x.Key), Parent: kv.Key(x.Parent), Salt: x.Salt, Tokens: x.Tokens, Before: x.Before}
+		all = append(all, kv.Kept{Text: text, Class: x.Class, Used: x.Used.UnixNano()})
 	}
 	return all
 }

@@ -193,10 +193,7 @@ func planAll(models []Model, targets []int, traits backend.Traits, memory int64,
 			return nil, nil, err
 		}
 		tower := specs[i].eye.memory()
-		memory -= m.KVHost + m.adapterMemory() + tower.Weights + tower.Scratch
-		if m.Kept.Folder != nil {
-			memory -= place.Staged
-		}
+		memory -= m.KVHost + m.adapterMemory() + tower.Weights + tower.Scratch + place.Files(m.Kept.bytes())
 		if err := m.fits(specs[i].bound.Program, traits, devices); err != nil {
 			return nil, nil, err
 		}

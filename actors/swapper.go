@@ -106,6 +106,9 @@ func (s *housed) need(m *Model, p *Plan) (r swap.Room) {
 	if r.Host += p.Model.Host().Spilled + p.Tower.Weights; m.Tower != nil {
 		r.Host += mostSeen
 	}
+	if m.Kept.Folder != nil { // bounded leaves as much
+		r.Host += place.Files(m.Kept.bytes()) - p.Model.Files()
+	}
 	if p.Draft != nil {
 		also := s.need(&Model{NoRepack: m.NoRepack}, p.Draft)
 		if r.Host += also.Host; also.Host > 0 && !p.Apart { // what a plan within this room takes for it (fitDrafts)
@@ -119,13 +122,10 @@ func (s *housed) need(m *Model, p *Plan) (r swap.Room) {
 }
 
 // bounded is the budget for a model's weights, in bytes, that leaves it within room together with its KVHost, with what
-// blocks pass through on their way to files, and with the rows of pictures that it remembers; 0: its weights are not
-// limited.
+// blocks in files take, and with the rows of pictures that it remembers; 0: its weights are not limited.
 func bounded(m *Model, t backend.Traits, room int64) int64 {
 	if m.Weights > 0 || t.Shares && t.Memory == backend.HostMemory && !m.NoRepack {
-		if room -= m.KVHost; m.Kept.Folder != nil {
-			room -= place.Staged
-		}
+		room -= m.KVHost + place.Files(m.Kept.bytes())
 		if m.Tower != nil {
 			room -= mostSeen
 		}

@@ -57,11 +57,11 @@ func (t *tree) keyOf(salt uint64, n int32) Key {
 	if n == noNode {
 		return rootKey(salt)
 	}
-	return t.nodes[n].key
+	return t.node(n).key
 }
 
 func (t *tree) text(n int32) *Text {
-	d := &t.nodes[n]
+	d := t.node(n)
 	return &Text{Key: d.key, Parent: t.keyOf(d.salt, d.parent), Salt: d.salt, Tokens: d.tokens}
 }
 
@@ -71,8 +71,8 @@ func (c *Cache) whole(n int32) *Text {
 	if slices.ContainsFunc(c.classes, Class.keepsAll) {
 		return t
 	}
-	for at := c.tree.nodes[n].parent; at != noNode; at = c.tree.nodes[at].parent {
-		t.Before = append(t.Before, c.tree.nodes[at].tokens[:]...)
+	for at := c.tree.node(n).parent; at != noNode; at = c.tree.node(at).parent {
+		t.Before = append(t.Before, c.tree.node(at).tokens[:]...)
 	}
 	for i, j := 0, len(t.Before)-backend.BlockSize; i < j; i, j = i+backend.BlockSize, j-backend.BlockSize {
 		for k := range backend.BlockSize { // they were added from the last block on
@@ -217,7 +217,7 @@ func (c *Cache) Failed(m Move) (again []Seq) {
 
 // holder is the node whose block of a class has a number on the disk, or noNode.
 func (t *tree) holder(class int, slot int32) int32 {
-	for n := range int32(len(t.nodes)) {
+	for n := range t.size {
 		if t.at(class, n).block != noBlock && t.slot(class, n) == slot {
 			return n
 		}

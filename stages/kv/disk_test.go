@@ -2,11 +2,13 @@ package kv
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/stages/place"
 )
 
 // ways lists moves, each as its tiers.
@@ -21,7 +23,7 @@ func ways(moves []Move) (all []string) {
 func kept(moves []Move) (all []Kept) {
 	for i, m := range moves {
 		if m.To == Disk {
-			all = append(all, Kept{Text: *m.Text, Class: m.Class, Used: int64(i)})
+			all = append(all, Kept{Text: m.Text, Class: m.Class, Used: int64(i)})
 		}
 	}
 	return all
@@ -352,4 +354,31 @@ func TestKeys(t *testing.T) {
 	require.NotEqual(t, want[0], want[2])
 	require.NotEqual(t, want[0], Keys(8, text("a"))[0])
 	require.Empty(t, Keys(7, nil))
+}
+
+// What the books take of blocks that are in files alone is what plans count for it.
+func TestBooksTakeWhatIsPlanned(t *testing.T) {
+	const blocks = 1 << 13
+	all := make([]Kept, 0, blocks)
+	for i := range int32(blocks / 2) { // two blocks of each text
+		first := &Text{Parent: rootKey(0), Tokens: tokenBlock{i}}
+		first.Key = first.Parent.next(&first.Tokens)
+		second := &Text{Parent: first.Key, Tokens: tokenBlock{i, 1}}
+		second.Key = second.Parent.next(&second.Tokens)
+		all = append(all, Kept{Text: first, Used: int64(i)}, Kept{Text: second, Used: int64(i)})
+	}
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	c := New(Class{Blocks: 8, Disk: blocks})
+	c.Restore(all)
+	each := (heap() - before) / blocks
+	require.Equal(t, blocks, c.Stats().Disk)
+	runtime.KeepAlive(all)
+	require.LessOrEqual(t, each, int64(place.KeptBook))
+	require.Greater(t, each, int64(place.KeptBook*3/4), "plans count too much")
 }

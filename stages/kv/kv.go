@@ -141,7 +141,7 @@ func (c *Cache) hold(id Seq, salt uint64, tokens []int32) (cached int, err error
 		return 0, err
 	}
 	for _, n := range s.path {
-		c.tree.nodes[n].paths++
+		c.tree.node(n).paths++
 	}
 	c.fetch(s)
 	for i := range s.tables {
@@ -267,7 +267,7 @@ func (c *Cache) Close(id Seq) error {
 		}
 	}
 	for i := len(s.path) - 1; i >= 0; i-- {
-		c.tree.nodes[s.path[i]].paths--
+		c.tree.node(s.path[i]).paths--
 		c.tree.prune(s.path[i])
 	}
 	return nil

@@ -30,7 +30,7 @@ func (c *Cache) Lose() {
 	for class := range c.classes {
 		for t := Host; int(t) < Tiers; t++ {
 			taken := map[int32]bool{}
-			for n := range int32(len(c.tree.nodes)) {
+			for n := range c.tree.size {
 				switch e := c.tree.at(class, n); {
 				case e.block == noBlock:
 				case e.tier == t:
@@ -41,7 +41,7 @@ func (c *Cache) Lose() {
 			}
 			c.free[t][class] = slices.DeleteFunc(c.free[t][class], func(b int32) bool { return taken[b] })
 		}
-		for n := range int32(len(old.tree.nodes)) { // files that nobody knows any more
+		for n := range old.tree.size { // files that nobody knows any more
 			if old.tree.has(class, n) && old.tree.slot(class, n) != noBlock && !old.stayed(c, class, n) {
 				c.moves.dropped(class, old.tree.text(n))
 			}
@@ -74,7 +74,7 @@ func (c *Cache) again(old *remains, n int32) int32 {
 	}
 	is, known := old.now[n]
 	if !known {
-		d := &old.tree.nodes[n]
+		d := old.tree.node(n)
 		is = c.tree.insert(d.salt, c.again(old, d.parent), &d.tokens)
 		old.now[n] = is
 	}
@@ -122,7 +122,7 @@ func (r *remains) whole(n int32) bool {
 	}
 	is, known := r.there[n]
 	if !known {
-		is = r.whole(r.tree.nodes[n].parent)
+		is = r.whole(r.tree.node(n).parent)
 		for class, x := range r.classes {
 			is = is && (!x.keepsAll() || r.came(class, n))
 		}
@@ -134,10 +134,10 @@ func (r *remains) whole(n int32) bool {
 // users lists the nodes with users, each behind what goes on from it.
 func (t *tree) users() (all []int32) {
 	depth := map[int32]int{}
-	for n := range int32(len(t.nodes)) {
-		if slices.ContainsFunc(t.entries[int(n)*t.classes:][:t.classes], func(e entry) bool { return e.users > 0 }) {
+	for n := range t.size {
+		if slices.ContainsFunc(t.of(n), func(e entry) bool { return e.users > 0 }) {
 			all = append(all, n)
-			for at := n; at != noNode; at = t.nodes[at].parent {
+			for at := n; at != noNode; at = t.node(at).parent {
 				depth[n]++
 			}
 		}

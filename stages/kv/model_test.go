@@ -321,8 +321,8 @@ func (x *machine) heir(k string, c, i int) (int32, bool) {
 			heirs = append(heirs, b)
 		}
 	}
-	for n := range x.c.tree.nodes {
-		e := x.c.tree.at(c, int32(n))
+	for n := range x.c.tree.size {
+		e := x.c.tree.at(c, n)
 		if e.users > 0 && slices.Contains(heirs, e.block) {
 			return e.block, true
 		}
@@ -447,10 +447,10 @@ func (x *machine) checkTree(t *rapid.T) {
 	}
 	for n := range x.live {
 		nodes++
-		children[x.c.tree.nodes[n].parent]++
+		children[x.c.tree.node(n).parent]++
 	}
 	for n := range x.live {
-		d, blocks := &x.c.tree.nodes[n], 0
+		d, blocks := x.c.tree.node(n), 0
 		require.Equal(t, paths[n], d.paths)
 		require.Equal(t, children[n], d.children)
 		for c := range x.m.classes {
@@ -464,16 +464,16 @@ func (x *machine) checkTree(t *rapid.T) {
 		require.Positive(t, blocks+int(d.paths+d.children), "a node that nothing needs")
 	}
 	spare := 0
-	for n := x.c.tree.spare; n != noNode; n = x.c.tree.nodes[n].chain {
+	for n := x.c.tree.spare; n != noNode; n = x.c.tree.node(n).chain {
 		spare++
 	}
-	require.Equal(t, len(x.c.tree.nodes), nodes+spare, "no node is lost")
+	require.Equal(t, int(x.c.tree.size), nodes+spare, "no node is lost")
 }
 
 // live goes over the nodes of the tree.
 func (x *machine) live(yield func(int32) bool) {
 	for _, first := range x.c.tree.buckets {
-		for n := first; n != noNode; n = x.c.tree.nodes[n].chain {
+		for n := first; n != noNode; n = x.c.tree.node(n).chain {
 			if !yield(n) {
 				return
 			}

@@ -55,7 +55,7 @@ func (n *news) forgot() {
 
 // note tells of a node, if prompts can go on from there, or not any more, or from another tier than was told.
 func (c *Cache) note(n int32) {
-	d := &c.tree.nodes[n]
+	d := c.tree.node(n)
 	if !c.news.watched || !d.open {
 		return
 	}
@@ -75,14 +75,14 @@ func (c *Cache) note(n int32) {
 // noteAll tells of all nodes of books that were filled at once, in any order but for the nodes: one has a lower number
 // than those that go on from it.
 func (c *Cache) noteAll() {
-	for n := range int32(len(c.tree.nodes)) {
+	for n := range c.tree.size {
 		c.note(n)
 	}
 }
 
 // public says whether a text is anybody's and made of tokens, up to the end of a block after parent.
 func (t *tree) public(salt uint64, parent int32, text *tokenBlock) bool {
-	return salt == 0 && (parent == noNode || t.nodes[parent].open) &&
+	return salt == 0 && (parent == noNode || t.node(parent).open) &&
 		!slices.ContainsFunc(text[:], func(id int32) bool { return id < 0 })
 }
 
@@ -91,7 +91,7 @@ const nowhere = Tier(0)
 
 // tell adds news of a node. at is a tier, counted from 1.
 func (c *Cache) tell(n int32, kind NewsKind, at Tier) {
-	d := &c.tree.nodes[n]
+	d := c.tree.node(n)
 	c.news.told = true
 	c.news.due = append(c.news.due, News{Kind: kind, Tier: at - 1, First: d.parent == noNode, Key: d.key,
 		Parent: c.tree.keyOf(d.salt, d.parent), Tokens: d.tokens})

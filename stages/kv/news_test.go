@@ -49,8 +49,8 @@ func (f *follower) agree(t require.TestingT, c *Cache) {
 	f.follow(t, c.News())
 	there := map[Key]Tier{}
 	for _, first := range c.tree.buckets {
-		for n := first; n != noNode; n = c.tree.nodes[n].chain {
-			d := &c.tree.nodes[n]
+		for n := first; n != noNode; n = c.tree.node(n).chain {
+			d := c.tree.node(n)
 			slowest, has, lacks := Tier(0), false, false
 			for i, class := range c.classes {
 				if e := c.tree.at(i, n); (class.Window == 0 || f.loose) && e.block != noBlock {
@@ -77,8 +77,8 @@ func (f *follower) agree(t require.TestingT, c *Cache) {
 
 // plainTokens says that no row of a picture is in a node's text.
 func plainTokens(c *Cache, n int32) bool {
-	for ; n != noNode; n = c.tree.nodes[n].parent {
-		for _, id := range c.tree.nodes[n].tokens {
+	for ; n != noNode; n = c.tree.node(n).parent {
+		for _, id := range c.tree.node(n).tokens {
 			if id < 0 {
 				return false
 			}

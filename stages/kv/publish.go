@@ -33,7 +33,7 @@ func (c *Cache) Publish(id Seq, tokens []int32) error {
 		if n == noNode {
 			n = c.tree.insert(s.salt, parent, text)
 		}
-		c.tree.nodes[n].paths++
+		c.tree.node(n).paths++
 		c.unsaved = c.unsaved || c.disk() && c.plain()
 		s.path = append(s.path, n)
 		parent = n

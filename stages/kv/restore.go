@@ -10,7 +10,7 @@ import (
 
 // Kept is a block that the disk has from before.
 type Kept struct {
-	Text
+	*Text
 	Class int
 	Used  int64 // when: only the order counts
 }
@@ -33,8 +33,8 @@ func (c *Cache) Restore(all []Kept) {
 		if x.Class >= len(c.classes) || x.Parent.next(&x.Tokens) != x.Key {
 			continue
 		}
-		c.before(found, &x.Text)
-		s := c.shelve(found, &x.Text)
+		c.before(found, x.Text)
+		s := c.shelve(found, x.Text)
 		s.classes[x.Class], s.used = true, max(s.used, x.Used)
 	}
 	order := make([]*shelved, 0, len(found))
@@ -43,7 +43,7 @@ func (c *Cache) Restore(all []Kept) {
 	}
 	slices.SortFunc(order, func(a, b *shelved) int { return bytes.Compare(a.Key[:], b.Key[:]) })
 	c.place(found, order)
-	c.settle(order)
+	c.settle(found, order)
 	c.noteAll()
 }
 
@@ -108,11 +108,7 @@ func (c *Cache) goesOn(s *shelved) bool {
 }
 
 // settle gives ordered blocks their numbers on the disk, and drops those for which there is none.
-func (c *Cache) settle(order []*shelved) {
-	byKey := map[Key]*shelved{}
-	for _, s := range order {
-		byKey[s.Key] = s
-	}
+func (c *Cache) settle(found map[Key]*shelved, order []*shelved) {
 	for class, x := range c.classes {
 		beyond := -max(x.Disk, 0)
 		for _, s := range order {
@@ -129,7 +125,7 @@ func (c *Cache) settle(order []*shelved) {
 				beyond--
 				c.moves.dropped(class, s.Text)
 			default:
-				n := c.grow(s, byKey)
+				n := c.grow(s, found)
 				e := c.tree.at(class, n)
 				e.tier, e.seen = Disk, true
 				e.block, _ = c.take(Disk, class)

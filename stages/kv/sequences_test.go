@@ -138,10 +138,10 @@ func (x *contents) settle(t *rapid.T) {
 		}
 		x.check(t)
 		booked := map[file]bool{}
-		for n := range int32(len(x.c.tree.nodes)) {
+		for n := range x.c.tree.size {
 			for c := range x.classes {
 				if x.c.tree.has(c, n) && x.c.slot(c, n) != noBlock {
-					at := file{x.c.tree.nodes[n].key, c}
+					at := file{x.c.tree.node(n).key, c}
 					require.Contains(t, x.files, at, "the books have a file that is not there")
 					booked[at] = true
 				}

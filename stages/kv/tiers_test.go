@@ -319,7 +319,8 @@ func (x *contents) restart(t *rapid.T) {
 	}
 	var all []Kept
 	for at := range x.files {
-		all = append(all, Kept{Text: x.texts[at], Class: at.class, Used: int64(at.Key[0] / 8)})
+		text := x.texts[at]
+		all = append(all, Kept{Text: &text, Class: at.class, Used: int64(at.Key[0] / 8)})
 	}
 	x.c = New(x.classes...)
 	x.c.Watch()
@@ -380,7 +381,7 @@ func (x *contents) checkTier(t *rapid.T, c int, tier Tier, room int) {
 		own(b, "free")
 	}
 	tree := &x.c.tree
-	for n := range int32(len(tree.nodes)) {
+	for n := range tree.size {
 		if e := tree.at(c, n); tier == Disk && e.block != noBlock && e.kept != noBlock {
 			require.NotEqual(t, Disk, e.tier)
 			own(e.kept, fmt.Sprint("kept at node ", n))

@@ -55,13 +55,18 @@ type idleList struct {
 	oldest, newest int32
 }
 
+// part is how many nodes memory is taken for at a time: a tree that grows is never copied, and has no more memory than
+// it needs.
+const part = 32
+
 // tree is the prefix tree: a radix tree whose edges are whole blocks, stored as a hash table keyed by parent
 // and text. Nodes are reused; a tree whose texts all have blocks of a class that keeps all allocates none later.
 type tree struct {
 	classes int
-	keyed   bool // nodes have keys
-	nodes   []node
-	entries []entry           // [node][class]
+	keyed   bool              // nodes have keys
+	size    int32             // number of nodes, in use or spare
+	parts   []*[part]node     // of them
+	entries [][]entry         // by part: [node][class]
 	buckets []int32           // first node by hash; length a power of two
 	spare   int32             // first unused node
 	idle    [Tiers][]idleList // by class
@@ -76,27 +81,40 @@ func newTree(classes, nodes int) tree {
 	return t
 }
 
-// extend makes room for more nodes.
+// extend makes room for more nodes, all in all at least so many. There is no spare one.
 func (t *tree) extend(nodes int) {
-	had := len(t.nodes)
-	t.nodes = append(t.nodes, make([]node, nodes-had)...)
-	t.entries = append(t.entries, slices.Repeat([]entry{{block: noBlock, kept: noBlock}}, (nodes-had)*t.classes)...)
-	size := 1
-	for size < nodes {
+	had := t.size
+	for int(t.size) < nodes {
+		t.parts = append(t.parts, new([part]node))
+		t.entries = append(t.entries, slices.Repeat([]entry{{block: noBlock, kept: noBlock}}, part*t.classes))
+		t.size += part
+	}
+	for n := t.size - 1; n >= had; n-- {
+		t.node(n).chain, t.spare = t.spare, n
+	}
+	size := max(len(t.buckets), 1)
+	for size < int(t.size) {
 		size *= 2
 	}
-	t.buckets = slices.Repeat([]int32{noNode}, size)
-	for n := range had { // all are in use: it is why there must be more
-		head := t.bucket(t.nodes[n].salt, t.nodes[n].parent, &t.nodes[n].tokens)
-		t.nodes[n].chain, *head = *head, int32(n)
+	if size == len(t.buckets) {
+		return
 	}
-	for n := nodes - 1; n >= had; n-- {
-		t.nodes[n].chain, t.spare = t.spare, int32(n)
+	t.buckets = slices.Repeat([]int32{noNode}, size)
+	for n := range had {
+		d := t.node(n)
+		head := t.bucket(d.salt, d.parent, &d.tokens)
+		d.chain, *head = *head, n
 	}
 }
 
+// node is a node by its number.
+func (t *tree) node(n int32) *node { return &t.parts[n/part][n%part] }
+
 // at is the entry of a class at a node.
-func (t *tree) at(class int, n int32) *entry { return &t.entries[int(n)*t.classes+class] }
+func (t *tree) at(class int, n int32) *entry { return &t.of(n)[class] }
+
+// of is the entries of a node.
+func (t *tree) of(n int32) []entry { return t.entries[n/part][int(n%part)*t.classes:][:t.classes] }
 
 // has says whether a class has a block at a node.
 func (t *tree) has(class int, n int32) bool { return t.at(class, n).block != noBlock }
@@ -119,8 +137,8 @@ func (t *tree) bucket(salt uint64, parent int32, text *tokenBlock) *int32 {
 
 // find returns the node of text after parent, or noNode.
 func (t *tree) find(salt uint64, parent int32, text *tokenBlock) int32 {
-	for n := *t.bucket(salt, parent, text); n != noNode; n = t.nodes[n].chain {
-		d := &t.nodes[n]
+	for n := *t.bucket(salt, parent, text); n != noNode; n = t.node(n).chain {
+		d := t.node(n)
 		if d.parent == parent && d.tokens == *text && (parent != noNode || d.salt == salt) {
 			return n
 		}
@@ -131,21 +149,21 @@ func (t *tree) find(salt uint64, parent int32, text *tokenBlock) int32 {
 // insert adds the node of text after parent, which find missed. It has no block yet.
 func (t *tree) insert(salt uint64, parent int32, text *tokenBlock) int32 {
 	if t.spare == noNode {
-		t.extend(2 * len(t.nodes))
+		t.extend(int(t.size) + 1)
 	}
 	n, head := t.spare, t.bucket(salt, parent, text)
-	t.spare = t.nodes[n].chain
-	t.nodes[n] = node{tokens: *text, salt: salt, parent: parent, chain: *head, open: t.public(salt, parent, text)}
+	t.spare = t.node(n).chain
+	*t.node(n) = node{tokens: *text, salt: salt, parent: parent, chain: *head, open: t.public(salt, parent, text)}
 	*head = n
 	if t.keyed {
-		t.nodes[n].key = t.keyOf(salt, parent).next(text)
+		t.node(n).key = t.keyOf(salt, parent).next(text)
 	}
 	for i := range t.classes {
 		e := t.at(i, n)
 		*e = entry{block: noBlock, kept: noBlock, twins: e.twins[:0]}
 	}
 	if parent != noNode {
-		t.nodes[parent].children++
+		t.node(parent).children++
 	}
 	return n
 }
@@ -153,7 +171,7 @@ func (t *tree) insert(salt uint64, parent int32, text *tokenBlock) int32 {
 // prune removes a node that nothing needs any more, and then maybe its parent.
 func (t *tree) prune(n int32) {
 	for n != noNode {
-		d := &t.nodes[n]
+		d := t.node(n)
 		if d.paths > 0 || d.children > 0 {
 			return
 		}
@@ -164,12 +182,12 @@ func (t *tree) prune(n int32) {
 		}
 		at := t.bucket(d.salt, d.parent, &d.tokens)
 		for *at != n {
-			at = &t.nodes[*at].chain
+			at = &t.node(*at).chain
 		}
 		*at = d.chain
 		d.chain, t.spare = t.spare, n
 		if n = d.parent; n != noNode {
-			t.nodes[n].children--
+			t.node(n).children--
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (c *Cache) Forget(salt uint64, text []int32) (dropped int) {
 	path := c.known(salt, append(slices.Clip(text), 0))
 	for i := len(path) - 1; i >= 0; i-- {
 		n := path[i]
-		if d := &c.tree.nodes[n]; d.paths > 0 || d.children > 0 {
+		if d := c.tree.node(n); d.paths > 0 || d.children > 0 {
 			break
 		}
 		for class := range c.classes {

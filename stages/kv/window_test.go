@@ -145,12 +145,12 @@ func TestFindsTheEndOfAText(t *testing.T) {
 	_, err := c.Open(2, 0, nil)
 	require.NoError(t, err)
 	require.NoError(t, c.Grow(2, 192, 192))
-	require.Equal(t, len(c.tree.nodes), spares(c), "nothing is left")
+	require.Equal(t, int(c.tree.size), spares(c), "nothing is left")
 }
 
 // spares counts the nodes that no text uses.
 func spares(c *Cache) (n int) {
-	for at := c.tree.spare; at != noNode; at = c.tree.nodes[at].chain {
+	for at := c.tree.spare; at != noNode; at = c.tree.node(at).chain {
 		n++
 	}
 	return n

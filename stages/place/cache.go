@@ -94,9 +94,9 @@ func (c *cache) plan(a *Ask, m *Model, layout *backend.Config, free, share room)
 	if a.KVDisk > 0 {
 		m.Kept, _ = c.spill(layout.Blocks, a.KVDisk, fileBytes)
 		for class, n := range m.Kept {
-			m.Kept[class] = min(n, mostKept)
+			m.Kept[class] = min(n, mostKept/len(m.Kept))
 		}
-		m.Takes[0].Spilled += Staged
+		m.Takes[0].Spilled += m.Files()
 	}
 	return nil
 }
@@ -105,11 +105,34 @@ const (
 	// Staged is the memory that blocks pass through on their way from and to files, in bytes: several of the blocks that
 	// large models have, so that some are read while others are copied to the device.
 	Staged = 32 << 20
-	// mostKept is how many blocks of a class are kept in files at most: the books of each take some 400 bytes.
+	// KeptBook is what the books of a block in a file take, in bytes: what tells its text, and where it is.
+	KeptBook = 448
+	// mostKept is how many blocks are kept in files at most, of all classes together.
 	mostKept = 1 << 16
 	// fileBytes is what a file takes beside its block.
 	fileBytes = 1 << 10
 )
+
+// Files is the memory that blocks in files take: what they pass through, and their books.
+func (m *Model) Files() int64 {
+	if m.Kept == nil {
+		return 0
+	}
+	bytes := int64(Staged)
+	for _, n := range m.Kept {
+		bytes += int64(n) * KeptBook
+	}
+	return bytes
+}
+
+// Files is the most memory that blocks in so many bytes of files take; see Model.Files. No file
+// is smaller than what it has beside its block.
+func Files(bytes int64) int64 {
+	if bytes == 0 {
+		return 0
+	}
+	return Staged + min(bytes/fileBytes, mostKept)*KeptBook
+}
 
 // spill is how many blocks of each class fit so many bytes of the host's memory, in the proportions of the cache
 // itself, and the bytes that these take, each with some beside it. Recent blocks of sealed formats are not spilled: no

@@ -47,7 +47,7 @@ type Ask struct {
 	KVHost int64 // bytes of the host's memory for blocks that caches have no room for; not counted in Machine.Memory
 	// Adapters is bytes of memory for adapters, by device; not counted there either. nil: the model takes none.
 	Adapters []int64
-	// KVDisk is bytes of files for blocks of caches; they pass through Staged bytes, which are not counted there either.
+	// KVDisk is bytes of files for blocks of caches. The memory that these take (Files) is not counted there either.
 	KVDisk int64
 
 	straight bool // nothing goes through slabs
@@ -89,7 +89,7 @@ type Model struct {
 type Takes struct {
 	Weights int64 // homes, shared slots, and what waits there for other devices
 	KV      int64
-	Spilled int64 // blocks that caches have no room for, those on their way to files, and adapters
+	Spilled int64 // blocks that caches have no room for, those on their way to files, books of these, and adapters
 }
 
 // Bytes is all of it.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -60,6 +61,36 @@ func has(t testing.TB, s *Shelf, n byte) bool {
 	return true
 }
 
+// scanned is all that a shelf has.
+func scanned(s *Shelf, now time.Time) []Found { return slices.Collect(s.Scan(now)) }
+
+// A shelf of more blocks than are looked into together tells of each once, until nobody wants to hear of more.
+func TestManyBlocksAreFound(t *testing.T) {
+	const blocks = 2*scannedTogether + 3
+	f := folder(t, 1<<20)
+	s := f.Shelf("a")
+	require.NoError(t, os.Mkdir(s.Path(), private))
+	for n := range blocks {
+		h := header(1)
+		binary.LittleEndian.PutUint32(h.Key[:], uint32(n))
+		h.Kind, h.Bytes = s.kind, 300
+		file := append(h.encode(make([]byte, 0, headerSize), 0), make([]byte, h.whole(0)-headerSize)...)
+		require.NoError(t, os.WriteFile(s.path(&h.Key, h.Class), file, privateFile))
+	}
+	broken := scanned(s, today)[7]
+	require.NoError(t, os.WriteFile(s.path(&broken.Key, broken.Class), nil, privateFile))
+	seen := map[Key]int{}
+	for x := range s.Scan(today) {
+		seen[x.Key]++
+	}
+	require.Len(t, seen, blocks-1)
+	require.NotContains(t, seen, broken.Key)
+	next, stop := iter.Pull(s.Scan(today))
+	_, more := next()
+	require.True(t, more)
+	stop()
+}
+
 // What was written is found and read, also by the next process, and by no other kind. Only its owner may look.
 func TestBlocksComeBack(t *testing.T) {
 	f := folder(t, 1<<20)
@@ -72,7 +103,7 @@ func TestBlocksComeBack(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, f.Used(), again.Used())
 	s = again.Shelf("a")
-	all := s.Scan(today)
+	all := scanned(s, today)
 	require.Len(t, all, 5)
 	for _, x := range all {
 		n := x.Key[0]
@@ -81,8 +112,8 @@ func TestBlocksComeBack(t *testing.T) {
 		require.Equal(t, Found{want, today.Add(time.Duration(n)).Local()}, x)
 		require.True(t, has(t, s, n))
 	}
-	require.Equal(t, latest, s.Scan(today)[0].Used.UTC(), "it was read")
-	require.Empty(t, again.Shelf("b").Scan(today))
+	require.Equal(t, latest, scanned(s, today)[0].Used.UTC(), "it was read")
+	require.Empty(t, scanned(again.Shelf("b"), today))
 	require.False(t, has(t, again.Shelf("b"), 1))
 	s.Remove(Key{1}, 1)
 	s.Remove(Key{1}, 1)
@@ -155,7 +186,7 @@ func TestBrokenFilesAreIgnored(t *testing.T) {
 			if test.seen {
 				want = 2
 			}
-			require.Len(t, s.Scan(today), want)
+			require.Len(t, scanned(s, today), want)
 			require.True(t, has(t, s, 5))
 			put(t, s, 4, today)
 			require.True(t, has(t, s, 4) || test.seen, "it is written anew")
@@ -184,7 +215,7 @@ func TestBounded(t *testing.T) {
 	less, err := Open(f.Path(), 2*each, today)
 	require.NoError(t, err)
 	require.EqualValues(t, 2*each, less.Used())
-	require.Len(t, append(less.Shelf("a").Scan(today), less.Shelf("b").Scan(today)...), 2)
+	require.Len(t, append(scanned(less.Shelf("a"), today), scanned(less.Shelf("b"), today)...), 2)
 }
 
 // What a process left that was killed while it wrote is removed once it is old. Files that are not ours stay.
@@ -199,7 +230,7 @@ func TestLeftovers(t *testing.T) {
 		require.NoError(t, os.Chtimes(path, at, at))
 	}
 	require.NoError(t, os.Mkdir(filepath.Join(f.Path(), "mine"), private))
-	require.Len(t, s.Scan(today), 1)
+	require.Len(t, scanned(s, today), 1)
 	require.NoFileExists(t, old)
 	require.FileExists(t, fresh)
 	require.FileExists(t, foreign)
@@ -217,7 +248,7 @@ func TestRemovedFolder(t *testing.T) {
 	put(t, s, 1, today)
 	require.NoError(t, os.RemoveAll(f.Path()))
 	require.False(t, has(t, s, 1))
-	require.Empty(t, s.Scan(today))
+	require.Empty(t, scanned(s, today))
 	put(t, s, 2, today)
 	require.True(t, has(t, s, 2))
 }
@@ -258,16 +289,16 @@ func TestClockJumps(t *testing.T) {
 		put(t, s, byte(i), today.Add(jump))
 		h := header(byte(i))
 		require.NoError(t, s.Read(h.Key, h.Class, [][]byte{make([]byte, 300)}, today.Add(-jump)))
-		require.Len(t, s.Scan(today.Add(jump)), i+1)
+		require.Len(t, scanned(s, today.Add(jump)), i+1)
 		again, err := Open(f.Path(), 1<<20, today.Add(jump))
 		require.NoError(t, err)
 		require.Equal(t, f.Used(), again.Used())
 	}
 	fresh := filepath.Join(s.Path(), beside+"1")
 	require.NoError(t, os.WriteFile(fresh, []byte("x"), privateFile))
-	s.Scan(time.Now().Add(-year))
+	scanned(s, time.Now().Add(-year))
 	require.FileExists(t, fresh)
-	s.Scan(time.Now().Add(year))
+	scanned(s, time.Now().Add(year))
 	require.NoFileExists(t, fresh)
 	for n := range byte(3) {
 		require.True(t, has(t, s, n))

@@ -38,15 +38,15 @@ func TestEncrypted(t *testing.T) {
 	used := s.of.Used()
 	s = again(t, path, sealedtest.Key(t, "a"))
 	require.Equal(t, used, s.of.Used())
-	require.Len(t, s.Scan(latest), 3)
-	for _, x := range s.Scan(latest) {
+	require.Len(t, scanned(s, latest), 3)
+	for _, x := range scanned(s, latest) {
 		want := header(x.Key[0])
 		require.Equal(t, want.Tokens, x.Tokens)
 		require.Equal(t, want.Before, x.Before)
 	}
 	for name, k := range map[string]*sealed.Key{"another": sealedtest.Key(t, "b"), "none": nil} {
 		o := again(t, path, k)
-		require.Empty(t, o.Scan(latest), name)
+		require.Empty(t, scanned(o, latest), name)
 		require.False(t, has(t, o, 1), name)
 		for n := range files { // put in place by hand
 			h := header(n)

@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -105,44 +106,51 @@ func (s *Shelf) readPart(f io.Reader, bytes int, into []byte, part, path string)
 	return s.open(into[:bytes], part, path)
 }
 
-// Scan lists the blocks that are there, by their headers. Files that hold none are removed if they have a block's name,
-// and left alone if not.
-func (s *Shelf) Scan(now time.Time) (all []Found) {
-	list := s.of.list(s.name, now)
-	found := make([]*Found, len(list))
-	var readers sync.WaitGroup
-	for at := range min(len(list), scannedAtOnce) {
-		readers.Go(func() {
-			buf := make([]byte, headerSize+sealed.Overhead)
-			for i := at; i < len(list); i += scannedAtOnce {
-				found[i] = s.find(list[i], buf)
+// Scan goes over the blocks that are there, by their headers, in any order. Files that hold none are removed if they
+// have a block's name, and left alone if not.
+func (s *Shelf) Scan(now time.Time) iter.Seq[Found] {
+	return func(yield func(Found) bool) {
+		var found [scannedTogether]Found
+		var there [scannedTogether]bool
+		for list := range slices.Chunk(s.of.list(s.name, now), scannedTogether) {
+			var readers sync.WaitGroup
+			for at := range min(len(list), scannedAtOnce) {
+				readers.Go(func() {
+					buf := make([]byte, headerSize+sealed.Overhead)
+					for i := at; i < len(list); i += scannedAtOnce {
+						there[i] = s.find(list[i], &found[i], buf)
+					}
+				})
 			}
-		})
-	}
-	readers.Wait()
-	for _, x := range found {
-		if x != nil {
-			all = append(all, *x)
+			readers.Wait()
+			for i := range list {
+				if there[i] && !yield(found[i]) {
+					return
+				}
+			}
 		}
 	}
-	return all
 }
 
-// scannedAtOnce is how many files are looked into at a time: each waits for the drive on its own.
-const scannedAtOnce = 8
+const (
+	// scannedAtOnce is how many files are looked into at a time: each waits for the drive on its own.
+	scannedAtOnce = 8
+	// scannedTogether is how many are before what they hold is told: a folder may have more than memory is wanted for.
+	scannedTogether = 512
+)
 
-// find returns what a file holds, and removes it if it holds no block; nil: none that can be read.
-func (s *Shelf) find(x file, buf []byte) *Found {
+// find says whether a file holds a block, and which. One that holds none is removed.
+func (s *Shelf) find(x file, found *Found, buf []byte) bool {
 	path := filepath.Join(s.Path(), x.name)
-	found := &Found{Used: x.used}
+	*found = Found{Used: x.used}
 	err := s.head(path, &found.Header, x.bytes, buf)
 	switch {
 	case err == nil && x.bytes == found.whole(s.of.key.Over()) && s.path(&found.Key, found.Class) == path:
-		return found
+		return true
 	case err == nil, errors.Is(err, ErrBroken):
 		s.remove(path)
 	}
-	return nil
+	return false
 }
 
 // head reads the header and the tail of a file of this size. Checksums of keys tell whether the tail is sound.
