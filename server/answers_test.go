@@ -208,10 +208,9 @@ func (r *running) respond(t *testing.T, method, key, path, body string) (status 
 // A response in the background is computed for nobody, can be asked for and read as a stream from any event on, goes on
 // in the next server, and is forgotten when it is deleted. Other keys do not find it.
 func TestResponsesInTheBackground(t *testing.T) {
-	const ask = `{"input":"Tell me of the sea.","background":true,"temperature":1,"max_output_tokens":40}`
 	path := filepath.Join(t.TempDir(), "answers")
 	r := startKeeping(t, path, io.Discard)
-	status, first := r.respond(t, "POST", "k", "", ask)
+	status, first := r.respond(t, "POST", "k", "", askedBehind)
 	require.Equal(t, http.StatusOK, status, first)
 	require.Contains(t, first, `"background":true`)
 	require.Contains(t, first, `"status":"in_progress"`)
@@ -250,5 +249,26 @@ func TestResponsesInTheBackground(t *testing.T) {
 	_, again := r.respond(t, "GET", "k", "/"+regexp.MustCompile(`resp_\w+`).FindString(text), "")
 	require.Equal(t, text, again, "what was not streamed is stored, too")
 }
+
+// A response in the background is read as a stream from its first event on while it is computed, by one after another.
+func TestResponsesAreReadWhileComputed(t *testing.T) {
+	r := startKeeping(t, filepath.Join(t.TempDir(), "answers"), io.Discard)
+	_, first := r.respond(t, "POST", "k", "", strings.Replace(askedBehind, "40", "700", 1))
+	id := "/" + regexp.MustCompile(`resp_\w+`).FindString(first)
+	for range 2 {
+		var status int
+		var events string
+		require.Eventually(t, func() bool { // until it has begun it cannot be gone on with
+			status, events = r.respond(t, "GET", "k", id+"?stream=true", "")
+			return status != http.StatusServiceUnavailable
+		}, patient, time.Millisecond)
+		require.Equal(t, http.StatusOK, status, events)
+		require.Contains(t, events, "event: response.created\n")
+		require.Contains(t, events, "event: response.completed\n")
+	}
+}
+
+// askedBehind asks for a response in the background.
+const askedBehind = `{"input":"Tell me of the sea.","background":true,"temperature":1,"max_output_tokens":40}`
 
 const underway = `"status":"in_progress","incomplete_details":null,"output":[],"usage":null}`

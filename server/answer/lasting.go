@@ -51,19 +51,21 @@ func (s *Service) Last(answers *actors.Answers, again func(owner, id string)) {
 func (s *Service) Lasts() bool { return s.lasting.answers != nil }
 
 // Again has the exchange go on with an answer of its client that was begun before. seen is how many events the client
-// has: one number if the answer has one choice, else a number for each choice and one for the end; nil: none. If the
-// answer is being computed for another connection, that connection ends. Again returns the path of the answer's
-// request, to be served in place of the exchange's; "" if there is no such answer.
+// has: one number if the answer has one choice, else a number for each choice and one for the end. If the answer is
+// being computed for another connection, that connection ends; not where seen is nil: then the exchange is nobody's.
+// Again returns the path of the answer's request, to be served in place of the exchange's; "" if there is no such
+// answer.
 func (s *Service) Again(x *exchange.Exchange, id string, seen []int) (path string) {
 	l := &s.lasting
 	if !s.Lasts() {
 		return ""
 	}
-	key := answerKey{x.Client, id}
-	if seen == nil && l.runOf(key) != nil { // its client was sooner
+	switch key := (answerKey{x.Client, id}); {
+	case seen != nil:
+		l.take(x.Context, key)
+	case l.runOf(key) != nil: // its client was sooner; where that comes later, it finds the file open, or has it open
 		return ""
 	}
-	l.take(x.Context, key)
 	p := l.answers.Find(x.Client, id)
 	if p == nil {
 		return ""
@@ -254,32 +256,53 @@ func (r *run) follows(e *actors.Engine, p *actors.Request) (err error) {
 	return err
 }
 
-// resume opens the file of an answer that was begun before, if it is to go on.
+// resume opens the file of an answer that was begun before, if it is to go on. Where a run for nobody was sooner than
+// the client, it ends.
 func (r *run) resume() *wire.Fault {
+	for range 2 {
+		otherwise, fault := r.same()
+		switch {
+		case fault != nil:
+			return fault
+		case r.x.Carried:
+			return r.carryOn(otherwise)
+		case r.past.Closed:
+			return nil
+		}
+		if r.open(func() *actors.Answer { return r.in.answers.Resume(r.past.AnswerPast) }); r.file != nil {
+			return nil
+		}
+		if r.past.seen == nil || r.past.Begun == nil { // what is asked of the engine would follow from other seeds
+			break
+		}
+		r.in.take(r.x.Context, r.key)
+		p := r.in.answers.Find(r.key.owner, r.key.id)
+		if p == nil {
+			return wire.Refused(fasthttp.StatusNotFound, "not_found", "the answer is kept no more")
+		}
+		r.past.AnswerPast = p
+	}
+	return wire.Unavailable("overloaded", "the answer cannot be gone on with at the moment: another connection does so, "+
+		"or its file cannot be written: try again later")
+}
+
+// same says whether what the answer was begun with is the same now; else why it cannot go on. otherwise says that its
+// numbers are computed otherwise.
+func (r *run) same() (otherwise bool, _ *wire.Fault) {
 	p := r.past
 	if p.seen != nil && len(p.seen) != len(r.next) {
-		return wire.Invalid("Last-Event-ID", "invalid_value", "Last-Event-ID is of no event of the answer: want the id line of one")
+		return false, wire.Invalid("Last-Event-ID", "invalid_value", "Last-Event-ID is of no event of the answer: "+
+			"want the id line of one")
 	}
-	otherwise := false
 	if b := p.Begun; b != nil {
 		r.begun.Nonce = b.Nonce
 		otherwise = b.Numbers != r.begun.Numbers
 		if b.Model != r.begun.Model || !slices.Equal(b.Prompts, r.begun.Prompts) {
-			return wire.Invalid("", "answer_outdated", "the model, or what it makes of the request, has changed since the answer was "+
-				"begun: ask anew")
+			return false, wire.Invalid("", "answer_outdated", "the model, or what it makes of the request, has changed "+
+				"since the answer was begun: ask anew")
 		}
 	}
-	if r.x.Carried {
-		return r.carryOn(otherwise)
-	}
-	if p.Closed {
-		return nil
-	}
-	if r.open(func() *actors.Answer { return r.in.answers.Resume(p.AnswerPast) }); r.file == nil {
-		return wire.Unavailable("overloaded", "the answer cannot be gone on with at the moment: another connection does so, or its "+
-			"file cannot be written: try again later")
-	}
-	return nil
+	return otherwise, nil
 }
 
 // digestOf tells the tokens of a prompt, and with what they are computed, from others.

@@ -78,7 +78,7 @@ func (a *api) restream(rc *fasthttp.RequestCtx, x *exchange.Exchange, id string,
 	if p.Closed && len(p.Tokens) == 0 {
 		return wire.Invalid("stream", "unsupported_value", "the answer was not streamed: ask for it without stream")
 	}
-	var seen []int
+	seen := []int{0}
 	if after := rc.QueryArgs().Peek("starting_after"); len(after) > 0 {
 		n, err := strconv.ParseUint(string(after), 10, 31)
 		if err != nil {
