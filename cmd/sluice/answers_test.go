@@ -130,29 +130,14 @@ func timeless(events []string) string {
 	return clocks.ReplaceAllString(guesses.ReplaceAllString(strings.Join(events, ""), ""), `"$1":0`)
 }
 
-// readAll reads all answers at once, and counts events. Connections that end are made again by again, which returns
-// the URL of a server that may be another one; "" ends it.
-func readAll(t *testing.T, all []*streamed, events *atomic.Int64, again func() string) {
+// readAll reads all answers at once, and counts events. Connections that end are made again, to the server that is
+// there.
+func readAll(t *testing.T, all []*streamed, events *atomic.Int64, here func() string) {
 	var clients sync.WaitGroup
 	for _, s := range all {
 		clients.Go(func() {
-			for tries := 0; !s.whole; tries++ {
-				url := again()
-				if url == "" {
-					return
-				}
-				err := s.read(url, "k", func() { events.Add(1) })
-				if err != nil && tries > 200 {
-					t.Errorf("%s: %v", s.path, err)
-					return
-				}
-				if err != nil {
-					if strings.Contains(err.Error(), ": 4") {
-						t.Errorf("%v", err)
-						return
-					}
-					time.Sleep(20 * time.Millisecond)
-				}
+			if err := readPatiently(s, events, here); err != nil {
+				t.Errorf("%s: %v", s.path, err)
 			}
 		})
 	}
