@@ -1,34 +1,24 @@
 package server
 
 import (
-	"context"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/sluice-ai/sluice/actors/paint"
-	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/stages/picture"
 )
 
-// drawn counts the pictures that a painter makes.
+// drawn counts the pictures that models make. It implements answer.Gallery.
 type drawn struct {
-	answer.Painter
 	making  *prometheus.GaugeVec
 	ended   *prometheus.CounterVec
 	steps   *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
 }
 
-// drawnBy counts what a painter makes; nil if there is none.
-func drawnBy(p answer.Painter) *drawn {
-	if p == nil {
-		return nil
-	}
+func newDrawn() *drawn {
 	model := []string{"model"}
-	return &drawn{Painter: p,
+	return &drawn{
 		making: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sluice_pictures_making", Help: "Pictures that a model makes now, or that wait for another model's.",
+			Name: "sluice_pictures_making", Help: "Pictures that a model makes now.",
 		}, model),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sluice_pictures_total", Help: "Pictures by how they ended.",
@@ -43,44 +33,21 @@ func drawnBy(p answer.Painter) *drawn {
 	}
 }
 
-// Describe implements prometheus.Collector.
-func (d *drawn) Describe(to chan<- *prometheus.Desc) {
-	d.each(func(c prometheus.Collector) { c.Describe(to) })
+func (d *drawn) collectors() []prometheus.Collector {
+	return []prometheus.Collector{d.making, d.ended, d.steps, d.seconds}
 }
 
-// Collect implements prometheus.Collector.
-func (d *drawn) Collect(to chan<- prometheus.Metric) {
-	d.each(func(c prometheus.Collector) { c.Collect(to) })
-}
+// Begun implements answer.Gallery.
+func (d *drawn) Begun(model string) { d.making.WithLabelValues(model).Inc() }
 
-func (d *drawn) each(do func(prometheus.Collector)) {
-	for _, c := range []prometheus.Collector{d.making, d.ended, d.steps, d.seconds} {
-		do(c)
-	}
-}
+// Stepped implements answer.Gallery.
+func (d *drawn) Stepped(model string) { d.steps.WithLabelValues(model).Inc() }
 
-// Draw implements answer.Painter.
-func (d *drawn) Draw(ctx context.Context, model string, o *paint.Order) (*picture.Bitmap, error) {
-	making := d.making.WithLabelValues(model)
-	making.Inc()
-	defer making.Dec()
-	told, steps, began := *o, d.steps.WithLabelValues(model), time.Now()
-	told.Tell = func(at paint.Progress) {
-		steps.Inc()
-		if o.Tell != nil {
-			o.Tell(at)
-		}
+// Ended implements answer.Gallery.
+func (d *drawn) Ended(model, how string, took time.Duration) {
+	d.making.WithLabelValues(model).Dec()
+	d.ended.WithLabelValues(model, how).Inc()
+	if how == "made" {
+		d.seconds.WithLabelValues(model).Observe(took.Seconds())
 	}
-	b, err := d.Painter.Draw(ctx, model, &told)
-	end := "made"
-	switch {
-	case ctx.Err() != nil:
-		end = "left"
-	case err != nil:
-		end = "failed"
-	default:
-		d.seconds.WithLabelValues(model).Observe(time.Since(began).Seconds())
-	}
-	d.ended.WithLabelValues(model, end).Inc()
-	return b, err
 }

@@ -50,9 +50,7 @@ func newMetrics(models answer.Models, waiting func(model string) int, pictures *
 	build.Set(1)
 	registry.MustRegister(build, m.inFlight, m.requests, m.seconds, engineCollector{models, waiting, o.MetricsCompat},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if pictures != nil {
-		registry.MustRegister(pictures)
-	}
+	registry.MustRegister(pictures.collectors()...)
 	return m
 }
 

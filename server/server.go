@@ -141,10 +141,8 @@ func speaking(o Options, list func(*answer.Service) []answer.Dialect) *Server {
 	if o.Beat > 0 {
 		service.Beat = o.Beat
 	}
-	pictures := drawnBy(o.Painter)
-	if service.Promises = o.Promises; pictures != nil {
-		service.Painter = pictures
-	}
+	pictures := newDrawn()
+	service.Promises, service.Painter, service.Gallery = o.Promises, o.Painter, pictures
 	if o.FetchImages {
 		service.Fetch = fetch.New().Get
 	}

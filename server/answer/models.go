@@ -108,8 +108,9 @@ func breakers(v *token.Vocab, texts []string) *sample.Breakers {
 // directory caches the descriptions of models.
 type directory struct {
 	models Models
-	// Painter makes pictures of texts; nil: nothing does.
+	// Painter makes pictures of texts; nil: nothing does. Gallery hears of them.
 	Painter Painter
+	Gallery Gallery
 
 	mu    sync.Mutex
 	known map[string]*Model

@@ -26,6 +26,14 @@ type Painter interface {
 	Draw(ctx context.Context, name string, o *paint.Order) (*picture.Bitmap, error)
 }
 
+// Gallery hears of the pictures that a model makes.
+type Gallery interface {
+	Begun(model string)
+	Stepped(model string)
+	// Ended says how: made, failed, or left, whose client had gone.
+	Ended(model, how string, took time.Duration)
+}
+
 // PictureModels lists the models that make pictures.
 func (d *directory) PictureModels() []string {
 	if d.Painter == nil {
@@ -164,6 +172,7 @@ func (s *Service) Paint(x *exchange.Exchange, p *Painting, tell func(picture int
 			s.painting.mu.Lock()
 			now.Picture, now.Progress = i, at
 			s.painting.mu.Unlock()
+			s.Gallery.Stepped(p.Model)
 			if tell != nil {
 				tell(i, at)
 			}
@@ -178,7 +187,10 @@ func (s *Service) Paint(x *exchange.Exchange, p *Painting, tell func(picture int
 }
 
 // draw makes one picture, a file of PNG.
-func (s *Service) draw(x *exchange.Exchange, name string, o *paint.Order) ([]byte, error) {
+func (s *Service) draw(x *exchange.Exchange, name string, o *paint.Order) (_ []byte, err error) {
+	began := time.Now()
+	s.Gallery.Begun(name)
+	defer func() { s.Gallery.Ended(name, ended(x, err), time.Since(began)) }()
 	b, err := s.Painter.Draw(x.Context, name, o)
 	if cause := context.Cause(x.Context); cause != nil {
 		return nil, cause
@@ -191,6 +203,17 @@ func (s *Service) draw(x *exchange.Exchange, name string, o *paint.Order) ([]byt
 		return nil, err
 	}
 	return file.Bytes(), nil
+}
+
+// ended is how a picture ended.
+func ended(x *exchange.Exchange, err error) string {
+	switch {
+	case err == nil:
+		return "made"
+	case x.Context.Err() != nil:
+		return "left"
+	}
+	return "failed"
 }
 
 // Parameters say how a picture was made, as other programs write it into theirs.
