@@ -36,9 +36,9 @@ type Module struct {
 
 // bases are modules much like others, of which only what differs is packed.
 var bases = map[string]string{
-	"matvec_f16": "matvec_f32", "matvec_bf16": "matvec_f32", "matvec_split": "matvec_q8_0",
+	"matvec_f32": "matvec_f16", "matvec_bf16": "matvec_f16", "matvec_split": "matvec_split_low",
 	"matmul_q4_0": "matmul_q8_0", "matmul_split": "matmul_q8_0", "matmul_half_bf16": "matmul_half_f16",
-	"attend_bytes_256": "attend_bytes_128",
+	"attend_bytes_256": "attend_bytes_128", "attend_80_few": "attend_96_few",
 }
 
 // Base is the module that has most of a module's text, and has no base itself; empty: there is none.
