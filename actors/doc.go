@@ -10,6 +10,7 @@
 //
 //	clock, histogram, health    helpers that use no other file
 //	kept, answers, adapters     files of cache blocks, and of answers; adapters that a model knows
+//	annex                       a processor beside the device, and the rows that were made there
 //	tape, incidents             what token traces are written to
 //	config, eye, ear, lent      what a model is, how it sees and hears, what a file that only guesses for it has of it
 //	spec                        what is known of it; read-only

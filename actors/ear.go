@@ -5,10 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/sluice-ai/sluice/actors/sight"
-	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/refusal"
@@ -16,13 +14,11 @@ import (
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
-// ear is an encoder that reads prompts for a model, on a processor of its own beside the device. What it makes of a
-// prompt stands in the places of the prompt's tokens, as rows of a picture do.
+// ear is an encoder that reads prompts for a model, beside the device. What it makes of a prompt stands in the places
+// of the prompt's tokens, as rows of a picture do.
 type ear struct {
+	annex
 	*sight.Ear
-
-	mu     sync.Mutex
-	device backend.Device // nil: no prompt came yet
 }
 
 // newEar opens the encoder of a model, if it has one; nil: it has none.
@@ -37,7 +33,7 @@ func newEar(f *gguf.File, text *ir.Program) (*ear, error) {
 	if of == nil {
 		return nil, nil //nolint:nilnil // most models read prompts themselves
 	}
-	return &ear{Ear: of}, nil
+	return &ear{Ear: of, annex: newAnnex()}, nil
 }
 
 // place makes a text that an answer follows of the prompt's tokens.
@@ -45,10 +41,8 @@ func (e *ear) place(prompt []int32) []int32 {
 	return append(append(make([]int32, 0, len(prompt)+1), prompt...), e.Begin)
 }
 
-// hear computes a prompt that has its place in a text.
+// hear returns what the encoder makes of a prompt that has its place in a text: computed, or remembered.
 func (e *ear) hear(text []int32) (batch.Picture, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	prompt := text[:len(text)-1]
 	p := batch.Picture{Grid: ir.Grid{Height: 1, Width: len(prompt)}}
 	h := sha256.New()
@@ -59,13 +53,13 @@ func (e *ear) hear(text []int32) (batch.Picture, error) {
 	if len(prompt) == 0 {
 		return p, refusal.Of("the prompt has no tokens, and the answer would be to nothing: write something")
 	}
-	var err error
-	if e.device == nil {
-		e.device, err = cpu.New(0, "")
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	seen, err := e.find(p.Hash), error(nil)
+	if seen == nil {
+		seen, err = e.compute(p.Hash, func(d backend.Device) (*sight.Seen, error) { return e.Hear(d, prompt) })
 	}
-	if err == nil {
-		p.Seen, err = e.Hear(e.device, prompt)
-	}
+	p.Seen = seen
 	return p, err
 }
 
@@ -75,9 +69,5 @@ func (e *ear) close() error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	err := e.Close()
-	if e.device != nil {
-		err = errors.Join(err, e.device.Close())
-	}
-	return err
+	return errors.Join(e.Close(), e.annex.close())
 }

@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"container/list"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -11,11 +10,9 @@ import (
 	"sync"
 
 	"github.com/sluice-ai/sluice/actors/sight"
-	"github.com/sluice-ai/sluice/cpu"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/ir"
 	"github.com/sluice-ai/sluice/internal/refusal"
-	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/batch"
 	"github.com/sluice-ai/sluice/stages/model/vision"
 	"github.com/sluice-ai/sluice/stages/picture"
@@ -30,25 +27,16 @@ type Picture struct {
 	Pixels  *vision.Picture // what the model's processor makes of one
 }
 
-// mostSeen is how many bytes the rows of pictures that were seen may take.
-const mostSeen = 256 << 20
-
-// eye is how a model sees: its tower, on a processor of its own beside the device, and the pictures seen last.
+// eye is how a model sees: by its tower, beside the device.
 type eye struct {
+	annex
 	file     *gguf.File
 	settings *picture.Settings
 	tower    *vision.Tower
 	prompts  *prompt.Eyes
-	holder   int32        // the token that holds the place of a picture's row in a prompt
-	spans    *trace.Track // of the pictures that it looked at
-
-	mu     sync.Mutex
-	device backend.Device // nil: no picture was looked at yet
-	beside *sight.Beside  // what layers are given besides a picture's rows; nil: nothing
-	sight  *sight.Eye
-	seen   map[picture.Hash]*list.Element
-	order  *list.List // of remembered, what was asked for last in front
-	bytes  int
+	holder   int32         // the token that holds the place of a picture's row in a prompt
+	beside   *sight.Beside // what layers are given besides a picture's rows; nil: nothing
+	sight    *sight.Eye
 
 	sizing sync.Mutex
 	sizes  map[picture.Hash][]batch.Picture // of encoded pictures: their pieces, without rows
@@ -57,18 +45,12 @@ type eye struct {
 // mostSizes is how many pictures' sizes are remembered: some hundred bytes each.
 const mostSizes = 4096
 
-type remembered struct {
-	hash picture.Hash
-	seen *sight.Seen
-}
-
 // newEye opens the tower of a model, if it has one; nil: it has none.
 func newEye(m *Model, text *ir.Program, vocab *token.Vocab) (*eye, error) {
 	if m.Tower == nil {
 		return nil, nil //nolint:nilnil // most models do not see
 	}
-	e := &eye{file: m.Tower, seen: map[picture.Hash]*list.Element{}, order: list.New(),
-		sizes: map[picture.Hash][]batch.Picture{}}
+	e := &eye{file: m.Tower, annex: newAnnex(), sizes: map[picture.Hash][]batch.Picture{}}
 	var err error
 	if e.sight, err = sight.Open(nil, m.Tower); err != nil {
 		return nil, err
@@ -84,16 +66,6 @@ func newEye(m *Model, text *ir.Program, vocab *token.Vocab) (*eye, error) {
 		return nil, fmt.Errorf("%s: %w", m.Tower.Name, err)
 	}
 	return e, nil
-}
-
-// open opens the processor when the first picture comes. The caller holds the lock.
-func (e *eye) open() (err error) {
-	if e.device == nil {
-		if e.device, err = cpu.New(0, ""); err == nil {
-			e.sight.Use(e.device)
-		}
-	}
-	return err
 }
 
 // fit checks that the tower's rows are the text's, and finds the token that holds their places.
@@ -120,11 +92,7 @@ func (e *eye) close() error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	err := errors.Join(e.sight.Close(), e.beside.Close(), e.file.Close())
-	if e.device != nil {
-		err = errors.Join(err, e.device.Close())
-	}
-	return err
+	return errors.Join(e.sight.Close(), e.beside.Close(), e.file.Close(), e.annex.close())
 }
 
 // shown is a picture with its place in a prompt.
@@ -288,11 +256,8 @@ func (e *eye) look(all []shown) (out []batch.Picture, err error) {
 	var again []shown // what from is decoded to
 	var from []byte
 	for _, p := range all {
-		at := e.seen[p.Hash]
-		if at == nil {
-			if err := e.open(); err != nil {
-				return nil, err
-			}
+		seen := e.find(p.Hash)
+		if seen == nil {
 			if p.pixels == nil {
 				if again == nil || &from[0] != &p.encoded[0] {
 					if again, err = e.decode(p.encoded); err != nil {
@@ -302,45 +267,23 @@ func (e *eye) look(all []shown) (out []batch.Picture, err error) {
 				}
 				p.pixels = again[p.piece].pixels
 			}
-			seen, err := e.compute(p.pixels)
+			seen, err = e.compute(p.Hash, func(d backend.Device) (*sight.Seen, error) { return e.rows(d, p.pixels) })
 			if err != nil {
 				return nil, err
 			}
-			at = e.order.PushFront(&remembered{p.Hash, seen})
-			e.seen[p.Hash] = at
-			e.bytes += seen.Bytes()
 		}
-		e.order.MoveToFront(at)
-		p.Seen = at.Value.(*remembered).seen
+		p.Seen = seen
 		out = append(out, p.Picture)
-	}
-	for e.bytes > mostSeen {
-		last := e.order.Back()
-		r := e.order.Remove(last).(*remembered)
-		delete(e.seen, r.hash)
-		e.bytes -= r.seen.Bytes()
 	}
 	return out, nil
 }
 
-// compute makes the rows of a picture, of which a span tells.
-func (e *eye) compute(p *vision.Picture) (*sight.Seen, error) {
-	began := trace.Instant()
+// rows computes the rows of a picture.
+func (e *eye) rows(d backend.Device, p *vision.Picture) (*sight.Seen, error) {
+	e.sight.Use(d)
 	seen, err := e.sight.Look(p)
 	if err == nil && e.beside != nil {
-		seen.Beside, err = e.beside.Of(e.device, seen.Rows)
-	}
-	if e.spans != nil {
-		e.spans.Record(trace.Block, trace.Nothing(), began, began, trace.Instant())
+		seen.Beside, err = e.beside.Of(d, seen.Rows)
 	}
 	return seen, err
-}
-
-// memory is the memory of the host that a tower takes beside its model: its weights, and the rows of pictures that it
-// remembers.
-func (e *eye) memory() (of backend.Memory) {
-	if e != nil {
-		of.Weights, of.Scratch = e.sight.Bytes()+e.beside.Bytes(), mostSeen
-	}
-	return of
 }

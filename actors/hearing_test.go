@@ -5,16 +5,20 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-ai/sluice/actors/devicetest"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/backendtest"
 	"github.com/sluice-ai/sluice/internal/ir"
+	"github.com/sluice-ai/sluice/internal/trace"
 	"github.com/sluice-ai/sluice/stages/bill"
 	"github.com/sluice-ai/sluice/stages/model/arch/archtest"
+	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/gguf"
 )
 
@@ -91,9 +95,47 @@ func TestHeardIsCached(t *testing.T) {
 	again := collect(t, generate(t, e, plain(prompts[0], 8)))
 	require.Equal(t, backend.BlockSize, again.usage.Cached)
 	require.Equal(t, first.tokens, again.tokens)
+	require.Equal(t, 1, read(e), "what the encoder made of it is remembered")
 	for _, p := range prompts[1:] {
 		require.Zero(t, collect(t, generate(t, e, plain(p, 8))).usage.Cached)
 	}
+	require.Equal(t, len(prompts), read(e))
+}
+
+// read is how many prompts an engine's encoder has read, by its spans.
+func read(e *Engine) (prompts int) {
+	for _, s := range e.house.Spans() {
+		if s.Kind == trace.Block && strings.HasSuffix(s.Track, "/encoder") && s.Work > 0 {
+			prompts++
+		}
+	}
+	return prompts
+}
+
+// TestPlanOfEncoder: an encoder's weights are planned, and come out of the budget for the decoder's.
+func TestPlanOfEncoder(t *testing.T) {
+	f, err := gguf.Open(archtest.Specimen(t, "t5"))
+	require.NoError(t, err)
+	m := Model{File: f}
+	p, err := PlanFor(&m, devicetest.Processor(t, ""))
+	require.NoError(t, err)
+	bytes := int64(0)
+	for i := range f.Tensors {
+		if x := &f.Tensors[i]; strings.HasPrefix(x.Name, "enc.") || x.Name == "token_embd.weight" {
+			require.NoError(t, f.View(x, func(data []byte) error {
+				bytes += int64(len(data))
+				return nil
+			}))
+		}
+	}
+	require.Equal(t, backend.Memory{Weights: bytes, Scratch: mostSeen}, p.Besides)
+	s, err := specOf(&m)
+	require.NoError(t, err)
+	a := place.Ask{Budgets: []int64{bytes + 5}}
+	require.NoError(t, fitBesides(s, &m, &a))
+	require.EqualValues(t, 5, a.Budgets[0])
+	m.TowerIfFits = true
+	require.EqualError(t, fitBesides(s, &m, &a), "the encoder's weights alone take 0 MiB, more than the budget for weights")
 }
 
 // TestHeardHasNoScores: tokens of what an encoder reads have no logits, and it has to read something.

@@ -168,8 +168,8 @@ func (s *spec) takes() (all []int64) {
 	for _, t := range s.plan.Takes {
 		all = append(all, t.Bytes())
 	}
-	tower := s.eye.memory()
-	all[0] += tower.Weights + tower.Scratch
+	besides := s.besides()
+	all[0] += besides.Weights + besides.Scratch
 	return all
 }
 

@@ -249,7 +249,7 @@ func TestPlanOfTower(t *testing.T) {
 	m := Model{File: r.text, Tower: r.tower}
 	p, err := PlanFor(&m, devicetest.Processor(t, ""))
 	require.NoError(t, err)
-	bytes, values := p.Tower.Weights, int64(0)
+	bytes, values := p.Besides.Weights, int64(0)
 	for _, x := range r.tower.Tensors {
 		n := int64(1)
 		for _, d := range x.Shape {
@@ -257,26 +257,26 @@ func TestPlanOfTower(t *testing.T) {
 		}
 		values += n
 	}
-	require.Equal(t, backend.Memory{Weights: bytes, Scratch: mostSeen}, p.Tower)
+	require.Equal(t, backend.Memory{Weights: bytes, Scratch: mostSeen}, p.Besides)
 	require.True(t, values <= bytes && bytes <= 4*values, "%d bytes of %d values", bytes, values)
 
 	s, err := specOf(&m)
 	require.NoError(t, err)
 	for _, c := range []struct{ budget, left int64 }{{0, 0}, {bytes + 5, 5}} {
 		a := place.Ask{Budgets: []int64{c.budget, 7}}
-		require.NoError(t, fitTower(s, &m, &a))
+		require.NoError(t, fitBesides(s, &m, &a))
 		require.Equal(t, []int64{c.left, 7}, a.Budgets)
 	}
 	a := place.Ask{Budgets: []int64{bytes}}
 	const want = "the tower's weights alone take 0 MiB, more than the budget for weights"
-	require.EqualError(t, fitTower(s, &m, &a), want)
+	require.EqualError(t, fitBesides(s, &m, &a), want)
 	m.TowerIfFits = true
-	require.NoError(t, fitTower(s, &m, &a))
+	require.NoError(t, fitBesides(s, &m, &a))
 	require.Equal(t, want, s.info.Blind)
 	require.Nil(t, s.eye)
 	require.Nil(t, s.writer.Eyes)
 	require.Nil(t, m.Tower)
-	require.Zero(t, s.eye.memory())
+	require.Zero(t, s.besides())
 }
 
 // TestPlacesOfPictures: a token for a picture becomes as many as it has rows; places and pictures must be as many.

@@ -20,7 +20,7 @@ type Plan struct {
 	Available int64          // bytes of memory for models: the devices' own, if Apart, else the machine's
 	Apart     bool           // the devices have memory of their own
 	Traits    backend.Traits // of the device
-	Tower     backend.Memory // of the host, for its tower: weights, and rows of pictures as scratch; zero: none
+	Besides   backend.Memory // of the host, for a tower or an encoder: weights, and rows as scratch; zero: neither
 	Draft     *Plan          // of its draft model, whose slabs are the same; nil: it has none
 	Heads     bool           // it is the plan of a head, which takes the model's hidden states
 }
@@ -67,7 +67,7 @@ func beyondCache(a *place.Ask, m *place.Model, machine place.Machine) (changed b
 
 // planOf is the plan of one of the models that were planned together, without slabs.
 func planOf(s *spec, m *place.Model, d backend.Device) (p *Plan, err error) {
-	p = &Plan{Info: s.info, Model: *m, Available: mem.Available(), Heads: s.head, Tower: s.eye.memory()}
+	p = &Plan{Info: s.info, Model: *m, Available: mem.Available(), Heads: s.head, Besides: s.besides()}
 	if p.Traits = d.Traits(); p.Traits.Memory == backend.OwnMemory && m.Apart() {
 		p.Apart, p.Available = true, 0
 		for _, d := range devicesOf(p.Traits)[1:] {
@@ -189,11 +189,11 @@ func planAll(models []Model, targets []int, traits backend.Traits, memory int64,
 			Budgets: append([]int64{m.Weights}, slices.Repeat([]int64{m.VRAM}, len(devices)-1)...), Experts: m.Experts,
 			Context: m.Context, Sequences: m.Sequences, Blocks: m.Blocks, Rows: m.Rows, KVHost: m.KVHost,
 			KVDisk: m.Kept.bytes(), Adapters: m.adaptersOn(devices)}
-		if err := fitTower(specs[i], m, &asks[i]); err != nil {
+		if err := fitBesides(specs[i], m, &asks[i]); err != nil {
 			return nil, nil, err
 		}
-		tower := specs[i].eye.memory()
-		memory -= m.KVHost + m.adapterMemory() + tower.Weights + tower.Scratch + place.Files(m.Kept.bytes())
+		besides := specs[i].besides()
+		memory -= m.KVHost + m.adapterMemory() + besides.Weights + besides.Scratch + place.Files(m.Kept.bytes())
 		if err := m.fits(specs[i].bound.Program, traits, devices); err != nil {
 			return nil, nil, err
 		}
@@ -263,18 +263,33 @@ func distinguish(specs []*spec, taken map[string]bool) {
 	}
 }
 
-// fitTower has a tower's weights come out of the budget for the model's. One that only comes along is left out if there
-// is no room for it.
-func fitTower(s *spec, m *Model, a *place.Ask) error {
-	bytes := s.eye.memory().Weights
+// besides is the memory of the host that a tower or an encoder takes beside the model: its weights, and the rows that
+// it remembers.
+func (s *spec) besides() (of backend.Memory) {
+	switch {
+	case s.eye != nil:
+		of.Weights, of.Scratch = s.eye.sight.Bytes()+s.eye.beside.Bytes(), mostSeen
+	case s.ear != nil:
+		of.Weights, of.Scratch = s.ear.Bytes(), mostSeen
+	}
+	return of
+}
+
+// fitBesides has the weights of a tower or an encoder come out of the budget for the model's. A tower that only comes
+// along is left out if there is no room for it.
+func fitBesides(s *spec, m *Model, a *place.Ask) error {
+	bytes, name := s.besides().Weights, "tower"
 	if bytes == 0 || a.Budgets[0] == 0 {
 		return nil
 	}
+	if s.eye == nil {
+		name = "encoder"
+	}
 	left := a.Budgets[0] - bytes
-	switch err := fmt.Errorf("the tower's weights alone take %d MiB, more than the budget for weights", bytes>>20); {
+	switch err := fmt.Errorf("the "+name+"'s weights alone take %d MiB, more than the budget for weights", bytes>>20); {
 	case left > 0:
 		a.Budgets[0] = left
-	case !m.TowerIfFits:
+	case s.eye == nil || !m.TowerIfFits:
 		return err
 	default:
 		err = errors.Join(err, s.eye.close())

@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/stages/model/arch"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/stages/swap"
 )
@@ -103,9 +104,7 @@ func (s *housed) need(m *Model, p *Plan) (r swap.Room) {
 	case !m.NoRepack:
 		r.Host = p.Model.Host().Weights + p.Slabs
 	}
-	if r.Host += p.Model.Host().Spilled + p.Tower.Weights; m.Tower != nil {
-		r.Host += mostSeen
-	}
+	r.Host += p.Model.Host().Spilled + p.Besides.Weights + p.Besides.Scratch
 	if m.Kept.Folder != nil { // bounded leaves as much
 		r.Host += place.Files(m.Kept.bytes()) - p.Model.Files()
 	}
@@ -122,11 +121,11 @@ func (s *housed) need(m *Model, p *Plan) (r swap.Room) {
 }
 
 // bounded is the budget for a model's weights, in bytes, that leaves it within room together with its KVHost, with what
-// blocks in files take, and with the rows of pictures that it remembers; 0: its weights are not limited.
+// blocks in files take, and with the rows that a tower or an encoder remembers; 0: its weights are not limited.
 func bounded(m *Model, t backend.Traits, room int64) int64 {
 	if m.Weights > 0 || t.Shares && t.Memory == backend.HostMemory && !m.NoRepack {
 		room -= m.KVHost + place.Files(m.Kept.bytes())
-		if m.Tower != nil {
+		if m.Tower != nil || arch.Hears(&m.File.Meta) {
 			room -= mostSeen
 		}
 		return max(room, 1)

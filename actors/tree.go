@@ -77,6 +77,9 @@ func (h *House) newTenant(s *spec, track *track) *tenant {
 	if s.eye != nil {
 		s.eye.spans = h.system.Spans().Track(path + "/tower")
 	}
+	if s.ear != nil {
+		s.ear.spans = h.system.Spans().Track(path + "/encoder")
+	}
 	for slices.ContainsFunc(h.tenants, func(o *tenant) bool { return o.stay.index == t.stay.index }) {
 		t.stay.index++
 	}

@@ -38,5 +38,8 @@ func (e *Ear) Hear(d backend.Device, tokens []int32) (*Seen, error) {
 // Width is the features of a row.
 func (e *Ear) Width() int { return e.network.OutputWidth() }
 
+// Bytes is the memory that its weights take.
+func (e *Ear) Bytes() int64 { return bytesOf(&e.network) }
+
 // Close frees what the device has of it.
 func (e *Ear) Close() error { return e.network.Close() }

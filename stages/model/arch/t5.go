@@ -94,10 +94,16 @@ type Ear struct {
 	Begin   int32       // the token that the model's answers begin behind
 }
 
+// Hears says whether an encoder reads prompts for the model.
+func Hears(m *meta.Map) bool {
+	name, err := m.String("general.architecture")
+	return err == nil && name == "t5"
+}
+
 // RecordEar makes the encoder that reads a model's prompts; nil: the model reads them itself.
 func RecordEar(m *meta.Map, has func(name string) bool) (*Ear, error) {
-	if name, err := m.String("general.architecture"); err != nil || name != "t5" {
-		return nil, err
+	if !Hears(m) {
+		return nil, nil //nolint:nilnil // most models read prompts themselves
 	}
 	p := &params{meta: m, arch: "t5"}
 	b := ir.NewBuilder(p.arch, has)

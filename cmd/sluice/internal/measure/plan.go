@@ -102,6 +102,7 @@ type (
 		Experts  int          `json:"host_experts,omitempty"` // layers of which the host computes only the experts
 		Draft    *jsonTier    `json:"draft,omitempty"`        // what a draft model takes beside it, where both are computed
 		Tower    *jsonTier    `json:"tower,omitempty"`        // what its tower takes of the host's memory; scratch: rows of pictures
+		Encoder  *jsonTier    `json:"encoder,omitempty"`      // the same of an encoder that reads prompts; scratch: rows of prompts
 	}
 	jsonTier struct {
 		Name    string `json:"name"`
@@ -140,8 +141,11 @@ func (t *planText) json() PlanJSON {
 	if d := p.Draft; d != nil {
 		out.Draft = &jsonTier{Name: d.Info.Name, Weights: d.Memory.Weights, KV: d.Memory.KV, Scratch: d.Memory.Scratch}
 	}
-	if v := &p.Tower; v.Weights > 0 {
-		out.Tower = &jsonTier{Name: place.Host.String(), Weights: v.Weights, Scratch: v.Scratch}
+	if v := &p.Besides; v.Weights > 0 {
+		tier := &jsonTier{Name: place.Host.String(), Weights: v.Weights, Scratch: v.Scratch}
+		if out.Tower = tier; p.Info.Program.Hears {
+			out.Tower, out.Encoder = nil, tier
+		}
 	}
 	if out.Tiers = []jsonTier{device, disk}; p.Apart {
 		device.Budget, device.Weights = t.vram, p.Model.Beyond().Weights
@@ -173,7 +177,7 @@ func (t *planText) print(e *env.Env) error {
 	fmt.Fprintln(e.Stdout)
 	t.bar(e.Stdout)
 	t.draft(e.Stdout)
-	t.tower(e.Stdout)
+	t.besides(e.Stdout)
 	return t.speed(e.Stdout)
 }
 
@@ -280,15 +284,20 @@ func (t *planText) draft(w io.Writer) {
 	}
 }
 
-// tower says what the model's tower takes beside the model.
-func (t *planText) tower(w io.Writer) {
-	if v := &t.plan.Tower; v.Weights > 0 {
-		fmt.Fprintf(w, "The tower that sees pictures takes memory as well: weights %s", env.BinarySize(v.Weights))
-		if t.ram > 0 {
-			fmt.Fprint(w, " (of --ram)")
-		}
-		fmt.Fprintf(w, ", rows of pictures up to %s.\n", env.BinarySize(v.Scratch))
+// besides says what a tower or an encoder takes beside the model.
+func (t *planText) besides(w io.Writer) {
+	v, who, what := &t.plan.Besides, "tower that sees", "pictures"
+	if v.Weights == 0 {
+		return
 	}
+	if t.plan.Info.Program.Hears {
+		who, what = "encoder that reads", "prompts"
+	}
+	fmt.Fprintf(w, "The %s %s takes memory as well: weights %s", who, what, env.BinarySize(v.Weights))
+	if t.ram > 0 {
+		fmt.Fprint(w, " (of --ram)")
+	}
+	fmt.Fprintf(w, ", rows of %s up to %s.\n", what, env.BinarySize(v.Scratch))
 }
 
 const barColumns = 60
