@@ -26,6 +26,7 @@ type listener struct {
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
 	closed bool          // no more connections are accepted
+	ended  bool          // nor listened for
 	shut   chan struct{} // closed when closed is set
 }
 
@@ -141,6 +142,25 @@ func (l *listener) close() {
 			_ = c.TCPConn.Close() // no request is lost
 		}
 		c.mu.Unlock()
+	}
+}
+
+// on has the listener accept what comes to another one, which it closes if it has ended.
+func (l *listener) on(ln net.Listener) *listener {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.Listener = ln; l.ended {
+		_ = ln.Close()
+	}
+	return l
+}
+
+// end closes what is listened on, now or later. fasthttp does not close what its Serve has not got yet.
+func (l *listener) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended = true; l.Listener != nil {
+		_ = l.Listener.Close() // again, as a rule
 	}
 }
 

@@ -98,3 +98,28 @@ func TestFreshConnections(t *testing.T) {
 	defer cancel()
 	require.NoError(t, r.Shutdown(ctx))
 }
+
+// TestShutdownBeforeServe: a server that is stopped before it serves, or while it begins to, does not serve.
+func TestShutdownBeforeServe(t *testing.T) {
+	engine := startEngine(t, nil)
+	for i := range 50 {
+		s := New(Engines(engine), Options{})
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		served := make(chan error, 1)
+		serve := func() { served <- s.Serve(ln) }
+		if i > 0 {
+			go serve()
+		}
+		require.NoError(t, s.Shutdown(t.Context()))
+		if i == 0 {
+			go serve()
+		}
+		select {
+		case err := <-served:
+			require.NoError(t, err)
+		case <-time.After(patient):
+			require.Fail(t, "it serves for ever")
+		}
+	}
+}

@@ -37,8 +37,7 @@ const mostMemberConns = 512
 
 // ServeMembers answers what members of the cluster pass on on ln, until Shutdown, and then closes ln.
 func (s *Server) ServeMembers(ln net.Listener) error {
-	s.members.Listener = ln
-	return s.http.Serve(s.members)
+	return s.http.Serve(s.members.on(ln))
 }
 
 // membersOf makes the listener for members; nil: the server is no member of a cluster.

@@ -209,8 +209,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	if !s.access.loopback && len(s.access.keys()) == 0 {
 		s.log.Warn().Str("addr", ln.Addr().String()).Msg("everybody who reaches this address may use the model: set an API key")
 	}
-	s.listener.Listener = ln
-	return s.http.Serve(s.listener)
+	return s.http.Serve(s.listener.on(ln))
 }
 
 // Shutdown accepts no more requests and waits for those that are open. When ctx ends, open answers are cut, each with
@@ -218,9 +217,11 @@ func (s *Server) Serve(ln net.Listener) error {
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
 	s.listener.close()
+	defer s.listener.end()
 	if s.members != nil {
 		s.options.Cluster.Drain()
 		s.members.close()
+		defer s.members.end()
 	}
 	patient, giveUp := context.WithCancel(context.Background())
 	defer giveUp()
