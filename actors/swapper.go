@@ -104,8 +104,9 @@ func (s *housed) need(m *Model, p *Plan) (r swap.Room) {
 	case !m.NoRepack:
 		r.Host = p.Model.Host().Weights + p.Slabs
 	}
-	r.Host += p.Model.Host().Spilled + p.Besides.Weights + p.Besides.Scratch
-	if m.Kept.Folder != nil { // bounded leaves as much
+	r.Host += p.Model.Host().Spilled + p.Besides.Weights
+	r.Host += m.remembered()  // bounded leaves as much for rows,
+	if m.Kept.Folder != nil { // and for files
 		r.Host += place.Files(m.Kept.bytes()) - p.Model.Files()
 	}
 	if p.Draft != nil {
@@ -124,11 +125,16 @@ func (s *housed) need(m *Model, p *Plan) (r swap.Room) {
 // blocks in files take, and with the rows that a tower or an encoder remembers; 0: its weights are not limited.
 func bounded(m *Model, t backend.Traits, room int64) int64 {
 	if m.Weights > 0 || t.Shares && t.Memory == backend.HostMemory && !m.NoRepack {
-		room -= m.KVHost + place.Files(m.Kept.bytes())
-		if m.Tower != nil || arch.Hears(&m.File.Meta) {
-			room -= mostSeen
-		}
-		return max(room, 1)
+		return max(room-m.KVHost-place.Files(m.Kept.bytes())-m.remembered(), 1)
+	}
+	return 0
+}
+
+// remembered is the most bytes of rows that a tower or an encoder remembers, as far as the files say: whether a tower
+// that comes along can be used is only known once its model is planned.
+func (m *Model) remembered() int64 {
+	if m.Tower != nil || m.File != nil && arch.Hears(&m.File.Meta) {
+		return mostSeen
 	}
 	return 0
 }
