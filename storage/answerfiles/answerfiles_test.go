@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/internal/safefile"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -127,6 +128,35 @@ func TestAnswersAreTheirOwners(t *testing.T) {
 	require.Zero(t, f.Used())
 	require.ErrorIs(t, x.Append([]byte{1}, today), ErrMissing)
 	require.NoError(t, x.Close(Done))
+}
+
+// An answer is found while others go on with it and end it, as a client comes back whose answer goes on for nobody.
+func TestFoundWhileItEnds(t *testing.T) {
+	f := folder(t, 1<<20)
+	x := create(t, f, "a", "1", today)
+	require.NoError(t, x.Close(Left))
+	p, err := f.Find("a", "1")
+	require.NoError(t, err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range 2000 {
+			x, err := f.Resume(p)
+			if !assert.NoError(t, err) || !assert.NoError(t, x.Close(Left)) {
+				return
+			}
+		}
+	}()
+	for more := true; more; {
+		select {
+		case <-ended:
+			more = false
+		default:
+		}
+		_, err := f.Find("a", "1")
+		require.NoError(t, err)
+	}
+	<-ended
 }
 
 // What a killed process left is cut at the last whole record, and gone on with from there.

@@ -265,22 +265,29 @@ func (f *Folder) become(key string, s State) error {
 // Find reads an answer of an owner, whatever its state.
 func (f *Folder) Find(owner, id string) (*Past, error) {
 	key := keyOf(owner, id)
-	f.mu.Lock()
-	x := f.files[key]
-	if x == nil {
-		f.mu.Unlock()
-		return nil, ErrMissing
+	data, err := f.data(key)
+	if err != nil {
+		return nil, err
 	}
-	path := f.at(key, x.state)
-	f.mu.Unlock()
-	p, err := f.readFile(path, key)
+	p, err := parse(data, f.key, key)
 	if err == nil && (p.ID != id || p.Owner != owner) {
 		err = errors.New("it is of another request")
 	}
 	return p, err
 }
 
-func (f *Folder) readFile(path, key string) (*Past, error) {
+// data is what an answer's file has. The mutex is held for as long as it is read: who goes on with the answer, or ends
+// it, renames the file, after which it is not found under this name, and which Windows refuses while it is open.
+func (f *Folder) data(key string) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if x := f.files[key]; x != nil {
+		return readFile(f.at(key, x.state))
+	}
+	return nil, ErrMissing
+}
+
+func readFile(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if err == nil && !info.Mode().IsRegular() {
 		err = errors.New("it is no file")
@@ -288,11 +295,7 @@ func (f *Folder) readFile(path, key string) (*Past, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return parse(data, f.key, key)
+	return os.ReadFile(path)
 }
 
 // Has says whether there is an answer of an owner.
@@ -352,7 +355,11 @@ func (f *Folder) Unfinished() (all []*Past, odd []error) {
 	f.mu.Unlock()
 	slices.Sort(keys)
 	for _, key := range keys {
-		p, err := f.readFile(f.at(key, Open), key)
+		data, err := readFile(f.at(key, Open))
+		var p *Past
+		if err == nil {
+			p, err = parse(data, f.key, key)
+		}
 		if err == nil && keyOf(p.Owner, p.ID) != key {
 			err = errors.New("it is of another request")
 		}
