@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env/envtest"
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/weights"
+	"github.com/sluice-ai/sluice/stages/model/synth"
 )
 
 // smallSynth is the smallest file of a known shape.
@@ -176,4 +177,37 @@ func rowsOf(table string) (rows []string) {
 		rows = append(rows, strings.Join(strings.Fields(line), " "))
 	}
 	return rows
+}
+
+// TestSynthKeyed: tiny files of shapes that are known by the keys of their files run.
+func TestSynthKeyed(t *testing.T) {
+	for _, shape := range []string{"falcon-7b", "openelm-270m"} {
+		runTiny(t, shape)
+	}
+}
+
+// TestSynthAll: every shape can be written as a tiny file that runs, or makes vectors.
+func TestSynthAll(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a hundred models")
+	}
+	for _, s := range synth.Shapes() {
+		t.Run(s.Name, func(t *testing.T) { runTiny(t, s.Name) })
+	}
+}
+
+func runTiny(t *testing.T, shape string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	o := sluice("", "synth", "--shape", shape, "--tiny", "--quant", "Q8_0", "-o", path)
+	require.Equal(t, exitDone, o.code, o.stderr)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Less(t, info.Size(), int64(8<<20), shape)
+	if o = sluice("", "run", "-m", path, "--temp", "0", "-n", "4", "Hello"); strings.Contains(o.stderr, "embed") {
+		o = sluice("", "embed", "-m", path, "Hello")
+	}
+	require.Equal(t, exitDone, o.code, o.stderr)
+	require.NotEmpty(t, o.stdout, shape)
+	require.NotContains(t, o.stdout, "NaN")
 }

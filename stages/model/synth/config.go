@@ -52,6 +52,8 @@ type Config struct {
 	Encoder
 	Ahead
 	Interleaved
+
+	*keyed // of shapes by the keys of a file: above only sizes are set
 }
 
 // Scaling is how RoPE reaches beyond the context of its training.

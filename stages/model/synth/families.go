@@ -61,11 +61,17 @@ func familyNames() string { return strings.Join(slices.Sorted(maps.Keys(families
 // Meta is the hyper-parameters as a GGUF file names them, without a vocabulary. name is what the model calls itself.
 func (c *Config) Meta(name string) *meta.Map {
 	f := families()[c.ModelType]
-	m := new(meta.Map)
-	m.Set("general.architecture", f.arch)
-	m.Set("general.type", "model")
-	m.Set("general.name", name+" (random weights)")
-	w := writer{m, f.arch + "."}
+	w := writer{new(meta.Map), f.arch + "."}
+	if c.keyed != nil {
+		w.prefix = c.arch + "."
+	}
+	w.m.Set("general.architecture", strings.TrimSuffix(w.prefix, "."))
+	w.m.Set("general.type", "model")
+	w.m.Set("general.name", name+" (random weights)")
+	if c.keyed != nil {
+		c.describe(w, c)
+		return w.m
+	}
 	w.count("block_count", c.Layers+c.NextHeads())
 	w.countIf("nextn_predict_layers", c.NextHeads())
 	w.countIf("target_hidden_size", c.TargetWidth)
@@ -113,7 +119,7 @@ func (c *Config) Meta(name string) *meta.Map {
 	w.numberIf("attention.scale", c.AttentionScale)
 	w.numberIf("residual_scale", c.ResidualScale)
 	w.numberIf("logit_scale", c.LogitScale)
-	return m
+	return w.m
 }
 
 // writer sets keys of one architecture.
@@ -162,6 +168,9 @@ const ropeFreqs = "rope_freqs.weight"
 
 // Has says whether a file of this shape holds a tensor that is optional in its architecture.
 func (c *Config) Has(name string) bool {
+	if c.keyed != nil {
+		return c.holds(name)
+	}
 	f := families()[c.ModelType]
 	switch {
 	case name == "output.weight":

@@ -12,16 +12,19 @@ type Shape struct {
 func Find(name string) (*Config, error) {
 	for _, s := range Shapes() {
 		if s.Name == name {
+			if s.keyed != nil {
+				return &s.Config, nil
+			}
 			return &s.Config, s.complete()
 		}
 	}
 	return nil, fmt.Errorf("shape %q is not known: sluice synth --list shows those that are", name)
 }
 
-// Shapes lists the known models, from the config.json that each was published with.
+// Shapes lists the known models, from the config.json that each was published with, or from the keys of its file.
 func Shapes() []Shape {
 	all := [][]Shape{llamas(), llama4s(), qwens(), gemmas(), others(), recurrents(), latents(), encoders(),
-		answerings()}
+		answerings(), keyedShapes()}
 	var out []Shape
 	for _, shapes := range all {
 		out = append(out, shapes...)

@@ -31,7 +31,7 @@ func (c *Config) Tensors(programs ...*ir.Program) (out []Tensor) {
 			t := Tensor{Name: w.Name, Shape: w.Shape(), Vector: w.Use&ir.Vector != 0}
 			t.Mean, t.Dev = conditioned(w)
 			c.unscaled(&t)
-			if w.Name == ropeFreqs {
+			if w.Name == ropeFreqs && c.Scaling != nil {
 				t.Values = c.ropeDivisors(w.Cols)
 			}
 			if c.NextHeads() > 0 {
@@ -55,6 +55,8 @@ func conditioned(w *ir.Weight) (mean, dev float64) {
 	switch {
 	case w.Use == ir.Table:
 		return 0, 1
+	case strings.HasPrefix(w.Name, "rope_f"): // divisors
+		return 1, 0
 	case w.Use&ir.Table != 0, strings.HasPrefix(w.Name, "output."):
 		return 0, contrast * unit
 	case w.Use&ir.Matrix != 0:

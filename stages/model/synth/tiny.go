@@ -3,6 +3,10 @@ package synth
 // Tiny makes a shape as small as its family can be while every kind of layer and of tensor stays: a file of less than a
 // megabyte of parameters beside the vocabulary, which the caller chooses.
 func (c *Config) Tiny() {
+	if c.keyed != nil {
+		c.keyed = c.tiny(c)
+		return
+	}
 	least := func(n *int, most int) { *n = min(*n, most) }
 	groups := max(c.Heads/max(c.KVHeads, 1), 1)
 	least(&c.KVHeads, 2)

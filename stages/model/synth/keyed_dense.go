@@ -1,0 +1,61 @@
+package synth
+
+// denseModels are models without experts.
+var denseModels = []keyed{
+	{"falcon-7b", "falcon", sizes{32, 4544, 18176, 71, 1, 65024, 2048}, []string{"output.weight", "attn_qkv.weight"},
+		[]key{{norm, 1e-5}}},
+	{"bloom-7b1", "bloom", sizes{30, 4096, 16384, 32, 32, 250880, 2048}, []string{"attn_qkv.weight", "bias"},
+		[]key{{norm, 1e-5}}},
+	{"baichuan2-7b", "baichuan", sizes{32, 4096, 11008, 32, 32, 125696, 4096}, untied, []key{{rms, 1e-6}, {turned, 128}}},
+	{"chatglm3-6b", "chatglm", sizes{28, 4096, 13696, 32, 2, 65024, 8192},
+		[]string{"output.weight", "attn_qkv.weight", "attn_qkv.bias"}, []key{{rms, 1e-5}, {turned, 64}}},
+	{"exaone-3-7.8b", "exaone", sizes{32, 4096, 14336, 32, 8, 102400, 4096}, untied,
+		[]key{{rms, 1e-5}, {turned, 128}, {base, 500000.0}}},
+	{"mpt-7b", "mpt", sizes{32, 4096, 16384, 32, 32, 50432, 2048}, []string{"attn_qkv.weight"},
+		[]key{{norm, 1e-5}, {"attention.max_alibi_bias", 8.0}}},
+	{"qwen-7b", "qwen", sizes{32, 4096, 22016, 32, 32, 151936, 8192}, []string{"output.weight", "attn_qkv.bias"},
+		[]key{{rms, 1e-6}, {turned, 128}}},
+	{"starcoderbase-1b", "starcoder", sizes{24, 2048, 8192, 16, 1, 49152, 8192}, []string{"attn_qkv.weight", "bias"},
+		[]key{{norm, 1e-5}}},
+	{"plamo-13b", "plamo", sizes{40, 5120, 13824, 40, 5, 50432, 4096}, untied, []key{{rms, 1e-6}, {turned, 128}}},
+	{"orion-14b", "orion", sizes{40, 5120, 15360, 40, 40, 84608, 4096}, untied, []key{{norm, 1e-5}, {turned, 128}}},
+	{"openelm-270m", "openelm", sizes{16, 1280, 0, 20, 5, 32000, 2048}, []string{"attn_qkv.weight"}, []key{{rms, 1e-6},
+		{turned, 64}, {headWidth, 64}, {valueWidth, 64},
+		{"attention.head_count", []int32{12, 12, 12, 12, 12, 16, 16, 16, 16, 16, 16, 16, 20, 20, 20, 20}},
+		{"attention.head_count_kv", []int32{3, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 5, 5, 5, 5}},
+		{"feed_forward_length", []int32{768, 1024, 1280, 1536, 1792, 2048, 2560, 2816, 3072, 3328, 3584, 3840, 4352, 4608,
+			4864, 5120}}}},
+	{"olmo-7b", "olmo", sizes{32, 4096, 11008, 32, 32, 50304, 2048}, untied, []key{{norm, 1e-5}, {turned, 128}}},
+	{"phi-2", "phi2", sizes{32, 2560, 10240, 32, 32, 51200, 2048},
+		[]string{"output.weight", "output.bias", "attn_qkv.weight", "bias"}, []key{{norm, 1e-5}, {turned, 32}}},
+	{"gpt2", "gpt2", sizes{12, 768, 3072, 12, 12, 50257, 1024}, []string{"attn_qkv.weight", "bias"}, []key{{norm, 1e-5}}},
+	{"gpt-neox-20b", "gptneox", sizes{44, 6144, 24576, 64, 64, 50432, 2048},
+		[]string{"output.weight", "attn_qkv.weight", "bias"},
+		[]key{{norm, 1e-5}, {turned, 24}, {"use_parallel_residual", true}}},
+	{"stablelm-2-1.6b", "stablelm", sizes{24, 2048, 5632, 32, 32, 100352, 4096}, append(queryBiases, "output.weight", "ffn_norm.weight", "ffn_norm.bias"),
+		[]key{{norm, 1e-5}, {turned, 16}, {"use_parallel_residual", false}}},
+	{"internlm2-7b", "internlm2", sizes{32, 4096, 14336, 32, 8, 92544, 32768}, untied,
+		[]key{{rms, 1e-5}, {turned, 128}, {base, 1e6}}},
+	{"command-r", "command-r", sizes{40, 8192, 22528, 64, 64, 256000, 131072}, nil,
+		[]key{{norm, 1e-5}, {turned, 128}, {base, 8e6}, {"logit_scale", 0.0625}}},
+	{"command-r7b", "cohere2", sizes{32, 4096, 14336, 32, 8, 256000, 8192}, nil,
+		[]key{{norm, 1e-5}, {turned, 128}, {base, 50000.0}, {window, 4096}, {"logit_scale", 0.25}}},
+	{"glm-4-9b", "glm4", sizes{40, 4096, 13696, 32, 2, 151552, 32768}, append(queryBiases, "output.weight"),
+		[]key{{rms, 1e-5}, {turned, 64}}},
+	{"exaone-4-32b", "exaone4", sizes{64, 5120, 27392, 40, 8, 102400, 131072}, untied, []key{{rms, 1e-5}, {turned, 128},
+		{headWidth, 128}, {valueWidth, 128}, {base, 1e6}, {window, 4096}, {windows, []bool{true, true, true, false}}}},
+	{"seed-oss-36b", "seed_oss", sizes{64, 5120, 27648, 80, 8, 155136, 524288}, append(queryBiases, "output.weight"),
+		[]key{{rms, 1e-6}, {turned, 128}, {headWidth, 128}, {valueWidth, 128}, {base, 1e7}}},
+	{"ernie-4.5-0.3b", "ernie4_5", sizes{18, 1024, 3072, 16, 2, 103424, 131072}, nil,
+		[]key{{rms, 1e-5}, {turned, 128}, {headWidth, 128}, {valueWidth, 128}, {base, 500000.0}}},
+	{"minitron-4b", "nemotron", sizes{32, 3072, 9216, 24, 8, 256000, 4096}, untied,
+		[]key{{norm, 1e-5}, {turned, 64}, {headWidth, 128}, {valueWidth, 128}}},
+	{"gemma-2b", "gemma", sizes{18, 2048, 16384, 8, 1, 256000, 8192}, nil,
+		[]key{{rms, 1e-6}, {turned, 256}, {headWidth, 256}, {valueWidth, 256}}},
+}
+
+// What many of these files have of what is optional.
+var (
+	untied      = []string{"output.weight"}
+	queryBiases = []string{"attn_q.bias", "attn_k.bias", "attn_v.bias"}
+)
