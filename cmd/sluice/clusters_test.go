@@ -43,6 +43,7 @@ func TestClusterFlags(t *testing.T) {
 		{"--cluster home --member-addr 0.0.0.0:0 --pass " + mine, "want HOST:PORT by which others", exitUsage},
 		{"--cluster home --member-addr 127.0.0.1 --pass " + mine, "want HOST:PORT by which others", exitUsage},
 		{"--cluster home --member-addr 127.0.0.1:0 --join h --pass " + mine, `--join: "h" is no address of a member`, exitUsage},
+		{"--cluster home --member-addr 127.0.0.1:0 --join zoo://h --pass " + mine, `--join: "zoo://" is a registry that is not known`, exitUsage},
 		{"--cluster home --member-addr 127.0.0.1:0 --join h --pass " + filepath.Join(dir, "soon.pem"), "the pass of soon ends on 2026-11-23", exitUsage},
 	} {
 		o := sluice("", append([]string{"serve", "--addr", "127.0.0.1:0"}, strings.Fields(c.flags)...)...)

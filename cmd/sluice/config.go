@@ -133,7 +133,11 @@ func meaning(help string) string {
 	return ""
 }
 
-// shownValue is a flag's value as it is shown, in JSON and to people. Keys are secrets, and are not shown.
+// userinfo is who asks, in a URL such as a registry's of --join.
+var userinfo = regexp.MustCompile(`://.*@`)
+
+// shownValue is a flag's value as it is shown, in JSON and to people. Secrets are not shown: keys, and who asks in
+// URLs.
 func shownValue(flag *kong.Flag, v any) any {
 	if flag.Name == "api-key" {
 		if fmt.Sprint(v) == "" || fmt.Sprint(v) == "[]" {
@@ -148,6 +152,20 @@ func shownValue(flag *kong.Flag, v any) any {
 		v = p.Elem().Interface()
 	}
 	switch v := v.(type) {
+	case string:
+		return userinfo.ReplaceAllString(v, "://(secret)@")
+	case []string:
+		v = slices.Clone(v)
+		for i, word := range v {
+			v[i] = userinfo.ReplaceAllString(word, "://(secret)@")
+		}
+		return v
+	case []any: // of a file
+		v = slices.Clone(v)
+		for i, word := range v {
+			v[i] = shownValue(flag, word)
+		}
+		return v
 	case env.Size:
 		if v == 0 {
 			return ""

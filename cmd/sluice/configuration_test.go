@@ -48,11 +48,12 @@ keep-alive = "5m"
 model = ["a=x.gguf", "y.gguf"]
 api-key = ["secret one"]
 ctx = 4096
+join = ["h:1", "etcd://u:secret three@h/x"]
 [chat]
 ram = "1G"
 `
 	variables := map[string]string{"SLUICE_RAM": "5G", "SLUICE_KV": "f32", "SLUICE_KV_V": "f32", "SLUICE_ADDR": ":9000", "SLUICE_PARALLEL": "",
-		"SLUICE_API_KEY": "secret two", "SLUICE_FORCE": "true"}
+		"SLUICE_API_KEY": "secret two", "SLUICE_JOIN": "consul://:secret four@h", "SLUICE_FORCE": "true"}
 	o := withSettings(t, file, variables, "config", "--json", "serve", "--ram", "8G")
 	require.Equal(t, exitDone, o.code, o.stderr)
 	var got struct {
@@ -79,6 +80,7 @@ ram = "1G"
 		"fast-prefill": "true | sluice.toml | ",
 		"api-key":      "(secret) | sluice.toml [serve] | ",
 		"log-format":   "text | default | ",
+		"join":         "[consul://(secret)@h] | SLUICE_JOIN | sluice.toml [serve] = [h:1 etcd://(secret)@h/x]",
 	} {
 		require.Equal(t, want, lines[name], name)
 	}

@@ -42,6 +42,7 @@ var layers = []struct {
 	{"cmd/sluice", []string{"server", "actors", "stages", "storage", "cpu", "gpu", "internal"}},
 	{"server/wire", []string{"stages/bill", "internal/jsontext"}},
 	{"server/quota", nil},
+	{"server/cluster/registry", nil},
 	{"server/cluster", []string{"stages/route", "internal"}},
 	{"server/carry", nil},
 	{"server/kvevents", []string{"stages/kv", "internal"}},

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluice-ai/sluice/internal/pass"
+	"github.com/sluice-ai/sluice/server/cluster/registry"
 	"github.com/sluice-ai/sluice/stages/route"
 )
 
@@ -27,6 +28,7 @@ type Options struct {
 	Pass   *pass.Pass
 	Addr   string               // where others reach it
 	Join   []string             // addresses of members that may be there
+	Found  []registry.Registry  // who lists further ones
 	Offers func() []route.Model // what it has, set by its server; their Known is added here
 	Log    zerolog.Logger
 }
@@ -34,7 +36,8 @@ type Options struct {
 // Cluster is the view that one member has of its cluster. Its methods may be called from any goroutine.
 type Cluster struct {
 	Options
-	http *http.Client
+	http     *http.Client
+	listings []*listing // of Found; their contents are under mu
 
 	mu      sync.Mutex
 	table   route.Table
@@ -62,6 +65,9 @@ func New(o Options) (*Cluster, error) {
 			c.peers[addr] = &peer{}
 		}
 	}
+	for _, r := range o.Found {
+		c.listings = append(c.listings, &listing{Registry: r})
+	}
 	c.http = &http.Client{Transport: &http.Transport{TLSClientConfig: o.Pass.Client(), MaxIdleConnsPerHost: 32,
 		IdleConnTimeout: time.Minute, TLSHandshakeTimeout: patience, DisableCompression: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -71,6 +77,11 @@ func New(o Options) (*Cluster, error) {
 // Run calls the others until ctx ends.
 func (c *Cluster) Run(ctx context.Context) {
 	defer c.http.CloseIdleConnections()
+	var following sync.WaitGroup
+	defer following.Wait()
+	for _, l := range c.listings {
+		following.Go(func() { c.follow(ctx, l) })
+	}
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
 	for {
@@ -106,7 +117,7 @@ func (c *Cluster) round(ctx context.Context) {
 		if p.member != "" {
 			c.lose(addr, p)
 		}
-		if !slices.Contains(c.Join, addr) {
+		if !c.named(addr) {
 			delete(c.peers, addr)
 		}
 	}
@@ -231,7 +242,7 @@ type Shown struct {
 	Fault   string   `json:"fault,omitempty"`
 }
 
-// Members lists the members, ourselves first, and the addresses where nobody is heard.
+// Members lists the members, ourselves first, addresses where nobody is heard, and registries that do not answer.
 func (c *Cluster) Members() []Shown {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -244,6 +255,11 @@ func (c *Cluster) Members() []Shown {
 			s.Heard = max(time.Since(p.heard).Milliseconds(), 1)
 		}
 		others = append(others, s)
+	}
+	for _, l := range c.listings {
+		if l.fault != "" {
+			others = append(others, Shown{Addr: l.String(), Fault: l.fault})
+		}
 	}
 	slices.SortFunc(others, func(a, b Shown) int {
 		return cmp.Or(cmp.Compare(a.Member, b.Member), cmp.Compare(a.Addr, b.Addr))

@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-ai/sluice/internal/pass"
 	"github.com/sluice-ai/sluice/server"
 	"github.com/sluice-ai/sluice/server/cluster"
+	"github.com/sluice-ai/sluice/server/cluster/registry"
 )
 
 // clusterFlags make a server a member of a cluster.
@@ -19,7 +20,7 @@ type clusterFlags struct {
 	Cluster string   `name:"cluster" table:"cluster" placeholder:"NAME" help:"Be a member of this cluster: what the server is asked goes to the member that should answer it, and others pass on to it. It needs --pass and --member-addr."`
 	Pass    string   `name:"pass" table:"cluster" placeholder:"FILE" help:"Pass of this member, which sluice cluster cert made."`
 	Members string   `name:"member-addr" table:"cluster" placeholder:"HOST:PORT" help:"Address of this machine where other members reach it, and no clients. Port 0 takes a free one."`
-	Join    []string `name:"join" table:"cluster" placeholder:"HOST:PORT,..." help:"Addresses of other members, by which all are found. They need not be there yet."`
+	Join    []string `name:"join" table:"cluster" placeholder:"HOST:PORT,..." help:"Addresses of other members, by which all are found. They need not be there yet. Or who lists them: etcd://HOST:PORT, consul://HOST:PORT (etcds, consuls: over TLS), in a pod k8s://NAMESPACE/SERVICE."`
 
 	member *cluster.Cluster
 	ln     net.Listener
@@ -58,13 +59,30 @@ func (f *clusterFlags) open(e *env.Env, o *server.Options) error {
 	if tcp, ok := f.ln.Addr().(*net.TCPAddr); ok {
 		at = net.JoinHostPort(host, fmt.Sprint(tcp.Port))
 	}
-	f.member, err = cluster.New(cluster.Options{Pass: p, Addr: at, Join: f.Join, Log: o.Log})
+	f.member, err = f.of(e, cluster.Options{Pass: p, Addr: at, Log: o.Log})
 	if err != nil {
 		return errors.Join(env.Usagef("--join: %v", err), f.ln.Close())
 	}
 	o.Cluster = f.member
 	_, err = fmt.Fprintf(e.Stderr, "sluice: member %s of cluster %s, at %s\n", p.Member, p.Cluster, at)
 	return err
+}
+
+// of makes the member, who finds others by their addresses, or by who lists them.
+func (f *clusterFlags) of(e *env.Env, o cluster.Options) (*cluster.Cluster, error) {
+	for _, word := range f.Join {
+		if !registry.Is(word) {
+			o.Join = append(o.Join, word)
+			continue
+		}
+		r, err := registry.Open(word, registry.Self{Cluster: o.Pass.Cluster, Member: o.Pass.Member, Addr: o.Addr},
+			registry.Machine(e.Lookup))
+		if err != nil {
+			return nil, err
+		}
+		o.Found = append(o.Found, r)
+	}
+	return cluster.New(o)
 }
 
 // pass reads the pass, and says so if it ends soon.
