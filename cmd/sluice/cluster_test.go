@@ -1,9 +1,13 @@
 package main
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,4 +64,33 @@ func TestClusterCert(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "authority.pem"), again[:100], 0o600))
 	run(exitFailed, "authority.pem: it lacks a private key or a certificate", "cellar")
+}
+
+// TestClusterShow: any member is asked for all, and what is wrong with whom is said.
+func TestClusterShow(t *testing.T) {
+	said := `{"cluster":"home","members":[{"member":"desk","addr":"10.0.0.1:7","self":true,"models":["chat","small"],` +
+		`"unloaded":["x","y"]},{"member":"attic","addr":"10.0.0.2:7","drained":true,"models":["chat"],"heard_ms":120},` +
+		`{"addr":"h:1","fault":"no route\u001b[1m"}]}`
+	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, q *http.Request) {
+		require.Equal(t, "/cluster", q.URL.Path)
+		_, _ = io.WriteString(out, said) // who asked may be gone
+	}))
+	defer server.Close()
+	at := strings.TrimPrefix(server.URL, "http://")
+	o := sluice("", "cluster", "--addr", at)
+	require.Equal(t, exitDone, o.code, o.stderr)
+	require.Equal(t, "cluster home  for members  heard              models\n"+
+		"desk          10.0.0.1:7   it is asked        chat, small; 2 unloaded\n"+
+		"attic         10.0.0.2:7   120ms ago          chat; takes nothing new\n"+
+		"nobody        h:1          never, or no more  no route\\x1b[1m\n", o.stdout)
+	o = sluice("", "cluster", "show", "--json", "--addr", at)
+	require.Equal(t, exitDone, o.code, o.stderr)
+	require.JSONEq(t, said, o.stdout)
+	said = "<html>"
+	o = sluice("", "cluster", "--addr", at)
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, "tells what is no list of members")
+	o = sluice("", "cluster", "--addr", launch(t).url[len("http://"):])
+	require.Equal(t, exitFailed, o.code)
+	require.Contains(t, o.stderr, "is no member of a cluster: start it with serve --cluster")
 }

@@ -156,6 +156,12 @@ func TestClusterOfProcesses(t *testing.T) {
 	sees("a", "bc")
 	sees("b", "ac")
 	sees("c", "ab")
+	for _, words := range [][]string{{"cluster"}, {"top"}} {
+		o := sluice("", append(words, "--api-key", "k", "--addr", strings.TrimPrefix(all["a"].url, "http://"))...)
+		require.Equal(t, exitDone, o.code, o.stderr)
+		require.Regexp(t, `(?m)^cluster home +for members +heard +models\na +127\.0\.0\.1:\d+ +it is asked +m\n`+
+			`b +127\.0\.0\.1:\d+ +[\d.]+m?s ago +m\nc +127\.0\.0\.1:\d+ +[\d.]+m?s ago +m\n`, o.stdout)
+	}
 	cached, want := askedMember(t, all["a"].url)
 	require.Zero(t, cached)
 	for _, name := range []string{"b", "c", "a"} {

@@ -35,7 +35,7 @@ var layers = []struct {
 	{commands + "measure", []string{commands + "env", commands + "models", commands + "compute", commands + "paint",
 		"actors", "stages", "storage", "cpu", "gpu", "internal"}},
 	{commands + "watch", []string{commands + "env", "server", "stages", "internal"}},
-	{commands + "cluster", []string{commands + "env", "internal"}},
+	{commands + "cluster", []string{commands + "env", commands + "watch", "internal"}},
 	{commands + "serve", []string{commands + "env", commands + "models", commands + "compute", commands + "library",
 		commands + "paint", "server", "actors", "stages", "storage", "cpu", "internal"}},
 	{"cmd/libsluice", []string{""}}, // what package sluice has, for C

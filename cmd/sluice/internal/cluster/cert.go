@@ -10,16 +10,18 @@ import (
 	"time"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
+	"github.com/sluice-ai/sluice/cmd/sluice/internal/watch"
 	"github.com/sluice-ai/sluice/internal/pass"
 	"github.com/sluice-ai/sluice/internal/safefile"
 )
 
 // Cluster has the commands about clusters.
 type Cluster struct {
-	Cert cert `cmd:"" help:"Make what the members of a cluster show each other: an authority, and a pass for each."`
+	Show watch.Members `cmd:"" default:"withargs" help:"Show the members of the cluster of a running server: what is done without a word."`
+	Cert cert          `cmd:"" help:"Make what the members of a cluster show each other: an authority, and a pass for each."`
 }
 
-func (Cluster) Examples() [2]string { return cert{}.Examples() }
+func (Cluster) Examples() [2]string { return [2]string{`sluice cluster`, cert{}.Examples()[0]} }
 
 // cert makes passes.
 type cert struct {

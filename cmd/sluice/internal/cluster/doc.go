@@ -1,2 +1,3 @@
-// Package cluster has the commands for several machines that answer together: cluster cert.
+// Package cluster has the commands for several machines that answer together: cluster cert, and cluster, which
+// shows them.
 package cluster

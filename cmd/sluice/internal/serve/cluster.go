@@ -20,7 +20,7 @@ type clusterFlags struct {
 	Cluster string   `name:"cluster" table:"cluster" placeholder:"NAME" help:"Be a member of this cluster: what the server is asked goes to the member that should answer it, and others pass on to it. It needs --pass and --member-addr."`
 	Pass    string   `name:"pass" table:"cluster" placeholder:"FILE" help:"Pass of this member, which sluice cluster cert made."`
 	Members string   `name:"member-addr" table:"cluster" placeholder:"HOST:PORT" help:"Address of this machine where other members reach it, and no clients. Port 0 takes a free one."`
-	Join    []string `name:"join" table:"cluster" placeholder:"HOST:PORT,..." help:"Addresses of other members, by which all are found. They need not be there yet. Or who lists them: etcd://HOST:PORT, consul://HOST:PORT (etcds, consuls: over TLS), in a pod k8s://NAMESPACE/SERVICE."`
+	Join    []string `name:"join" table:"cluster" placeholder:"HOST:PORT" help:"Addresses of other members, by which all are found. They need not be there yet. Or who lists them: etcd://HOST:PORT, consul://HOST:PORT (etcds, consuls: over TLS), in a pod k8s://NAMESPACE/SERVICE."`
 
 	member *cluster.Cluster
 	ln     net.Listener

@@ -90,5 +90,14 @@ func (f *remoteFlags) ask(ctx context.Context, e *env.Env, method, path string, 
 	if json.Unmarshal(text, &said) != nil || said.Error.Message == "" {
 		said.Error.Message = "it may be another program, or an older sluice"
 	}
-	return nil, fmt.Errorf("the server at %s answers %d to %s %s: %s", f.Addr, answer.StatusCode, method, path, said.Error.Message)
+	return nil, &answered{answer.StatusCode, fmt.Sprintf("the server at %s answers %d to %s %s: %s", f.Addr, answer.StatusCode,
+		method, path, said.Error.Message)}
 }
+
+// answered is an answer that is none of success.
+type answered struct {
+	status int
+	text   string
+}
+
+func (a *answered) Error() string { return a.text }

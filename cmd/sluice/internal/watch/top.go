@@ -52,6 +52,9 @@ func (c *Top) Run(e *env.Env) error {
 		return err
 	}
 	t := &topView{addr: c.Addr, before: first, now: first, Pane: e.Pane(e.Stdout)}
+	if err := c.meet(ctx, e, t); err != nil {
+		return err
+	}
 	kind, _ := e.Lookup("TERM")
 	if !e.IsTerminal(e.Stdout) || kind == "" || kind == "dumb" {
 		return c.once(ctx, e, t)
@@ -111,6 +114,9 @@ func (c *Top) watch(ctx context.Context, e *env.Env, t *topView) error {
 			return nil
 		case <-looks.C:
 			now, err := c.look(ctx, e)
+			if err == nil && t.town != nil {
+				err = c.meet(ctx, e, t)
+			}
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -143,6 +149,15 @@ func (c *Top) once(ctx context.Context, e *env.Env, t *topView) error {
 	}
 	t.took(now, nil)
 	_, err = fmt.Fprintln(e.Stdout, strings.Join(t.lines(e.Columns(e.Stdout), 0), "\n"))
+	return err
+}
+
+// meet asks the server for its cluster. Members that it told of stay where it does not answer.
+func (c *Top) meet(ctx context.Context, e *env.Env, t *topView) error {
+	town, err := c.town(ctx, e)
+	if err == nil {
+		t.town = town
+	}
 	return err
 }
 

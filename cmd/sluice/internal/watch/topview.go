@@ -19,6 +19,7 @@ type topView struct {
 	env.Pane
 	addr        string
 	before, now *server.Inside
+	town        *Town // nil: the server is of no cluster
 	silent      error // why the last request failed
 }
 
@@ -54,6 +55,12 @@ func (t *topView) lines(columns, rows int) []string {
 	for _, d := range t.devices() {
 		add("")
 		for _, line := range t.device(columns, d) {
+			add("%s", line)
+		}
+	}
+	if t.town != nil {
+		add("")
+		for _, line := range t.town.lines() {
 			add("%s", line)
 		}
 	}
