@@ -99,6 +99,7 @@ nightly: ci fuzz all-systems wine chart ## hours: long floods, long chaos, a GPU
 	SLUICE_SOAK=5m $(NIGHTLY) -run '^Test(Soak|HostileCrowd)$$' ./server
 	SLUICE_SOAK=30m $(NIGHTLY) -v -run '^TestSoakOfServe$$' ./cmd/sluice
 	SLUICE_KILLS=10m $(NIGHTLY) -v -run '^TestKilledEveryFewSeconds$$' ./cmd/sluice
+	SLUICE_MEMBER_CHAOS=10m $(NIGHTLY) -v -run '^TestMemberChaos$$' ./cmd/sluice
 	SLUICE_BACK=embedded:12134 $(NIGHTLY) -v -run '^TestBackAsSoonAsRead$$' ./cmd/sluice
 	SLUICE_REPLAYED=10000 $(NIGHTLY) -v -run '^TestReplayOfMixedRequests$$' ./cmd/sluice
 	SLUICE_CHAOS_TIME=5m $(NIGHTLY) -run Chaos ./actors

@@ -28,6 +28,7 @@ type streamed struct {
 	last       string   // Last-Event-ID for the next connection; "": none
 	events     []string // that came, each once
 	whole      bool
+	by         string // the member of a cluster that answers; "": who was asked
 }
 
 // streamedAnswers are requests of every dialect that streams, and how each is asked. Two have several choices.
@@ -68,7 +69,7 @@ func (s *streamed) read(url, key string, came func()) error {
 		text, _ := io.ReadAll(answer.Body)
 		return fmt.Errorf("%s: %d %s", s.path, answer.StatusCode, text)
 	}
-	s.id = answer.Header.Get("X-Request-Id")
+	s.id, s.by = answer.Header.Get("X-Request-Id"), answer.Header.Get("X-Sluice-Member")
 	lines := strings.HasPrefix(answer.Header.Get("Content-Type"), "application/x-ndjson")
 	in, event, id := bufio.NewReader(answer.Body), "", ""
 	for {

@@ -33,7 +33,16 @@ func startKept(t *testing.T, flags ...string) (url string, c *exec.Cmd) {
 
 // startApart is startKept; it also returns what the server writes to its standard error.
 func startApart(t *testing.T, flags ...string) (url string, c *exec.Cmd, stderr *waitedBuffer) {
-	c = exec.Command(os.Args[0], "-test.run", "^TestKilledServerFindsPrompts$", "-test.timeout", "0")
+	return startOn(t, "", flags...)
+}
+
+// startOn is startApart on a machine, which is a network namespace; "": this one.
+func startOn(t *testing.T, machine string, flags ...string) (url string, c *exec.Cmd, stderr *waitedBuffer) {
+	words := []string{os.Args[0], "-test.run", "^TestKilledServerFindsPrompts$", "-test.timeout", "0"}
+	if machine != "" {
+		words = append([]string{"ip", "netns", "exec", machine}, words...) // it becomes the program
+	}
+	c = exec.Command(words[0], words[1:]...)
 	line := append([]string{"serve", "--addr", "127.0.0.1:0", "--device", "cpu", "--ctx", "4096", "--api-key", "k",
 		"--api-key", "other"}, flags...)
 	c.Env = append(os.Environ(), keptRun+"="+strings.Join(line, "\n"))
