@@ -34,8 +34,12 @@ type chaos struct {
 	join                              []string
 	want                              []*streamed
 	events, streams, anew, goneOn, by atomic.Int64
-	longest                           atomic.Int64 // between two events of a stream whose client's server is well, in ns
 	done                              map[string]int
+
+	mu      sync.Mutex
+	longest time.Duration // between two events of a stream whose client's server is well
+	during  string        // what had been done last
+	doing   string
 }
 
 // chaotic is a request of a client, whose prompt is its own.
@@ -57,12 +61,10 @@ func (c *chaos) read(client, round int) (s *streamed, err error) {
 		last, frozen := time.Now(), x.frozen.Load()
 		err = s.read(x.url, "k", func() {
 			c.events.Add(1)
-			pause := time.Since(last).Nanoseconds()
 			if now := x.frozen.Load(); now != frozen {
-				pause, frozen = 0, now
+				last, frozen = time.Now(), now
 			}
-			for was := c.longest.Load(); pause > was && !c.longest.CompareAndSwap(was, pause); was = c.longest.Load() {
-			}
+			c.paused(time.Since(last))
 			last = time.Now()
 		})
 		refused := err != nil && len(s.events) == 0 && (unwell || x.unwell.Load())
@@ -82,11 +84,23 @@ func (c *chaos) read(client, round int) (s *streamed, err error) {
 	}
 }
 
+// paused notes how long a stream had no event.
+func (c *chaos) paused(long time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if long > c.longest {
+		c.longest, c.during = long, c.doing
+	}
+}
+
 // disturb does something to a member, and has all be well again.
 func (c *chaos) disturb(t *testing.T, random *rand.Rand, nth int) {
 	x := c.all[random.IntN(len(c.all))]
 	what := []string{"kill", "cut", "restart", "freeze", "kill", "cut"}[nth%6]
 	c.done[what]++
+	c.mu.Lock()
+	c.doing = what
+	c.mu.Unlock()
 	switch what {
 	case "kill":
 		x.unwell.Store(true)
@@ -173,8 +187,8 @@ func TestMemberChaos(t *testing.T) {
 		c.gone(x)
 	}
 	t.Logf("%v: %v; %d streams, %d of them by another member, %d events, are those of a cluster that was left alone; %d "+
-		"went on elsewhere, %d were asked for anew as their server was killed; the longest pause was %v", total, c.done,
-		c.streams.Load(), c.by.Load(), c.events.Load(), c.goneOn.Load(), c.anew.Load(), time.Duration(c.longest.Load()))
+		"went on elsewhere, %d were asked for anew as their server was killed; the longest pause was %v, in a %s", total, c.done,
+		c.streams.Load(), c.by.Load(), c.events.Load(), c.goneOn.Load(), c.anew.Load(), c.longest, c.during)
 	require.Positive(t, c.goneOn.Load())
 	if !t.Failed() {
 		c.stop(t)

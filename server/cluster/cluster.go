@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -38,6 +37,7 @@ type Cluster struct {
 	Options
 	http     *http.Client
 	listings []*listing // of Found; their contents are under mu
+	calls    sync.WaitGroup
 
 	mu      sync.Mutex
 	table   route.Table
@@ -51,6 +51,7 @@ type peer struct {
 	member string        // "": nobody is heard there
 	heard  time.Time     // last; of an address where nobody was, when it was named
 	gone   chan struct{} // closed when the member is lost; nil: there is none
+	called bool          // just now
 	fault  string        // of the last call; "": it went well
 }
 
@@ -82,10 +83,17 @@ func (c *Cluster) Run(ctx context.Context) {
 	for _, l := range c.listings {
 		following.Go(func() { c.follow(ctx, l) })
 	}
-	tick := time.NewTicker(beat)
+	following.Go(func() { every(ctx, beat/3, c.forget) })
+	every(ctx, beat, func() { c.round(ctx) })
+	c.calls.Wait()
+}
+
+// every does something at once, and then once a period until ctx ends.
+func every(ctx context.Context, period time.Duration, do func()) {
+	tick := time.NewTicker(period)
 	defer tick.Stop()
 	for {
-		c.round(ctx)
+		do()
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -94,20 +102,24 @@ func (c *Cluster) Run(ctx context.Context) {
 	}
 }
 
-// round calls every other member once, and forgets those that were silent for too long.
+// round calls every other member, but for those whose last call has not ended: who is silent holds up nobody else's.
 func (c *Cluster) round(ctx context.Context) {
 	say := c.Report()
 	c.mu.Lock()
 	if err := c.own(say); err != nil {
 		c.Log.Warn().Err(err).Msg("what we say of ourselves")
 	}
-	addrs := slices.Sorted(maps.Keys(c.peers))
-	c.mu.Unlock()
-	var all sync.WaitGroup
-	for _, addr := range addrs {
-		all.Go(func() { c.called(addr, c.call(ctx, addr, say)) })
+	defer c.mu.Unlock()
+	for addr, p := range c.peers {
+		if !p.called {
+			p.called = true
+			c.calls.Go(func() { c.ended(p, addr, c.call(ctx, addr, say)) })
+		}
 	}
-	all.Wait()
+}
+
+// forget forgets members that were silent for too long.
+func (c *Cluster) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for addr, p := range c.peers {
@@ -140,13 +152,12 @@ func (c *Cluster) lose(addr string, p *peer) {
 	p.member, p.gone = "", nil
 }
 
-// called notes how a call went. A fault is logged when it is new.
-func (c *Cluster) called(addr string, err error) {
+// ended notes how a call went. A fault is logged when it is new.
+func (c *Cluster) ended(p *peer, addr string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := c.peers[addr]
-	if p == nil {
-		return
+	if p.called = false; c.peers[addr] != p {
+		return // it was forgotten meanwhile
 	}
 	fault := ""
 	if err != nil {

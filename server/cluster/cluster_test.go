@@ -1,11 +1,14 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,11 +100,15 @@ func TestSilence(t *testing.T) {
 		for range 5 {
 			time.Sleep(beat)
 			c.round(t.Context())
+			c.calls.Wait()
+			c.forget()
 		}
 		require.Len(t, c.Members(), 4)
 		require.NoError(t, c.Meet(say, "b"))
 		time.Sleep(silence)
 		c.round(t.Context())
+		c.calls.Wait()
+		c.forget()
 		require.NotNil(t, c.Send(&Ask{Model: "m", Prompt: 5}, nil))
 		select {
 		case <-goal.Gone:
@@ -110,6 +117,8 @@ func TestSilence(t *testing.T) {
 		}
 		time.Sleep(beat)
 		c.round(t.Context())
+		c.calls.Wait()
+		c.forget()
 		<-goal.Gone
 		require.Nil(t, c.Send(&Ask{Model: "m", Prompt: 5}, nil))
 		all := c.Members()
@@ -126,6 +135,40 @@ func TestSilence(t *testing.T) {
 		require.Equal(t, "d", c.Send(&Ask{Model: "m", Prompt: 5}, nil).Member, "b would be sooner, if it were there")
 		require.NoError(t, c.Meet(say, "b"))
 		require.NotNil(t, c.Send(&Ask{Model: "m", Prompt: 5}, nil), "it is heard of again")
+	})
+}
+
+// freezing is a network where one member takes what it is sent and says nothing, and others refuse.
+type freezing struct{ others *atomic.Int64 }
+
+func (f freezing) RoundTrip(q *http.Request) (*http.Response, error) {
+	if q.URL.Host == "127.0.0.1:2" {
+		<-q.Context().Done()
+		return nil, q.Context().Err()
+	}
+	f.others.Add(1)
+	return nil, errors.New("nobody is there")
+}
+
+// TestFrozen: a member that takes calls and does not answer is lost as soon as one that is silent otherwise, and holds
+// up the calls of nobody else.
+func TestFrozen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, others := view(t, "a", "127.0.0.1:3"), &atomic.Int64{}
+		c.http.Transport = freezing{others}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var running sync.WaitGroup
+		running.Go(func() { c.Run(ctx) })
+		time.Sleep(beat / 2)
+		require.NoError(t, c.Meet(&Report{Version: version, Member: "b", Addr: "127.0.0.1:2", Models: []offered{{Name: "m"}}}, "b"))
+		goal, began := c.Send(&Ask{Model: "m", Prompt: 5}, nil), time.Now()
+		require.Equal(t, "b", goal.Member)
+		<-goal.Gone
+		require.LessOrEqual(t, time.Since(began), silence+beat/3)
+		require.EqualValues(t, 1+silence/beat, others.Load())
+		cancel()
+		running.Wait()
 	})
 }
 
