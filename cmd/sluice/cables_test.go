@@ -72,7 +72,7 @@ func (c *cables) plug(t *testing.T, machine, addr string) *cable {
 		testref.Missing(t, "namespaces", "/dev/net/tun: %v: run it as root, where there are network devices", err)
 	}
 	device := fmt.Sprintf("sl%d-%s", os.Getpid()%100000, addr[strings.LastIndexByte(addr, '.')+1:strings.IndexByte(addr, '/')])
-	device += addr[3:4] // of which network
+	device += addr[5:6] // of which network
 	request, err := unix.NewIfreq(device)
 	require.NoError(t, err)
 	request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)

@@ -23,17 +23,16 @@ import (
 
 // machine is a member of a cluster on a machine of its own, with a cable for members and one for clients.
 type machine struct {
-	name    string
-	at      string // for members
-	url     string
-	cable   *cable
-	c       *exec.Cmd
-	stderr  *waitedBuffer
-	unwell  atomic.Bool  // it is to be stopped, or is down: clients may be refused
-	deaths  atomic.Int64 // by a kill
-	frozen  atomic.Int64 // how often
-	flags   []string
-	members *cables
+	name   string
+	at     string // for members
+	url    string
+	cable  *cable
+	c      *exec.Cmd
+	stderr *waitedBuffer
+	unwell atomic.Bool  // it is to be stopped, or is down: clients may be refused
+	deaths atomic.Int64 // by a kill
+	frozen atomic.Int64 // how often
+	flags  []string
 }
 
 // machines are three of them, and this one, which has clients and registries.
@@ -42,27 +41,28 @@ type machines struct {
 	here string // address for members
 }
 
-// newMachines makes namespaces and cables, and starts nobody. Each run has networks of its own.
+// newMachines makes namespaces and cables, and starts nobody. Each run has networks of its own, of those that are meant
+// for measurements (RFC 2544).
 func newMachines(t *testing.T) *machines {
 	t.Helper()
-	made := sluice("", "cluster", "cert", "-o", filepath.Join(t.TempDir()), "--cluster", "home", "a", "b", "c")
+	folder := t.TempDir()
+	made := sluice("", "cluster", "cert", "-o", folder, "--cluster", "home", "a", "b", "c")
 	require.Equal(t, exitDone, made.code, made.stderr)
-	folder := filepath.Dir(strings.Fields(made.stdout)[0])
 	members, clients := &cables{}, &cables{}
-	at := func(network, host int) string { return fmt.Sprintf("10.%d.%d.%d", 23+network, os.Getpid()%250, host) }
-	m := &machines{here: at(10, 254)}
+	at := func(network, host int) string { return fmt.Sprintf("198.%d.%d.%d", network, os.Getpid()%250, host) }
+	m := &machines{here: at(18, 254)}
 	for i, name := range []string{"a", "b", "c"} {
-		x := &machine{name: fmt.Sprintf("sluice-%d-%s", os.Getpid(), name), at: at(10, i+1) + ":7777",
-			url: "http://" + at(20, i+1) + ":8080", members: members}
+		x := &machine{name: fmt.Sprintf("sluice-%d-%s", os.Getpid(), name), at: at(18, i+1) + ":7777",
+			url: "http://" + at(19, i+1) + ":8080"}
 		newMachine(t, x.name)
-		x.cable = members.plug(t, x.name, at(10, i+1)+"/24")
-		clients.plug(t, x.name, at(20, i+1)+"/24")
-		x.flags = []string{"--addr", at(20, i+1) + ":8080", "--cluster", "home", "--pass", filepath.Join(folder, name+".pem"),
+		x.cable = members.plug(t, x.name, at(18, i+1)+"/24")
+		clients.plug(t, x.name, at(19, i+1)+"/24")
+		x.flags = []string{"--addr", at(19, i+1) + ":8080", "--cluster", "home", "--pass", filepath.Join(folder, name+".pem"),
 			"--member-addr", x.at, "--name", "m", "--log", "info"}
 		m.all = append(m.all, x)
 	}
-	members.plug(t, "", at(10, 254)+"/24")
-	clients.plug(t, "", at(20, 254)+"/24")
+	members.plug(t, "", at(18, 254)+"/24")
+	clients.plug(t, "", at(19, 254)+"/24")
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	return m
 }

@@ -139,10 +139,11 @@ func TestSilence(t *testing.T) {
 }
 
 // freezing is a network where one member takes what it is sent and says nothing, and others refuse.
-type freezing struct{ others *atomic.Int64 }
+type freezing struct{ frozen, others *atomic.Int64 }
 
 func (f freezing) RoundTrip(q *http.Request) (*http.Response, error) {
 	if q.URL.Host == "127.0.0.1:2" {
+		f.frozen.Add(1)
 		<-q.Context().Done()
 		return nil, q.Context().Err()
 	}
@@ -154,8 +155,8 @@ func (f freezing) RoundTrip(q *http.Request) (*http.Response, error) {
 // up the calls of nobody else.
 func TestFrozen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, others := view(t, "a", "127.0.0.1:3"), &atomic.Int64{}
-		c.http.Transport = freezing{others}
+		c, frozen, others := view(t, "a", "127.0.0.1:3"), &atomic.Int64{}, &atomic.Int64{}
+		c.http.Transport = freezing{frozen, others}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var running sync.WaitGroup
@@ -167,6 +168,7 @@ func TestFrozen(t *testing.T) {
 		<-goal.Gone
 		require.LessOrEqual(t, time.Since(began), silence+beat/3)
 		require.EqualValues(t, 1+silence/beat, others.Load())
+		require.EqualValues(t, 2, frozen.Load(), "one call at a time")
 		cancel()
 		running.Wait()
 	})
