@@ -164,8 +164,8 @@ rest:
 	$(SHORT) -run '$(SLOW)' $(sort $(dir $(shell grep -rlE --include='*_test.go' 'func Test($(call any,$(SLOW_NAMES)))\>' .)))
 	$(SHORT) $(DEVICES:%=./%)
 any = $(subst $(space),|,$(strip $1))
-DEVICES = cpu/ref gpu/cuda gpu/null gpu/vulkan internal/backend/compose
-SLICED = cpu/ref gpu/vulkan internal/backend/compose
+DEVICES = cpu/ref gpu/cuda gpu/null gpu/vulkan internal/backend/compose internal/backend/remote
+SLICED = cpu/ref gpu/vulkan internal/backend/compose internal/backend/remote
 SLICE = ^TestConformance$$/^(Ops|Attention|Blocks|Slots|Errors)$$
 SLOW = ^Test($(call any,$(SLOW_NAMES)))$$
 SLOW_NAMES = UnseenBound SurviveStates SurviveVRAM ForcedForms SurviveHangAnywhere SurviveOthers UnseenOnCard \
@@ -173,7 +173,7 @@ SLOW_NAMES = UnseenBound SurviveStates SurviveVRAM ForcedForms SurviveHangAnywhe
 	ChunkFreeStates ThoughtsEnd TwoEnginesOnGPU WakeUpIsNotLost StreamedAnswers RecomputeStates ConstrainedSurvive \
 	SurviveHang ForcedCalls ProposalsOnCard SurviveChaos SurviveChaosOfMoves SurviveChaosOfFiles \
 	SurviveChaosOfSessions SurviveChaosOfDrafts PlanLeavesOthersTheirMemory DrivesFailClearly TricklingClient \
-	UnreadAnswer Shares ReadingIsTold ReadingKeepsClientsPatient ManyClients CutCalls CrowdOfLargeBodies Cost CUDAFlag \
+	SurviveMember UnreadAnswer Shares ReadingIsTold ReadingKeepsClientsPatient ManyClients CutCalls CrowdOfLargeBodies Cost CUDAFlag \
 	CPUExperts Create KVProfile KVProfileRefuses QuantizedPerplexity Record PullKilled NothingIsReplacedUnasked Bench \
 	PlanOfVulkan PerplexityOfBytes OracleOverStretches ChunkFree ReferencePreTokenizers TwinStrips BuildsWithoutCgo
 missed = $(shell cut -d' ' -f$1 $(MISSED) | sort -u)

@@ -45,6 +45,7 @@ type Traits struct {
 	Abreast int
 
 	Memory Reach
+	Away   bool  // it is on another machine: what goes there passes a network
 	Free   int64 // free bytes of its own memory; 0: it computes in the program's memory
 	Shares bool  // groups of matrices can share a slot, one after the other: see Layout.Slots
 	// Bytes returns how many bytes of its own memory a group takes at most; nil: those in the file, padded.

@@ -186,7 +186,7 @@ func (x *step) prefill(all *Speeds, device int) float64 {
 		over(x.values, s.Gate*reachGate)
 	took := max(computing, over(x.computed, s.Memory*x.reach(&s)), over(x.read(), all.Disk), over(x.moved(), s.Bus))
 	if x.apart { // its link is waited for
-		took += x.crosses*turns*s.Turn + over(x.crossing, s.Bus)
+		took += x.reached(&s)
 	}
 	return took
 }
@@ -216,11 +216,10 @@ type step struct {
 	copies   float64 // their number
 	apart    bool    // the device has memory of its own
 	launches float64 // of kernels that wait for one another
-	crosses  float64 // values that go there, or from there, through the program's memory
-	crossing float64 // bytes of these
-	layers   []mixture
-	uses     float64 // of experts, in all layers
-	missed   float64 // of these
+	link
+	layers []mixture
+	uses   float64 // of experts, in all layers
+	missed float64 // of these
 }
 
 // mixture is the experts of a layer that a step uses, in bytes: those that are there, those that are copied, and those
@@ -262,7 +261,7 @@ func (x *step) decode(all *Speeds, device int) float64 {
 	memory := s.Memory * x.reach(&s)
 	seconds, copies := over(x.dense, memory), x.copies
 	if x.apart {
-		seconds += x.launches*s.Launch + x.crosses*turns*s.Turn + over(x.crossing, s.Bus)
+		seconds += x.launches*s.Launch + x.reached(&s)
 	}
 	for _, l := range x.layers {
 		copied := over(l.kept, s.Bus) + l.copies*s.Copy
@@ -279,8 +278,9 @@ func (x *step) decode(all *Speeds, device int) float64 {
 func (m *Model) cost(p *ir.Bound, rows float64) []*step {
 	steps := make([]*step, len(m.Takes))
 	for d := range steps {
-		steps[d] = &step{apart: m.own[d]}
+		steps[d] = &step{apart: m.sides[d].own, link: link{away: m.sides[d].away}}
 	}
+	m.visit(p, rows, steps)
 	for _, c := range backend.Crossings(p, m.Devices) {
 		bytes := 4 * rows * float64(p.Widths[c.Value])
 		if c.From >= 0 {

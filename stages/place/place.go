@@ -82,7 +82,13 @@ type Model struct {
 	Homes   []Home         // of all groups
 	Ring    Ring
 	Shelves []Shelf // by layer with experts that are streamed
-	own     []bool  // by device: it has memory of its own
+	sides   []side  // by device
+}
+
+// side is where a device is.
+type side struct {
+	own  bool // it has memory of its own
+	away bool // it is on another machine
 }
 
 // Takes is what a model takes of a device's memory, in bytes.
@@ -214,7 +220,7 @@ func (a *Ask) plan(free, share room, flight int) (*Model, error) {
 	}
 	m := &Model{Sequences: or(a.Sequences, defaultSequences), Devices: a.deal(), Takes: make([]Takes, a.count())}
 	for d := range m.Takes {
-		m.own = append(m.own, a.traits(d).Memory == backend.OwnMemory)
+		m.sides = append(m.sides, side{a.traits(d).Memory == backend.OwnMemory, a.traits(d).Away})
 	}
 	layout := backend.Config{Limits: backend.Limits{KV: a.KV}}
 	if layout.KV.Format == (backend.Format{}) {
@@ -259,6 +265,12 @@ func (a *Ask) house(m *Model) error {
 	case m.Divided():
 		return a.divide(m)
 	case a.budget(d) == 0 || a.InPlace:
+		a.resident(m)
+		return nil
+	case a.traits(d).Away: // nothing streams there
+		if a.tight() > 0 {
+			return a.tooMany(d)
+		}
 		a.resident(m)
 		return nil
 	default:

@@ -19,7 +19,7 @@ func Together(programs []*ir.Bound, budget int64) ([]Model, error) {
 	models := make([]Model, len(programs))
 	for i, p := range programs {
 		a := Ask{Program: p, straight: true, Budgets: []int64{shares[i]}}
-		models[i] = Model{Devices: make([]int, len(p.Segments)), Takes: make([]Takes, 1), own: make([]bool, 1)}
+		models[i] = Model{Devices: make([]int, len(p.Segments)), Takes: make([]Takes, 1), sides: make([]side, 1)}
 		if err := a.tiers(&models[i], 0); err != nil {
 			return nil, err
 		}

@@ -26,7 +26,8 @@ func New(devices ...backend.Device) *Device {
 	return &Device{Device: devices[len(devices)-1], devices: devices}
 }
 
-// Traits are the last device's, except those that depend on all. Steps in flight are as many as every device allows
+// Traits are the last device's, except those that depend on all, and those that one of them needs to have: each device
+// refuses for itself what it cannot do. Steps in flight are as many as every device allows
 // that computes beside the program: any other one has ended a step before the next begins.
 func (d *Device) Traits() backend.Traits {
 	t := d.Device.Traits()
@@ -42,7 +43,7 @@ func (d *Device) Traits() backend.Traits {
 		if of.Apart != nil {
 			aparts = append(aparts, of.Apart)
 		}
-		t.Clock, t.Halves = t.Clock || of.Clock, t.Halves || of.Halves
+		t.Clock, t.Halves, t.Shares = t.Clock || of.Clock, t.Halves || of.Halves, t.Shares || of.Shares
 	}
 	if len(aparts) > 0 {
 		t.Apart = func(p *ir.Bound) bool {
