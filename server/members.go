@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/backend/remote"
 	"github.com/sluice-ai/sluice/internal/pass"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/cluster"
@@ -82,7 +84,34 @@ func (s *Server) clusterRoutes() []answer.Route {
 			Handle: s.shownMembers},
 		{Method: fasthttp.MethodPost, Path: cluster.Path, Public: true, Handle: s.reported},
 		{Method: fasthttp.MethodPost, Path: cluster.AnswerPath, Public: true, Handle: notFound},
+		{Method: fasthttp.MethodPost, Path: remote.Path, Public: true, Early: true, Handle: s.lent},
 	}
+}
+
+// lent gives a member's connection to who computes layers for it.
+func (s *Server) lent(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	name := s.member(rc)
+	if name == "" {
+		return notFound(rc, x)
+	}
+	if s.options.Lender == nil {
+		return wire.Refused(fasthttp.StatusForbidden, "lend", "this member computes for nobody: start it with --lend SIZE")
+	}
+	c := rc.Conn().(*conn)
+	rc.HijackSetNoResponse(true)
+	rc.Hijack(func(net.Conn) {
+		c.begin() // so it is not closed for another one
+		defer c.end()
+		_ = c.SetDeadline(time.Time{})
+		_, err := io.WriteString(c.secure, remote.Welcome)
+		if err == nil {
+			err = s.options.Lender.Serve(c.secure)
+		}
+		if err != nil {
+			s.log.Warn().Str("member", name).Err(err).Msg("computing layers for a member has ended")
+		}
+	})
+	return nil
 }
 
 func (s *Server) shownMembers(rc *fasthttp.RequestCtx, _ *exchange.Exchange) *wire.Fault {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/sluice-ai/sluice/internal/backend/remote"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/cluster"
 	"github.com/sluice-ai/sluice/server/exchange"
@@ -168,13 +169,14 @@ func (s *Server) own() []answer.Route {
 }
 
 // letIn returns the fault for which whoever sent a request is refused; nil if there is none. Of another member
-// of the cluster only its reports are taken, and requests of clients that it has let in.
+// of the cluster only its reports are taken, requests of clients that it has let in, and layers to be computed.
 func (s *Server) letIn(rc *fasthttp.RequestCtx, to *target, from string) *wire.Fault {
 	if from == "" {
 		return s.access.browser(rc, &to.Route)
 	}
 	to.Public = true
-	if path := string(rc.Path()); path != cluster.Path && path != cluster.AnswerPath && !slices.Contains(movable, path) {
+	own := []string{cluster.Path, cluster.AnswerPath, remote.Path}
+	if path := string(rc.Path()); !slices.Contains(own, path) && !slices.Contains(movable, path) {
 		return notFound(rc, nil)
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sluice-ai/sluice/actors"
+	"github.com/sluice-ai/sluice/internal/backend/remote"
 	"github.com/sluice-ai/sluice/internal/system"
 	"github.com/sluice-ai/sluice/server/answer"
 	"github.com/sluice-ai/sluice/server/cluster"
@@ -46,6 +47,7 @@ type Options struct {
 	Sessions *actors.Sessions // texts of slots are kept there when clients say so; nil: they are not
 
 	Cluster *cluster.Cluster // that the server is a member of; nil: of none
+	Lender  *remote.Lender   // computes layers for other members; nil: nothing does
 
 	Painter answer.Painter // makes pictures of texts; nil: nothing does
 

@@ -25,7 +25,7 @@ func TestDeviceFlag(t *testing.T) {
 	for _, name := range []string{"gpu", "vulkan:x", "vulkan:-1", "vulkan:", "vulkan:0,", "vulkan:0,0", "vulkan:0,x", "cuda:0,-1", "cuda:0+0", "cuda:0+", "cuda:1+x", "cuda:x", "cuda:-1", "cpu:1", "auto:0"} {
 		o := sluice("", "run", "--device", name, "-n", "1", "hi")
 		require.Equal(t, exitUsage, o.code, name)
-		require.Contains(t, o.stderr, `--device is "`+name+`": want cpu, cuda, cuda:N, cuda:N,M, cuda:N+M, vulkan, vulkan:N, vulkan:N,M or auto`)
+		require.Contains(t, o.stderr, `--device is "`+name+`": want cpu, cuda, cuda:N, cuda:N,M, cuda:N+M, vulkan, vulkan:N, vulkan:N,M, auto or member:HOST:PORT`)
 	}
 	e := envtest.NewEnv("", "run", "-n", "1", "hi")
 	e.Lookup = func(name string) (string, bool) { return "tpu", name == "SLUICE_DEVICE" }

@@ -2,6 +2,7 @@ package devices
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,17 +16,20 @@ const (
 	CPU    Kind = "cpu"
 	CUDA   Kind = "cuda"
 	Vulkan Kind = "vulkan"
-	Auto   Kind = "auto" // the best card that Vulkan has, else the processor
+	Auto   Kind = "auto"   // the best card that Vulkan has, else the processor
+	Member Kind = "member" // what a member of a cluster lends
 )
 
 // Wanted lists the names, for errors.
-const Wanted = "want cpu, cuda, cuda:N, cuda:N,M, cuda:N+M, vulkan, vulkan:N, vulkan:N,M or auto"
+const Wanted = "want cpu, cuda, cuda:N, cuda:N,M, cuda:N+M, vulkan, vulkan:N, vulkan:N,M, auto or member:HOST:PORT"
 
 // Name is what a device's name means.
 type Name struct {
 	Kind Kind
 	// Cards are the cards' numbers, of each team that computes layers together; nil: none were given.
 	Cards [][]int
+	// Members are the addresses where members of a cluster take others.
+	Members []string
 }
 
 // Parse reads a name: a kind, and behind a colon numbers of one card or several. Cards that are joined by a plus
@@ -34,6 +38,9 @@ func Parse(text string) (n Name, err error) {
 	kind, list, numbered := strings.Cut(text, ":")
 	n.Kind = Kind(kind)
 	switch {
+	case n.Kind == Member:
+		n.Members, err = addresses(list)
+		return n, err
 	case !slices.Contains([]Kind{CPU, CUDA, Vulkan, Auto}, n.Kind), numbered && n.Kind != CUDA && n.Kind != Vulkan:
 		return n, fmt.Errorf("is %q: %s", text, Wanted)
 	case !numbered:
@@ -47,6 +54,19 @@ func Parse(text string) (n Name, err error) {
 			"computes some layers", text)
 	}
 	return n, nil
+}
+
+// addresses reads addresses of members, separated by commas. Each may be named once.
+func addresses(list string) (all []string, err error) {
+	for addr := range strings.SplitSeq(list, ",") {
+		host, port, err := net.SplitHostPort(addr)
+		if err != nil || host == "" || port == "" || slices.Contains(all, addr) {
+			return nil, fmt.Errorf("names %q: want member:HOST:PORT, more of them behind commas: where members take each other",
+				addr)
+		}
+		all = append(all, addr)
+	}
+	return all, nil
 }
 
 // numbers reads numbers of cards, separated by commas, or, of cards that compute each layer together, by a plus. Each

@@ -10,8 +10,11 @@ import (
 func TestParse(t *testing.T) {
 	for text, want := range map[string]Name{
 		"cpu": {Kind: CPU}, "auto": {Kind: Auto}, "cuda": {Kind: CUDA}, "vulkan": {Kind: Vulkan},
-		"cuda:1": {CUDA, [][]int{{1}}}, "cuda:0,2": {CUDA, [][]int{{0}, {2}}}, "cuda:0+1,3": {CUDA, [][]int{{0, 1}, {3}}},
-		"vulkan:1,0": {Vulkan, [][]int{{1}, {0}}},
+		"cuda:1": {Kind: CUDA, Cards: [][]int{{1}}}, "cuda:0,2": {Kind: CUDA, Cards: [][]int{{0}, {2}}},
+		"cuda:0+1,3":            {Kind: CUDA, Cards: [][]int{{0, 1}, {3}}},
+		"vulkan:1,0":            {Kind: Vulkan, Cards: [][]int{{1}, {0}}},
+		"member:attic:7777":     {Kind: Member, Members: []string{"attic:7777"}},
+		"member:[::1]:7,b:8080": {Kind: Member, Members: []string{"[::1]:7", "b:8080"}},
 	} {
 		got, err := Parse(text)
 		require.NoError(t, err, text)
@@ -21,6 +24,10 @@ func TestParse(t *testing.T) {
 		"vulkan:0,", "cuda:99999999999999999999"} {
 		_, err := Parse(text)
 		require.ErrorContains(t, err, "want cpu, cuda", text)
+	}
+	for _, text := range []string{"member", "member:", "member:attic", "member:a:1,a:1", "member::7"} {
+		_, err := Parse(text)
+		require.ErrorContains(t, err, "want member:HOST:PORT", text)
 	}
 	_, err := Parse("vulkan:0+1")
 	require.EqualError(t, err, `is "vulkan:0+1": only cards of CUDA compute a layer together: use cuda:N+M, or vulkan:N,M, `+

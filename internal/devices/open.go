@@ -21,6 +21,10 @@ type Options struct {
 	Kernels     string   // of the processor, as SLUICE_CPU has it; empty: the best ones
 	FastPrefill bool     // of Vulkan: prompts are read in half precision
 	Without     []string // features of Vulkan that are not used
+
+	// Member opens what a member of a cluster lends, for models of which this machine's processor computes the rest;
+	// nil: there is no cluster.
+	Member func(addr string, like backend.Device) (backend.Device, error)
 }
 
 // KernelsVariable names the processor's kernels, and WithoutVariable features of a GPU that are not used, such as those
@@ -48,6 +52,8 @@ func (o *Options) Open(n Name) (backend.Device, error) {
 	switch {
 	case n.Kind == CPU:
 		return o.Processor()
+	case n.Kind == Member:
+		return o.lent(n.Members)
 	case n.Kind == CUDA:
 		return o.together(cards, OpenCUDA)
 	case n.Kind == Vulkan && n.Cards != nil:
@@ -130,6 +136,27 @@ func (o *Options) Beside(cards ...backend.Device) (backend.Device, error) {
 		return nil, closed(err, cards)
 	}
 	return compose.New(append([]backend.Device{host}, cards...)...), nil
+}
+
+// lent composes what members lend with the processor as the first device. Each has layers of its own, in the order in
+// which they were named.
+func (o *Options) lent(members []string) (backend.Device, error) {
+	if o.Member == nil {
+		return nil, errors.New("who is a member of a cluster has a pass, by which others let him in: give it")
+	}
+	host, err := o.Processor()
+	if err != nil {
+		return nil, err
+	}
+	all := []backend.Device{host}
+	for _, addr := range members {
+		d, err := o.Member(addr, host)
+		if err != nil {
+			return nil, closed(err, all)
+		}
+		all = append(all, d)
+	}
+	return compose.New(all...), nil
 }
 
 // closed closes cards after an error, as they will not be used.

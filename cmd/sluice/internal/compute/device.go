@@ -2,12 +2,15 @@ package compute
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/env"
 	"github.com/sluice-ai/sluice/internal/backend"
+	"github.com/sluice-ai/sluice/internal/backend/remote"
 	"github.com/sluice-ai/sluice/internal/devices"
+	"github.com/sluice-ai/sluice/internal/pass"
 	"github.com/sluice-ai/sluice/stages/place"
 )
 
@@ -86,10 +89,15 @@ func (f *Flags) OpenDevice(e *env.Env) (backend.Device, error) {
 			"with --device cpu")
 	case name.Kind == devices.CPU && usual == devices.Auto:
 		return nil, env.Usagef("%s is of GPUs: leave it out, or compute with --device vulkan", of)
+	case name.Kind == devices.Member && f.Pass == "":
+		return nil, env.Usagef("--device member needs --pass FILE, by which other members of the cluster let this one in: " +
+			"sluice cluster cert makes it")
 	case name.Kind == devices.CPU && f.VRAM > 0:
 		return nil, env.Usagef("--vram is memory of GPUs: leave it out, or compute with --device vulkan")
 	case name.Kind == devices.CPU && f.FastPrefill:
 		return nil, env.Usagef("--fast-prefill is of GPUs: leave it out, or compute with --device vulkan")
+	case name.Kind == devices.Member && f.FastPrefill:
+		return nil, env.Usagef("--fast-prefill is of GPUs: leave it out, as members compute on their processors")
 	case name.Kind == devices.CUDA && f.FastPrefill:
 		return nil, env.Usagef("--fast-prefill is of Vulkan's kernels: leave it out, or compute with --device vulkan")
 	case name.Kind == devices.CPU, f.GPULayers == 0, name.Kind == devices.Auto && f.NoRepack:
@@ -97,11 +105,54 @@ func (f *Flags) OpenDevice(e *env.Env) (backend.Device, error) {
 	case name.Kind == devices.Auto:
 		return f.best(e)
 	}
+	if name.Kind == devices.Member {
+		if o.Member, err = f.member(e); err != nil {
+			return nil, err
+		}
+		if f.GPULayers == allLayers {
+			f.GPULayers = autoLayers
+		}
+	}
 	d, err := o.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("--device %s: %w", asked, err)
 	}
 	return d, nil
+}
+
+// OverMembers says whether members of a cluster are asked to compute.
+func (f *Flags) OverMembers() bool {
+	name, err := devices.Parse(f.Device)
+	return err == nil && name.Kind == devices.Member
+}
+
+// member returns a function that opens what a member of the cluster lends.
+func (f *Flags) member(e *env.Env) (func(string, backend.Device) (backend.Device, error), error) {
+	text, err := e.ReadFile(f.Pass, 64<<10)
+	if err != nil {
+		return nil, err
+	}
+	p, err := pass.Parse(text, e.Now)
+	if err != nil {
+		return nil, fmt.Errorf("--pass %s: %w", f.Pass, err)
+	}
+	return func(addr string, like backend.Device) (backend.Device, error) {
+		return remote.Open(remote.Options{Addr: addr, Dial: remote.Dial(p, addr), Build: build(), Like: like})
+	}, nil
+}
+
+// Lender has this machine's processor compute for other members of a cluster, in so many bytes of memory. Its caller
+// closes it, and then its device.
+func (f *Flags) Lender(e *env.Env, bytes int64) (*remote.Lender, error) {
+	d, err := f.options(e).Processor()
+	if err != nil {
+		return nil, err
+	}
+	speeds, err := RecallAt(e, "", d)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return &remote.Lender{Build: build(), Device: d, Lends: bytes, Read: int64(speeds.Memory)}, nil
 }
 
 // OnProcessor has the processor compute, unless another device is asked for.

@@ -43,7 +43,8 @@ type Flags struct {
 	RAM         env.Size `name:"ram" placeholder:"SIZE" help:"Memory for weights, such as 6G or 800M (powers of 1024); what does not fit is streamed from the file. Default: all of them, if they fit this machine."`
 	VRAM        env.Size `name:"vram" placeholder:"SIZE" help:"Memory of the GPU for weights, of each if there are several, such as 6G; what does not fit waits in this machine's memory, as far as --ram goes, and is copied when it is needed. Default: all of them, if they fit."`
 	Mirror      string   `name:"mirror" placeholder:"DIR" help:"Folder with a copy of the model, on another drive: weights that are read come from both, as fast as each can."`
-	Device      string   `placeholder:"NAME" help:"Where models are computed: cpu, cuda, cuda:N, vulkan, vulkan:N (sluice doctor lists them), cuda:N,M or vulkan:N,M, several cards of which each computes some layers, cuda:N+M, cards that compute each layer together (llama.cpp: --split-mode row), or auto, a GPU where there is one. Default: $SLUICE_DEVICE, else a GPU with memory of its own, of which the plan chooses the layers, else cpu."`
+	Device      string   `placeholder:"NAME" help:"Where models are computed: cpu, cuda, cuda:N, vulkan, vulkan:N (sluice doctor lists them), cuda:N,M or vulkan:N,M, several cards of which each computes some layers, cuda:N+M, cards that compute each layer together (llama.cpp: --split-mode row), auto, a GPU where there is one, or member:HOST:PORT,..., other members of the cluster beside this machine's processor, for a model that is too large for one (it needs --pass). Default: $SLUICE_DEVICE, else a GPU with memory of its own, of which the plan chooses the layers, else cpu."`
+	Pass        string   `name:"pass" table:"cluster" placeholder:"FILE" help:"Pass of this member of a cluster, which sluice cluster cert made."`
 	GPULayers   layers   `name:"gpu-layers" placeholder:"N" default:"all" help:"Layers that a GPU computes, the last ones, with the head; this machine's processor computes the others, from its own memory. 0: the GPU computes none. all (the default): what does not fit is copied there for each token. auto: either, or as with --cpu-experts, whichever is predicted to be sooner."`
 	CPUExperts  int      `name:"cpu-experts" placeholder:"N" help:"Layers whose experts this machine's processor computes, from its own memory, while a GPU computes all else: the first ones that have any. Default: 0, what does not fit is copied there for each token."`
 	MMProj      string   `name:"mmproj" placeholder:"FILE" help:"How the model sees: the mmproj file (GGUF) that belongs to it. Default: what is in the model's folder, or such a file beside the only model of a folder."`
@@ -307,8 +308,11 @@ func announce(e *env.Env, engine *actors.Engine, file *gguf.File, d backend.Devi
 	case missing != nil:
 		fmt.Fprintf(e.Stderr, "sluice: the processor computes %s: %v\n", env.Printable(engine.Info.Name), missing)
 	case plan.Divided():
-		where := "the GPU"
-		if n := len(cards(d)); n > 1 {
+		where, n := "the GPU", len(cards(d))
+		switch away := d.Traits().Away; {
+		case away:
+			where = env.Count(n, "other member")
+		case n > 1:
 			where = env.Count(n, "GPU")
 		}
 		fmt.Fprintf(e.Stderr, "sluice: %s is divided: %s of %s are on %s, %s in memory\n", env.Printable(engine.Info.Name),

@@ -79,7 +79,7 @@ func (c *Plan) plan(e *env.Env) (t *planText, err error) {
 		return nil, err
 	}
 	speeds, program := t.measured.Planned(device), t.plan.Info.Program
-	t.expected = t.plan.Model.Expect(program, speeds, c.Seqs, 0)
+	t.speeds, t.expected = speeds, t.plan.Model.Expect(program, speeds, c.Seqs, 0)
 	end := max(0, t.plan.Info.Context-t.plan.Model.Rows)
 	t.atEnd = t.plan.Model.Expect(program, speeds, c.Seqs, end).Prefill
 	return t, nil
@@ -87,22 +87,25 @@ func (c *Plan) plan(e *env.Env) (t *planText, err error) {
 
 // The JSON of a plan. Its names are part of the interface.
 type (
+	// PlanJSON is all of it.
+	// Wide: a plan says so much.
 	PlanJSON struct {
-		Tiers    []jsonTier   `json:"tiers"`
-		Groups   []jsonGroup  `json:"groups"`
-		Expected jsonExpected `json:"expected"`
-		Streamed float64      `json:"streamed_bytes_per_token"`
-		Copied   float64      `json:"copied_bytes_per_token,omitempty"` // to a device with memory of its own
-		Layers   int          `json:"host_layers,omitempty"`            // the first ones, which the processor computes
-		KVHost   int64        `json:"kv_host,omitempty"`                // host memory for blocks that leave the cache
-		KV       string       `json:"kv_type"`
-		KVBytes  int64        `json:"kv_bytes_per_token"`
-		KVBitsK  float64      `json:"kv_bits_k"` // of a value, scales and all
-		KVBitsV  float64      `json:"kv_bits_v"`
-		Experts  int          `json:"host_experts,omitempty"` // layers of which the host computes only the experts
-		Draft    *jsonTier    `json:"draft,omitempty"`        // what a draft model takes beside it, where both are computed
-		Tower    *jsonTier    `json:"tower,omitempty"`        // what its tower takes of the host's memory; scratch: rows of pictures
-		Encoder  *jsonTier    `json:"encoder,omitempty"`      // the same of an encoder that reads prompts; scratch: rows of prompts
+		Tiers    []jsonTier    `json:"tiers"`
+		Groups   []jsonGroup   `json:"groups"`
+		Expected jsonExpected  `json:"expected"`
+		Streamed float64       `json:"streamed_bytes_per_token"`
+		Copied   float64       `json:"copied_bytes_per_token,omitempty"` // to a device with memory of its own
+		Layers   int           `json:"host_layers,omitempty"`            // the first ones, which the processor computes
+		KVHost   int64         `json:"kv_host,omitempty"`                // host memory for blocks that leave the cache
+		KV       string        `json:"kv_type"`
+		KVBytes  int64         `json:"kv_bytes_per_token"`
+		KVBitsK  float64       `json:"kv_bits_k"` // of a value, scales and all
+		KVBitsV  float64       `json:"kv_bits_v"`
+		Experts  int           `json:"host_experts,omitempty"` // layers of which the host computes only the experts
+		Draft    *jsonTier     `json:"draft,omitempty"`        // what a draft model takes beside it, where both are computed
+		Tower    *jsonTier     `json:"tower,omitempty"`        // what its tower takes of the host's memory; scratch: rows of pictures
+		Networks []jsonNetwork `json:"networks,omitempty"`     // to members of the cluster that compute some of it
+		Encoder  *jsonTier     `json:"encoder,omitempty"`      // the same of an encoder that reads prompts; scratch: rows of prompts
 	}
 	jsonTier struct {
 		Name    string `json:"name"`
@@ -147,6 +150,7 @@ func (t *planText) json() PlanJSON {
 			out.Tower, out.Encoder = nil, tier
 		}
 	}
+	out.Networks = t.networks()
 	if out.Tiers = []jsonTier{device, disk}; p.Apart {
 		device.Budget, device.Weights = t.vram, p.Model.Beyond().Weights
 		host := jsonTier{Name: place.Host.String(), Budget: t.ram, Weights: p.Model.Host().Weights + p.Slabs}
@@ -161,6 +165,7 @@ type planText struct {
 	ram, vram int64 // that were asked for
 	device    string
 	measured  compute.Speeds
+	speeds    place.Speeds // the same, as plans have them
 	expected  place.Expected
 	atEnd     float64 // Prefill at the end of the context
 	sequences int
@@ -216,7 +221,7 @@ func (t *planText) parts(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
 	heads, tiers := "in memory\tin the file", []place.Tier{place.Device, place.Disk}
 	if t.plan.Apart {
-		heads, tiers = "on the GPU\tin memory\tin the file", []place.Tier{place.Device, place.Host, place.Disk}
+		heads, tiers = "on "+t.beyond()+"\tin memory\tin the file", []place.Tier{place.Device, place.Host, place.Disk}
 	}
 	fmt.Fprintf(table, "weights\tbytes\t%s\t\n", heads)
 	for i, name := range partNames {
@@ -254,7 +259,8 @@ func (t *planText) division(w io.Writer) {
 	n, all := t.plan.Model.HostLayers(p), place.LayersOf(p)
 	if n == 0 {
 		if n := t.plan.Model.HostExperts(p); n > 0 {
-			fmt.Fprintf(w, "\nThe processor computes the experts of %s, the GPU all else.\n", env.Count(n, "layer"))
+			fmt.Fprintf(w, "\nThe processor computes the experts of %s, %s all else.\n", env.Count(n, "layer"),
+				t.beyond())
 		}
 		return
 	}
@@ -262,7 +268,8 @@ func (t *planText) division(w io.Writer) {
 		fmt.Fprintf(w, "\nThe processor computes all of it: %v.\n", missing)
 		return
 	}
-	fmt.Fprintf(w, "\nThe processor computes the first %s, the GPU the last %d and the head.\n", env.Count(n, "layer"), all-n)
+	fmt.Fprintf(w, "\nThe processor computes the first %s, %s the last %d and the head.\n", env.Count(n, "layer"), t.beyond(),
+		all-n)
 }
 
 func orNone(bytes int64) string {
@@ -306,7 +313,7 @@ const barColumns = 60
 func (t *planText) bar(w io.Writer) {
 	p := t.plan
 	slots, weights, host := t.slots(), p.Memory.Weights, p.Model.Host()
-	behind := env.BinarySize(host.Weights) + " wait for the GPU"
+	behind := env.BinarySize(host.Weights) + " wait for " + t.beyond()
 	if p.Model.Divided() {
 		slots = 0 // they are there
 		behind = fmt.Sprintf("%s of weights, %s of KV cache", env.BinarySize(host.Weights), env.BinarySize(host.KV))
@@ -322,6 +329,9 @@ func (t *planText) bar(w io.Writer) {
 	memory, bounds := "memory", "; --ram bounds the weights, slots and slabs"
 	if p.Apart {
 		memory, bounds = "GPU   ", "; --vram bounds the weights and slots"
+		if t.away() {
+			memory = "others"
+		}
 		shares[2].bytes = 0
 	}
 	total := int64(0)
@@ -399,8 +409,9 @@ func (t *planText) speed(w io.Writer) error {
 	if x.Hits < 1 {
 		fmt.Fprintf(w, "experts found in memory: %.0f %%, if all are chosen alike (most models favour some)\n", 100*x.Hits)
 	}
+	t.network(w)
 	s := &t.measured
-	if d, apart := s.Devices[t.device]; apart {
+	if d, apart := s.Devices[t.device]; apart && !t.away() {
 		fmt.Fprintf(w, "measured: copies to the GPU %s, its memory %s\n", env.PerSecond(d.Bus), env.PerSecond(d.Memory))
 	}
 	_, err := fmt.Fprintf(w, "measured %s: disk %s, memory %s (again: doctor --probe)\n",

@@ -158,7 +158,7 @@ func (c *Serve) lasting(e *env.Env, o *server.Options) (incidents *actors.Tape, 
 		incidents, err = c.Incidents(&c.Flags, c.State, o.Log)
 	}
 	if err == nil {
-		err = c.clusterFlags.open(e, o)
+		err = c.clusterFlags.open(e, &c.Flags, o)
 	}
 	if o.Cluster != nil {
 		c.Identified()
