@@ -13,7 +13,7 @@
 //	annex                       a processor beside the device, and the rows that were made there
 //	tape, incidents             what token traces are written to
 //	config, eye, ear, lent      what a model is, how it sees and hears, what a file that only guesses for it has of it
-//	spec                        what is known of it; read-only
+//	far, spec                   what other machines may read of it; what is known of it; read-only
 //	heads, hidden               a head that guesses for it, and the hidden states that it does so from
 //	drafted                     all that guesses for it
 //	plan                        its plan

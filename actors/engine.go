@@ -239,3 +239,6 @@ func (e *Engine) Prepare(r Request, stop func() bool) (Request, error) {
 	r.Chat, r.Text = nil, ""
 	return r, err
 }
+
+// Lent returns the files of the model, and the content by which it is known on all machines; "": it is not known.
+func (e *Engine) Lent() (Lent, string) { return e.spec.lends, e.spec.kept.Content }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/sluice-ai/sluice/internal/ir"
 )
 
 // In this file models enter and leave a house that runs.
@@ -29,7 +31,11 @@ func (h *House) enter(ctx context.Context, models []Model) ([]*Engine, error) {
 			m.Draft = nil
 		}
 	}
-	all, err := h.admit(models)
+	err := awaitTables(models)
+	var all []*tenant
+	if err == nil {
+		all, err = h.admit(models)
+	}
 	if err != nil {
 		return nil, errors.Join(err, closeFiles(models))
 	}
@@ -207,4 +213,27 @@ func (h *House) settle(t *tenant) {
 	case <-late:
 		t.log.Warn().Str("model", t.spec.info.Name).Msg("some cached prompts were not written to disk in time")
 	}
+}
+
+// awaitTables waits until what is looked up in the files of models is there, and not only what is read from them: a
+// house must not wait while it plans.
+func awaitTables(models []Model) error {
+	for i := range models {
+		m := &models[i]
+		if m.File.Content() == "" {
+			continue
+		}
+		bound, err := bind(m)
+		if err != nil {
+			return err
+		}
+		for r, t := range bound.Tensors {
+			if m.NoRepack || bound.Weights[r].Use&ir.Table != 0 {
+				if err := m.File.Await(&m.File.Tensors[t]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }

@@ -31,6 +31,7 @@ import (
 type spec struct {
 	info     Info
 	file     *gguf.File
+	lends    Lent // what other machines may read of it
 	bound    *ir.Bound
 	vocab    *token.Vocab
 	writer   prompt.Writer
@@ -85,7 +86,7 @@ type KVInfo struct {
 
 // specOf reads all that a model's file says of it.
 func specOf(m *Model) (*spec, error) {
-	s := &spec{file: m.File}
+	s := &spec{file: m.File, lends: lentBy(m.File)}
 	architecture, err := m.File.Meta.String("general.architecture")
 	if err == nil && arch.Guesses(architecture) && !m.File.Meta.Has("tokenizer.ggml.model") { // nobody has lent it one
 		return nil, onlyGuesses(m.File.Name, architecture)

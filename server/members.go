@@ -34,6 +34,9 @@ const (
 	memberHeader = "X-Sluice-Member" // of answers: who gave it
 )
 
+// between are the paths where members ask each other for themselves.
+var between = []string{cluster.Path, cluster.AnswerPath, cluster.WeightsPath, remote.Path}
+
 // mostMemberConns is how many connections members may have here.
 const mostMemberConns = 512
 
@@ -82,9 +85,10 @@ func (s *Server) clusterRoutes() []answer.Route {
 	return []answer.Route{
 		{Method: fasthttp.MethodGet, Path: "/cluster", Private: true, Early: true, Help: "the members of the cluster",
 			Handle: s.shownMembers},
-		{Method: fasthttp.MethodPost, Path: cluster.Path, Public: true, Handle: s.reported},
+		{Method: fasthttp.MethodPost, Path: cluster.Path, Public: true, Early: true, Handle: s.reported},
 		{Method: fasthttp.MethodPost, Path: cluster.AnswerPath, Public: true, Handle: notFound},
 		{Method: fasthttp.MethodPost, Path: remote.Path, Public: true, Early: true, Handle: s.lent},
+		{Method: fasthttp.MethodGet, Path: cluster.WeightsPath, Public: true, Handle: s.lend},
 	}
 }
 

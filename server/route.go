@@ -9,9 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/sluice-ai/sluice/internal/backend/remote"
 	"github.com/sluice-ai/sluice/server/answer"
-	"github.com/sluice-ai/sluice/server/cluster"
 	"github.com/sluice-ai/sluice/server/exchange"
 	"github.com/sluice-ai/sluice/server/page"
 	"github.com/sluice-ai/sluice/server/wire"
@@ -175,8 +173,7 @@ func (s *Server) letIn(rc *fasthttp.RequestCtx, to *target, from string) *wire.F
 		return s.access.browser(rc, &to.Route)
 	}
 	to.Public = true
-	own := []string{cluster.Path, cluster.AnswerPath, remote.Path}
-	if path := string(rc.Path()); !slices.Contains(own, path) && !slices.Contains(movable, path) {
+	if path := string(rc.Path()); !slices.Contains(between, path) && !slices.Contains(movable, path) {
 		return notFound(rc, nil)
 	}
 	return nil

@@ -103,6 +103,7 @@ type Server struct {
 	open     sync.WaitGroup // requests whose answers are not written
 	traces   atomic.Int32   // that are being written
 	carried  atomic.Int64   // bytes of requests whose streams could go on elsewhere
+	loans    atomic.Int32   // ranges of files that members read
 	named    atomic.Uint64
 	prefix   uint32 // of request ids, so that those of two runs differ
 }

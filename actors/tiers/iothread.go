@@ -3,6 +3,7 @@ package tiers
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -70,8 +71,9 @@ type ioThread struct {
 	stale    atomic.Bool // a renewal is on its way
 	ended    chan struct{}
 	lanes    *lanes
-	pending  []*read // by the request's id
-	free     []int   // those that are not in use
+	far      sync.WaitGroup // reads of other machines, each on a goroutine: they are no more than there are credits
+	pending  []*read        // by the request's id
+	free     []int          // those that are not in use
 	done     []uring.Completion
 	broken   error // why the ring cannot go on
 }
@@ -120,6 +122,7 @@ func (t *ioThread) run() {
 			continue
 		}
 		t.serve(ring, m)
+		t.far.Wait() // they read to memory, too
 		if err := ring.Close(); err != nil {
 			t.log.Error().Err(err).Msg("closing the ring of reads")
 		}
@@ -181,8 +184,14 @@ func (t *ioThread) start(ring Disk, m *read) {
 		t.answer(m, nil, errModelClosed)
 		return
 	}
-	id := t.free[len(t.free)-1]
 	from, lane := t.lanes.choose(&m.source, m.bytes)
+	if from.Far() {
+		m.lane = lane
+		lane.begin(m.bytes)
+		t.far.Go(func() { t.ask(m, &from) })
+		return
+	}
+	id := t.free[len(t.free)-1]
 	request := uring.Request{ID: uint64(id), Source: from, Offset: m.from, Length: m.bytes, Into: m.into, Head: m.head}
 	if err := ring.Submit([]uring.Request{request}); err != nil {
 		t.broken = err
@@ -214,6 +223,21 @@ func (t *ioThread) finish(id int, data []byte, err error) {
 	}
 	t.pending[id] = nil
 	t.free = append(t.free, id)
+	t.end(m, data, err)
+}
+
+// ask reads from another machine. What comes late there holds up no read of the drive.
+func (t *ioThread) ask(m *read, from *source.Source) {
+	data := m.into[m.head:][:m.bytes:m.bytes]
+	if _, err := from.Remote.ReadAt(data, m.from); err != nil {
+		t.end(m, nil, fmt.Errorf("%s: bytes %d to %d: %w", from.Name, m.from, m.from+int64(m.bytes), err))
+		return
+	}
+	t.end(m, data, nil)
+}
+
+// end answers a read that has ended, if its bytes are those that were read before.
+func (t *ioThread) end(m *read, data []byte, err error) {
 	m.ended = now()
 	t.spans.Record(trace.Disk, trace.Nothing(), m.asked, m.began, m.ended)
 	if err == nil {

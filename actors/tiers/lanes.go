@@ -1,6 +1,7 @@
 package tiers
 
 import (
+	"sync"
 	"time"
 
 	"github.com/sluice-ai/sluice/internal/source"
@@ -8,8 +9,9 @@ import (
 
 // lanes distribute reads among the copies of a file: each read goes to the copy where it should end first, by the rate
 // at which that was read lately and the bytes that are under way there. So drives of any speeds are kept busy, and one
-// that got slower gets less. Only the thread that reads uses them.
+// that got slower gets less. The thread that reads chooses; reads end there, or on goroutines of their own.
 type lanes struct {
+	mu sync.Mutex       // of all lanes
 	of map[string]*lane // by path
 }
 
@@ -17,6 +19,7 @@ type lanes struct {
 // the last few dozen reads count. A rate that is older than laneKnown does not: a lane that was slow once is tried
 // again.
 type lane struct {
+	mu       *sync.Mutex
 	opened   bool      // its first read has ended
 	underWay int       // bytes that were asked for and are not there
 	bytes    float64   // that came; fading
@@ -39,6 +42,8 @@ func (l *lanes) choose(s *source.Source, bytes int) (source.Source, *lane) {
 	if len(s.Copies) == 0 {
 		return *s, nil
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	all, fastest := make([]*lane, 1+len(s.Copies)), 0.0
 	for i := range all {
 		all[i] = l.at(s.Copy(i).Path)
@@ -64,7 +69,7 @@ func (l *lanes) choose(s *source.Source, bytes int) (source.Source, *lane) {
 func (l *lanes) at(path string) *lane {
 	x := l.of[path]
 	if x == nil {
-		x = new(lane)
+		x = &lane{mu: &l.mu}
 		l.of[path] = x
 	}
 	return x
@@ -83,6 +88,8 @@ func (x *lane) begin(bytes int) {
 	if x == nil {
 		return
 	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	if x.underWay == 0 {
 		x.seen = now()
 	}
@@ -94,6 +101,8 @@ func (x *lane) end(bytes int, err error) (rests bool) {
 	if x == nil {
 		return false
 	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	x.underWay -= bytes
 	if err != nil {
 		rests = !now().Before(x.rests)

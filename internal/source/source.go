@@ -1,4 +1,4 @@
-// Package source describes where the bytes of a model lie: in a file, or in memory.
+// Package source describes where the bytes of a model lie: in a file, in memory, or on another machine.
 //
 // File formats return Sources; what reads weights (the ring of storage/uring) takes them. Neither needs to know the
 // other. A Source is a description and owns nothing: no descriptor, no mapping.
@@ -7,6 +7,7 @@ package source
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 )
@@ -20,8 +21,28 @@ type Source struct {
 
 	Info fs.FileInfo // of the file when it was opened; nil if any of that size will do
 
+	Remote Remote // reads the bytes while no file of this machine has them all; nil: the file at Path does
+
 	Copies []Source // of the same bytes elsewhere, without copies of their own: a reader takes whichever comes sooner
 }
+
+// Remote is where the bytes are that this machine does not have, or not yet: the memory of another one. Reads wait for
+// them, and fail when they are given up. It is used by several goroutines.
+type Remote interface {
+	io.ReaderAt
+	// Here says that by now the file at the source's Path has all bytes: then it is read as others are.
+	Here() bool
+}
+
+// Arriving is a Remote that brings the bytes into the file at the source's Path.
+type Arriving interface {
+	Remote
+	// Await waits until the file has so many bytes from an offset on.
+	Await(from, n int64) error
+}
+
+// Far says whether the bytes have to be asked of the source's Remote.
+func (s *Source) Far() bool { return s.Remote != nil && !s.Remote.Here() }
 
 // Copy returns the source itself for i = 0, and its copies for 1 and more.
 func (s *Source) Copy(i int) Source {

@@ -93,8 +93,8 @@ func trafficOf(in io.Reader) (all [][]arrival, err error) {
 	return slices.DeleteFunc(all, func(one []arrival) bool { return len(one) == 0 }), nil
 }
 
-// A request has its client's pause, what was cached of its prompt, and its answer, whose end says whether it was cut.
-// If there is a trace whose traffic is wanted, it is taken.
+// A request has its client's pause, what was cached of its prompt, and its answer, whose end says whether it was cut. If
+// there is a trace whose traffic is wanted, it is taken.
 func TestTrafficOfTraces(t *testing.T) {
 	var trace bytes.Buffer
 	w, err := tokentrace.NewWriter(&trace, &tokentrace.Model{})

@@ -39,6 +39,9 @@ type File struct {
 	byName map[string]int // index into Tensors
 	shares atomic.Int32   // Close has to be called so many times more
 	lent   []*File        // files whose parts are among this one's: see Borrow
+
+	filled  bool   // its bytes come while it is used; see OpenArriving
+	content string // by which its sender knows it
 }
 
 // Share returns the file for another owner: it stays open until each has closed it.
@@ -55,7 +58,8 @@ type part struct {
 	mapping *mapped.File // nil for memory
 	free    func([]byte) error
 	copies  []source.Source
-	lent    bool // by another file, which closes it
+	coming  source.Arriving // brings the bytes of the file; nil: they are there
+	lent    bool            // by another file, which closes it
 }
 
 // Tensor returns a tensor by name, and whether there is one.
@@ -77,7 +81,10 @@ func (f *File) Part(i int) source.Source {
 	if p.path == "" {
 		s.Data = p.data
 	}
-	if p.mapping != nil {
+	switch {
+	case p.coming != nil:
+		s.Remote = p.coming
+	case p.mapping != nil:
 		s.Info = p.mapping.Info
 	}
 	return s
@@ -104,6 +111,9 @@ func (f *File) View(t *Tensor, use func(data []byte) error) error {
 	if p.data == nil {
 		return fmt.Errorf("%s: tensor %s: the file is closed", p.name, quote(t.Name))
 	}
+	if err := f.Await(t); err != nil {
+		return err
+	}
 	data := p.data[t.Offset : t.Offset+t.Size : t.Offset+t.Size]
 	if p.mapping == nil {
 		return use(data)
@@ -116,6 +126,7 @@ func (f *File) View(t *Tensor, use func(data []byte) error) error {
 }
 
 // Bytes returns the bytes of t in the mapping, valid until Close and never to be written to. Unlike View it does not
+// wait for them (see Await), and does not
 // turn memory faults into errors: if the file was truncated after it was opened, touching the bytes faults, and the
 // caller must handle that.
 func (f *File) Bytes(t *Tensor) []byte {

@@ -20,15 +20,15 @@ const (
 // Open maps the file at path, and the other parts if it is the first of a split model. Errors name the file, what is
 // wrong in it and what to do.
 func Open(path string) (*File, error) {
-	f, err := open(path)
+	f, err := open(path, false)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return f, nil
 }
 
-func open(path string) (*File, error) {
-	f := &File{Name: path, byName: make(map[string]int)}
+func open(path string, filled bool) (*File, error) {
+	f := &File{Name: path, byName: make(map[string]int), filled: filled}
 	first, err := f.addMapped(path)
 	if err == nil {
 		err = f.addSplits(path, first)
@@ -70,6 +70,7 @@ func (f *File) addMapped(path string) (*header, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.Filled = f.filled
 	var h *header
 	err = m.Guard(func() (err error) {
 		h, err = parse(m.Data)

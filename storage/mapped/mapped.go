@@ -26,6 +26,8 @@ var ErrChanged = errors.New("the file was written to after it was opened: restor
 type File struct {
 	Info fs.FileInfo // as it was opened
 	Data []byte      // nil after Close
+	// Filled says that bytes come into the file while it is mapped, from another machine: then its time says nothing.
+	Filled bool
 
 	file *os.File // kept open: its size and time are compared after each use
 }
@@ -58,7 +60,7 @@ func (m *File) Check() error {
 		return fmt.Errorf("%w: %w", ErrShrunk, err)
 	case info.Size() < int64(len(m.Data)):
 		return ErrShrunk
-	case !info.ModTime().Equal(m.Info.ModTime()):
+	case !m.Filled && !info.ModTime().Equal(m.Info.ModTime()):
 		return ErrChanged
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -25,6 +26,7 @@ const (
 	partsFolder   = "partial"      // sha256-HEX: incomplete blobs, each with a list of the pieces that have arrived
 	pullsFolder   = "pulls"        // ID.json: manifests of pulls that run, or whose process was killed
 	uploadsFolder = "uploads"      // sha256-HEX: files that a model is to be made of
+	membersFolder = "members"      // MEMBER.member/MODEL.model/*.gguf: what members of a cluster have lent
 	viewsFolder   = "views"        // ID/FILE: links to blobs under the names that files had, made from a manifest
 )
 
@@ -92,6 +94,19 @@ func (s *Store) has(f *File) bool {
 	return err == nil && info.Mode().IsRegular() && info.Size() == f.Size
 }
 
+// Lent is the folder in which a model lies that a member of a cluster has lent, if it has.
+func (s *Store) Lent(member, model string) string {
+	return s.path(membersFolder, url.PathEscape(member)+".member", url.PathEscape(model)+".model")
+}
+
+// MakeLent makes the folder above that of Lent.
+func (s *Store) MakeLent(member, model string) error {
+	if err := s.create(); err != nil {
+		return err
+	}
+	return os.MkdirAll(filepath.Dir(s.Lent(member, model)), 0o755)
+}
+
 // create makes the folders of a store, unless they are there.
 func (s *Store) create() error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
@@ -105,7 +120,8 @@ func (s *Store) create() error {
 			return fmt.Errorf("%s: %w", s.path(markFile), err)
 		}
 	}
-	for _, folder := range []string{modelsFolder, blobsFolder, partsFolder, pullsFolder, uploadsFolder, viewsFolder} {
+	for _, folder := range []string{modelsFolder, blobsFolder, partsFolder, pullsFolder, uploadsFolder, viewsFolder,
+		membersFolder} {
 		if err := os.Mkdir(s.path(folder), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/sluice-ai/sluice/cmd/sluice/internal/models"
 	"github.com/sluice-ai/sluice/internal/backend"
 	"github.com/sluice-ai/sluice/internal/namedmodel"
+	"github.com/sluice-ai/sluice/internal/source"
 	"github.com/sluice-ai/sluice/stages/model/modelfile"
 	"github.com/sluice-ai/sluice/stages/place"
 	"github.com/sluice-ai/sluice/storage/gguf"
@@ -42,7 +43,7 @@ type Flags struct {
 	Ctx         int      `name:"ctx" placeholder:"N" help:"Tokens that one conversation may hold. Default: what a measurement needs, else what the model was trained for, as memory allows."`
 	RAM         env.Size `name:"ram" placeholder:"SIZE" help:"Memory for weights, such as 6G or 800M (powers of 1024); what does not fit is streamed from the file. Default: all of them, if they fit this machine."`
 	VRAM        env.Size `name:"vram" placeholder:"SIZE" help:"Memory of the GPU for weights, of each if there are several, such as 6G; what does not fit waits in this machine's memory, as far as --ram goes, and is copied when it is needed. Default: all of them, if they fit."`
-	Mirror      string   `name:"mirror" placeholder:"DIR" help:"Folder with a copy of the model, on another drive: weights that are read come from both, as fast as each can."`
+	Mirror      string   `name:"mirror" placeholder:"DIR" help:"Folder with a copy of the model, on another drive, or member://MEMBER/MODEL, which a member of the cluster runs: weights that are read come from both, as fast as each can."`
 	Device      string   `placeholder:"NAME" help:"Where models are computed: cpu, cuda, cuda:N, vulkan, vulkan:N (sluice doctor lists them), cuda:N,M or vulkan:N,M, several cards of which each computes some layers, cuda:N+M, cards that compute each layer together (llama.cpp: --split-mode row), auto, a GPU where there is one, or member:HOST:PORT,..., other members of the cluster beside this machine's processor, for a model that is too large for one (it needs --pass). Default: $SLUICE_DEVICE, else a GPU with memory of its own, of which the plan chooses the layers, else cpu."`
 	Pass        string   `name:"pass" table:"cluster" placeholder:"FILE" help:"Pass of this member of a cluster, which sluice cluster cert made."`
 	GPULayers   layers   `name:"gpu-layers" placeholder:"N" default:"all" help:"Layers that a GPU computes, the last ones, with the head; this machine's processor computes the others, from its own memory. 0: the GPU computes none. all (the default): what does not fit is copied there for each token. auto: either, or as with --cpu-experts, whichever is predicted to be sooner."`
@@ -59,7 +60,19 @@ type Flags struct {
 	kept       *kvfiles.Folder // of cached blocks; nil: there is none
 	stateKey   *sealed.Key     // encrypts what is kept; nil: nothing is
 	identified bool            // models know which they are: something of them is saved
+	far        Far             // nil: no other machine is asked for files
 }
+
+// Far brings files of models from other machines.
+type Far interface {
+	// Open opens a model that is to be brought to path; nil: none is.
+	Open(e *env.Env, path string) (*gguf.File, error)
+	// Copies are the parts of the model at an address, and its content.
+	Copies(address string) (copies []source.Source, content string, err error)
+}
+
+// Reach has models come from other machines.
+func (f *Flags) Reach(far Far) { f.far = far }
 
 // Check refuses flags with impossible values or combinations.
 func (f *Flags) Check() error {
@@ -355,30 +368,65 @@ func (unreadable) Told() string { return "its file is no model that can be run: 
 
 // OpenWeights opens a model that can be run, with its copy of --mirror.
 func (f *Flags) OpenWeights(e *env.Env, value string) (*gguf.File, error) {
+	if f.far != nil {
+		if file, err := f.far.Open(e, value); file != nil || err != nil {
+			return file, err
+		}
+	}
 	file, err := namedmodel.OpenWeights(e.Lookup, value)
-	return f.mirrored(file, err)
+	return f.mirrored(e, file, err)
 }
 
 // OpenPlanned is OpenWeights of a model that is not run: it may be an outline.
 func (f *Flags) OpenPlanned(e *env.Env, value string) (*gguf.File, error) {
 	file, err := namedmodel.OpenPlanned(e.Lookup, value)
-	return f.mirrored(file, err)
+	return f.mirrored(e, file, err)
 }
 
-func (f *Flags) mirrored(file *gguf.File, err error) (*gguf.File, error) {
+func (f *Flags) mirrored(e *env.Env, file *gguf.File, err error) (*gguf.File, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission): // it was not looked at
 		return nil, err
 	case err != nil:
 		return nil, unreadable{err}
 	}
-	if f.Mirror == "" {
+	switch {
+	case f.Mirror == "":
+		return file, nil
+	case strings.HasPrefix(f.Mirror, Member):
+		if err := f.mirrorAfar(e, file); err != nil {
+			return nil, errors.Join(fmt.Errorf("--mirror: %w", err), file.Close())
+		}
 		return file, nil
 	}
 	if err := file.Mirror(f.Mirror); err != nil {
 		return nil, errors.Join(fmt.Errorf("--mirror: %w", err), file.Close())
 	}
 	return file, nil
+}
+
+// Member begins the address of a model that a member of the cluster runs.
+const Member = "member://"
+
+// mirrorAfar has the weights come from another machine too, unless that cannot be asked.
+func (f *Flags) mirrorAfar(e *env.Env, file *gguf.File) error {
+	if f.far == nil {
+		return env.Usagef("%s is a model of a member of a cluster: that needs sluice serve --cluster", f.Mirror)
+	}
+	copies, content, err := f.far.Copies(f.Mirror)
+	if err != nil {
+		log := f.Logger(e)
+		log.Warn().Err(err).Msg("weights come from the file alone")
+		return nil
+	}
+	own, err := ContentOf(file)
+	if err != nil {
+		return err
+	}
+	if own != content {
+		return fmt.Errorf("%s is another model: its content is %s, and that of %s is %s", f.Mirror, content, file.Name, own)
+	}
+	return file.MirrorAt(copies)
 }
 
 // Logger returns the engine's log: readable text on standard error, only errors unless --log says otherwise.

@@ -168,7 +168,7 @@ func (f *Flags) keep(m *actors.Model) error {
 	if f.kept == nil && !f.identified {
 		return nil
 	}
-	content, err := contentOf(m.File)
+	content, err := ContentOf(m.File)
 	if err != nil {
 		return err
 	}
@@ -178,8 +178,11 @@ func (f *Flags) keep(m *actors.Model) error {
 }
 
 // weightsOf tells a model from all others: by all bytes of its tensors, or, where the file is large, by the content
-// that contentOf found, and by the time at which it was written.
+// that ContentOf found, and by the time at which it was written.
 func weightsOf(file *gguf.File, content string) (string, error) {
+	if file.Content() != "" { // its bytes are still to come
+		return "of another machine: " + content, nil
+	}
 	total, timed := int64(0), true
 	var files strings.Builder
 	for i := range file.Parts() {

@@ -17,9 +17,12 @@ import (
 // sampled is how much of both ends of a tensor a model is recognised by.
 const sampled = 4096
 
-// contentOf identifies a model by its tensors: their names, types and shapes, and the bytes at both ends of each. The
+// ContentOf identifies a model by its tensors: their names, types and shapes, and the bytes at both ends of each. The
 // whole of a large file would take seconds to read.
-func contentOf(file *gguf.File) (string, error) {
+func ContentOf(file *gguf.File) (string, error) {
+	if sent := file.Content(); sent != "" {
+		return sent, nil
+	}
 	sum := sha256.New()
 	for i := range file.Tensors {
 		t := &file.Tensors[i]
@@ -38,7 +41,7 @@ func contentOf(file *gguf.File) (string, error) {
 
 // profilePath is the file that a model's profile is kept in, in the user's cache.
 func profilePath(e *env.Env, file *gguf.File) (string, error) {
-	content, err := contentOf(file)
+	content, err := ContentOf(file)
 	if err != nil {
 		return "", err
 	}

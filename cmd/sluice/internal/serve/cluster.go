@@ -114,9 +114,9 @@ func (f *clusterFlags) pass(e *env.Env, path string) (*pass.Pass, error) {
 	return p, nil
 }
 
-// begin has a loaded server meet the others.
+// begin has a server meet the others, unless it does already.
 func (f *clusterFlags) begin(s *server.Server) {
-	if f.member == nil {
+	if f.member == nil || f.leave != nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())

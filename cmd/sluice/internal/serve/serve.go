@@ -24,7 +24,7 @@ import (
 // Serve serves models over HTTP.
 // Wide: they are the flags of a command.
 type Serve struct {
-	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]MODEL" help:"Model file (GGUF), folder of a model, or name of one in the store, and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Loaded at once, as far as there is room. Without it and --models: the models of the store, or, if that is empty, the small embedded model."`
+	Models []string `name:"model" short:"m" sep:"none" placeholder:"[NAME=]MODEL" help:"Model file (GGUF), folder of a model, or name of one in the store, or member://MEMBER/MODEL, which a member of the cluster runs and this one gets, and how clients call it. May be repeated: model in a request chooses, and of equal names the later ones get a number. Loaded at once, as far as there is room. Without it and --models: the models of the store, or, if that is empty, the small embedded model."`
 
 	Folder      string        `name:"models" placeholder:"FOLDER" help:"Folder of model files, also in folders below, which clients call by their names without .gguf. Each is loaded when it is asked for; others leave for it, but none that answers."`
 	Stored      bool          `name:"stored" help:"Serve the models of the store (sluice list) in the same way, beside those of -m and --models."`
@@ -55,6 +55,7 @@ type Serve struct {
 	compute.TraceFlag
 	env.ForceFlag
 
+	lenders *lenders            // of models that other members run
 	manager *manager            // of --allow-store
 	painter *painter            // nil: nothing makes pictures
 	typed   map[string][]string // keys of files that can be read once only
@@ -88,7 +89,7 @@ func (c *Serve) Run(e *env.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	files, err := c.files()
+	files, err := c.files(e)
 	if err != nil {
 		return err
 	}
@@ -108,15 +109,12 @@ func (c *Serve) Run(e *env.Env) (err error) {
 	defer func() { err = errors.Join(err, tape.Close()) }()
 	ctx, hangUps, cancel := e.Serving(context.Background())
 	defer cancel()
-	if err := c.Keep(e, &c.Flags, c.KVFolder()); err != nil {
-		return err
-	}
 	ln, err := c.prepare(ctx, e, files, keys)
 	if err != nil {
 		return err
 	}
 	defer ln.Close()
-	incidents, closed, err := c.lasting(e, &options)
+	incidents, closed, err := c.lasting(ctx, e, &options)
 	if err != nil {
 		return err
 	}
@@ -124,6 +122,7 @@ func (c *Serve) Run(e *env.Env) (err error) {
 	s := server.Loading(options)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
+	c.lenders.meet(c, s)
 	l, err := c.load(ctx, e, files, s.Progress, spans, recording(tape, incidents))
 	if err != nil {
 		s.Close()
@@ -131,7 +130,7 @@ func (c *Serve) Run(e *env.Env) (err error) {
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
 	s.Loaded(describe(l))
-	c.clusterFlags.begin(s)
+	c.begin(s)
 	r := newReloader(c, e, s, l, keys) // before anybody knows of the server and changes files
 	if err := c.announce(e, l, ln.Addr(), len(keys) > 0); err != nil {
 		return err
@@ -144,7 +143,8 @@ func (c *Serve) Run(e *env.Env) (err error) {
 
 // lasting has pictures made, the server become a member of its cluster, and what outlives it kept in --state, until
 // closed is called. Models record on incidents, unless that is nil.
-func (c *Serve) lasting(e *env.Env, o *server.Options) (incidents *actors.Tape, closed func(), err error) {
+func (c *Serve) lasting(ctx context.Context, e *env.Env, o *server.Options) (incidents *actors.Tape, closed func(),
+	err error) {
 	if o.Sessions, err = c.Sessions(&c.Flags, o.Log); err != nil {
 		return nil, nil, err
 	}
@@ -163,7 +163,11 @@ func (c *Serve) lasting(e *env.Env, o *server.Options) (incidents *actors.Tape, 
 	if o.Cluster != nil {
 		c.Identified()
 	}
+	c.lenders.join(ctx, o.Cluster, &c.Flags, o.Log)
 	return incidents, func() {
+		if err := c.lenders.close(); err != nil {
+			o.Log.Error().Err(err).Msg("closing models that came from other members")
+		}
 		c.eventFlags.close()
 		c.clusterFlags.end()
 		written()
@@ -279,9 +283,12 @@ func (c *Serve) load(ctx context.Context, e *env.Env, files []models.NamedFile, 
 	return l, nil
 }
 
-// prepare pulls missing models, if --pull allows it, and opens the listening socket.
+// prepare opens the folder of cached blocks, pulls missing models, if --pull allows it, and opens the listening socket.
 func (c *Serve) prepare(ctx context.Context, e *env.Env, files []models.NamedFile, keys []string) (
 	net.Listener, error) {
+	if err := c.Keep(e, &c.Flags, c.KVFolder()); err != nil {
+		return nil, err
+	}
 	if err := c.Fetch(ctx, e, paths(files)...); err != nil {
 		return nil, err
 	}
@@ -314,11 +321,14 @@ func (c *Serve) listen(e *env.Env, keys []string) (net.Listener, error) {
 }
 
 // files returns the models of the command line, if the flags are valid for them.
-func (c *Serve) files() ([]models.NamedFile, error) {
+func (c *Serve) files(e *env.Env) (all []models.NamedFile, err error) {
 	if c.KeepAlive < 0 {
 		return nil, env.Usagef("--keep-alive is %v: want a time such as 10m, or leave it out", c.KeepAlive)
 	}
-	return c.names()
+	if all, err = c.names(); err == nil {
+		c.lenders, err = placed(e, all, c.Cluster != "")
+	}
+	return all, err
 }
 
 func (c *Serve) names() ([]models.NamedFile, error) {
