@@ -56,8 +56,8 @@ func Is(word string) bool { return strings.Contains(word, "://") }
 // Open reads a registry's URL. It asks nobody.
 func Open(text string, self Self, of Surroundings) (Registry, error) {
 	u, err := url.Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("it is no URL: want such as etcd://10.0.0.2:2379") // the error would repeat a password
+	if err != nil || strings.Count(u.Host, ":") > 1 && !strings.HasPrefix(u.Host, "[") {
+		return nil, fmt.Errorf("it is no URL: want such as etcd://10.0.0.2:2379") // more would repeat a password
 	}
 	var r Registry
 	switch u.Scheme {

@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 	"log"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -327,14 +326,19 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// FuzzOpen: any word of --join is a registry or an error without its password.
+// FuzzOpen: any word of --join is a registry or an error, and neither shows a password.
 func FuzzOpen(f *testing.F) {
-	for _, text := range []string{"etcd://u:pa55@h:1/x?ca=f", "consuls://h", "k8s://n/s?port=5", "x", "://"} {
+	for _, text := range []string{"@h:1/x?ca=f", "@h", "/s@h", "%zz@h", "#@h", "?x@h", "@n/s?port=5", "@", ":"} {
 		f.Add(text)
 	}
 	files := map[string]string{account + "namespace": "n", account + "ca.crt": "x", account + "token": "t"}
+	pod := map[string]string{hostOfPods: "10.0.0.1", portOfPods: "443"}
 	f.Fuzz(func(t *testing.T, text string) {
-		_, _ = Open(text, me("a", "h:1"), around(maps.Clone(files), files))
+		for _, scheme := range []string{"etcd", "etcds", "consul", "consuls", "k8s", "zoo"} {
+			r, err := Open(scheme+"://u:pa55"+text, me("a", "h:1"), around(pod, files))
+			shows := fmt.Sprint(r, err)
+			require.False(t, strings.Contains(shows, "pa55") && !strings.Contains(text, "pa55"), shows)
+		}
 	})
 }
 
