@@ -25,12 +25,16 @@ type key struct {
 	value any
 }
 
-// marks is a number for the layers that a text has a sign for, and 0 for the others.
+// marks is a number for the layers that a text has a sign for, and another for the others. The text is repeated.
 type marks struct {
 	layers string
 	sign   byte
 	number int32
+	other  int32
 }
+
+// flags says for the layers that it has an L for that they are local, or that something else holds. It is repeated.
+type flags string
 
 // Keys that most rows have.
 const (
@@ -91,12 +95,16 @@ func written(value any, layers int) any {
 		return repeated(x, layers)
 	case []float32:
 		return repeated(x, layers)
-	case []bool:
-		return repeated(x, layers)
+	case flags:
+		list := make([]bool, layers)
+		for l := range list {
+			list[l] = x[l%len(x)] == 'L'
+		}
+		return list
 	case marks:
 		list := make([]int32, layers)
 		for l := range list {
-			if x.layers[l%len(x.layers)] == x.sign {
+			if list[l] = x.other; x.layers[l%len(x.layers)] == x.sign {
 				list[l] = x.number
 			}
 		}
@@ -132,12 +140,19 @@ func (k *keyed) holds(name string) bool {
 
 // lacks says whether a layer lacks an optional tensor that others have.
 func (k *keyed) lacks(layer int, name string) bool {
+	switch k.arch {
+	case "mimo2":
+		full := layer == 0 || layer%6 == 5
+		return layer == 0 && name == "ffn_gate_inp.weight" || full && name == "attn_sinks.weight"
+	case "step35":
+		return layer < 3 && name == "ffn_gate_inp.weight"
+	}
 	return false
 }
 
 // keyedShapes are the shapes of such models.
 func keyedShapes() (out []Shape) {
-	for _, table := range [][]keyed{denseModels} {
+	for _, table := range [][]keyed{denseModels, mixtureModels} {
 		for i := range table {
 			out = append(out, Shape{table[i].name, table[i].config()})
 		}

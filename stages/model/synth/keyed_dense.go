@@ -43,7 +43,7 @@ var denseModels = []keyed{
 	{"glm-4-9b", "glm4", sizes{40, 4096, 13696, 32, 2, 151552, 32768}, append(queryBiases, "output.weight"),
 		[]key{{rms, 1e-5}, {turned, 64}}},
 	{"exaone-4-32b", "exaone4", sizes{64, 5120, 27392, 40, 8, 102400, 131072}, untied, []key{{rms, 1e-5}, {turned, 128},
-		{headWidth, 128}, {valueWidth, 128}, {base, 1e6}, {window, 4096}, {windows, []bool{true, true, true, false}}}},
+		{headWidth, 128}, {valueWidth, 128}, {base, 1e6}, {window, 4096}, {windows, flags("LLLG")}}},
 	{"seed-oss-36b", "seed_oss", sizes{64, 5120, 27648, 80, 8, 155136, 524288}, append(queryBiases, "output.weight"),
 		[]key{{rms, 1e-6}, {turned, 128}, {headWidth, 128}, {valueWidth, 128}, {base, 1e7}}},
 	{"ernie-4.5-0.3b", "ernie4_5", sizes{18, 1024, 3072, 16, 2, 103424, 131072}, nil,

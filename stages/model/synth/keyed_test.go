@@ -17,23 +17,23 @@ var billions = map[string]float64{
 	"mpt-7b": 6.649, "qwen-7b": 7.721, "starcoderbase-1b": 1.137, "orion-14b": 14.5, "openelm-270m": 0.2715, "olmo-7b": 6.888,
 	"phi-2": 2.78, "gpt2": 0.1244, "gpt-neox-20b": 20.55, "stablelm-2-1.6b": 1.6445, "internlm2-7b": 7.738,
 	"command-r": 34.98, "command-r7b": 8.028, "glm-4-9b": 9.4, "exaone-4-32b": 32.0, "seed-oss-36b": 36.15,
-	"ernie-4.5-0.3b": 0.361, "minitron-4b": 4.19, "gemma-2b": 2.506,
+	"ernie-4.5-0.3b": 0.361, "minitron-4b": 4.19, "gemma-2b": 2.506, "trinity-nano": 6, "arctic": 480, "ling-lite": 16.8, "ling-mini-2": 16.26, "north-mini": 30, "dbrx": 132,
+	"deepseek-moe-16b": 16.4, "dots.llm1": 142.8, "ernie-4.5-21b-a3b": 21.83, "k-exaone": 236, "glm-4.5-air": 106.85,
+	"grok-1": 314, "grovemoe-33b": 33, "hunyuan-a13b": 80.4, "hunyuan-3": 295, "laguna-xs-2.1": 33, "lfm2-8b-a1b": 8.34,
+	"mellum-2-12b": 12.15, "mimo-v2-flash": 309, "minimax-m2": 228.7, "olmoe-1b-7b": 6.919, "qwen1.5-moe-a2.7b": 14.32,
+	"qwen3-vl-30b-a3b": 30.53, "smallthinker-4b-a0.6b": 4.27, "step-3.5-flash": 197,
 }
 
 // unshaped are the architectures without a shape.
 var unshaped = []string{
-	"afmoe", "apertus", "arcee", "arctic", "arwkv7", "bailingmoe", "bailingmoe2", "bailingmoe3", "bitnet",
-	"chameleon", "codeshell", "cogvlm", "cohere2moe", "dbrx", "deci", "deepseek", "deepseek2-ocr",
-	"deepseek32", "deepseek4", "dots1", "dots3note", "ernie4_5-moe", "eurobert", "exaone-moe", "falcon-h1",
-	"gemma-embedding", "gemma3n", "gemma4", "glm-dsa", "glm4moe", "granite_swa", "granitehybrid", "granitemoe",
-	"grok", "grovemoe", "hrm_text", "hunyuan-dense", "hunyuan-moe", "hunyuan_vl", "hy_v3", "hy_v4", "jais",
-	"jais2", "jamba", "jina-bert-v2", "jina-bert-v3", "kimi-k3", "kimi-linear", "laguna", "lfm2moe",
-	"llama-embed", "maincoder", "mamba", "maple", "mellum", "mimo2", "minicpm", "minicpm3", "minimax-01",
-	"minimax-m2", "minimax-m3", "mistral3", "mistral4", "modern-bert", "muse-glimmer", "nanbeige",
-	"nemotron_h", "nemotron_h_moe", "neo-bert", "nomic-bert", "nomic-bert-moe", "olmoe", "paddleocr",
-	"pangu-embedded", "plamo2", "plamo3", "plm", "qwen2moe", "qwen2vl", "qwen35", "qwen3vl", "qwen3vlmoe",
-	"qwen4exp", "refact", "rwkv6", "rwkv6qwen2", "rwkv7", "smallthinker", "spark2_5", "step35", "t5encoder",
-	"talkie", "xverse",
+	"apertus", "arcee", "arwkv7", "bailingmoe3", "bitnet", "chameleon", "codeshell", "cogvlm", "deci",
+	"deepseek32", "deepseek4", "dots3note", "eurobert", "falcon-h1", "gemma-embedding", "gemma3n", "gemma4",
+	"glm-dsa", "granite_swa", "granitehybrid", "granitemoe", "hrm_text", "hunyuan-dense", "hunyuan_vl",
+	"hy_v4", "jais", "jais2", "jamba", "jina-bert-v2", "jina-bert-v3", "kimi-k3", "kimi-linear", "llama-embed",
+	"maincoder", "mamba", "maple", "minicpm", "minicpm3", "minimax-01", "minimax-m3", "mistral3", "mistral4",
+	"modern-bert", "muse-glimmer", "nanbeige", "nemotron_h", "nemotron_h_moe", "neo-bert", "nomic-bert",
+	"nomic-bert-moe", "paddleocr", "pangu-embedded", "plamo2", "plamo3", "plm", "qwen2vl", "qwen35", "qwen3vl",
+	"qwen4exp", "refact", "rwkv6", "rwkv6qwen2", "rwkv7", "spark2_5", "t5encoder", "talkie", "xverse",
 }
 
 // size is how many parameters a shape has.

@@ -40,6 +40,9 @@ func (k *keyed) tiny(c *Config) *keyed {
 	before := c.headWidth()
 	c.KVHeads, c.Heads = fewerHeads(c.KVHeads, c.Heads)
 	c.Width, c.FFN, c.Context = tinyWidth, min(c.FFN, tinyFFN), min(c.Context, 4096)
+	if k.says(experts) && !k.says(expertFFN) {
+		c.FFN = min(c.FFN, least[expertFFN])
+	}
 	head := tinyHead
 	if !k.says(headWidth) {
 		head = tinyWidth / max(c.Heads, 1)
@@ -53,6 +56,7 @@ func (k *keyed) tiny(c *Config) *keyed {
 			x.value = k.smallerList(x.name, list, before, head)
 		case marks:
 			list.number = int32(k.smaller(x.name, int(list.number), before, head))
+			list.other = int32(k.smaller(x.name, int(list.other), before, head))
 			x.value = list
 		}
 	}
@@ -139,10 +143,10 @@ func (k *keyed) layersOfAllKinds() int {
 			if x.name == interval || x.name == windows {
 				n = max(n, v)
 			}
-		case []bool:
-			n = max(n, kinds(v))
+		case flags:
+			n = max(n, kinds([]byte(v)))
 		case marks:
-			n = max(n, strings.IndexByte(v.layers, v.sign)+2)
+			n = max(n, kinds([]byte(v.layers)))
 		case []int32: // of heads or features: a layer has some, or none
 			zero := make([]bool, len(v))
 			for l := range v {
