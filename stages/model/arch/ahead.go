@@ -22,10 +22,15 @@ const (
 )
 
 // trunk opens a program and says which layers it has. The last layers of a file may be heads: they are ignored. In
-// the program of a head the first of them is the only layer.
+// the program of a head the first of them is the only layer; where a file has none, it is refused, and no list has it.
 func (p *params) trunk(s *shape, b *ir.Builder) (x ir.Value, layers []int) {
-	s.layers -= p.nextLayers(s, b)
-	if p.options.Head {
+	heads := p.nextLayers(s, b)
+	s.layers -= heads
+	switch {
+	case p.options.Head && heads == 0:
+		p.headless()
+		return b.Embed("token_embd", s.vocab, s.width), nil
+	case p.options.Head:
 		return p.ahead(s, b), []int{s.layers}
 	}
 	for l := range s.layers {
@@ -46,11 +51,15 @@ func (p *params) nextLayers(s *shape, b *ir.Builder) int {
 	return n
 }
 
+func (p *params) headless() {
+	p.faultf("%s: this file has no head that predicts tokens further on", p.key(nextKey))
+}
+
 // ahead opens the program of a head. Where s.normed says so, hidden states are normalised as if logits followed.
 func (p *params) ahead(s *shape, b *ir.Builder) ir.Value {
 	s.next = "blk." + strconv.Itoa(s.layers) + ".nextn."
 	if !b.Has(s.next + "eh_proj.weight") {
-		p.faultf("%s: this file has no head that predicts tokens further on", p.key(nextKey))
+		p.headless()
 	}
 	b.Part()
 	embedding := b.Embed(s.own(b, "embed_tokens", "token_embd"), s.vocab, s.width)

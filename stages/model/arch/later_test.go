@@ -134,6 +134,15 @@ func TestNextOfStep(t *testing.T) {
 	require.EqualError(t, err, "metadata of step35: step35.nextn_predict_layers: is 4, want 0 to 3")
 }
 
+// TestHeadless: no file without heads has the program of one, whatever its lists of layers say of their last.
+func TestHeadless(t *testing.T) {
+	for i := range backendtest.Specimens {
+		s := &backendtest.Specimens[i]
+		_, err := Record(s.Describe(&open(t, "qwen3").Meta), s.Has, Options{Head: true})
+		require.ErrorContains(t, err, "head", s.Name)
+	}
+}
+
 // TestRefusedByName: what changes the meaning of weights, and no program has, is refused.
 func TestRefusedByName(t *testing.T) {
 	for _, c := range []struct {
