@@ -60,5 +60,7 @@ func encoders() []Shape {
 		return Config{ModelType: "bert", Layers: layers, Width: width, FFN: 4 * width, Heads: heads, Vocab: 30522,
 			Context: 512, Encoder: Encoder{TokenTypes: 2, EncoderEps: 1e-12}}
 	}
-	return []Shape{{"bert-base", bert(12, 768, 12)}, {"bert-large", bert(24, 1024, 16)}}
+	nomic := bert(12, 768, 12)
+	nomic.ModelType, nomic.Vocab, nomic.Context, nomic.RopeTheta = "nomic_bert", 30528, 2048, 1000
+	return []Shape{{"bert-base", bert(12, 768, 12)}, {"bert-large", bert(24, 1024, 16)}, {"nomic-embed-v1.5", nomic}}
 }

@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"encoding/binary"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -38,6 +39,9 @@ func (f *Filler) Write(w io.Writer, t *Tensor, typ quant.Type) error {
 	for _, n := range t.Shape[1:] {
 		rows *= n
 	}
+	if t.Below > 0 {
+		return writeWhole(w, t, rows, random)
+	}
 	if t.Vector || t.Mean != 0 || t.Values != nil || t.Diagonal {
 		return writeRows(w, t, typ, rows, random)
 	}
@@ -71,6 +75,22 @@ func writeRows(w io.Writer, t *Tensor, typ quant.Type, rows int, random *rand.Ra
 		}
 		if err := quant.Quantize(typ, data, values); err != nil {
 			return err
+		}
+		if _, err := w.Write(data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeWhole writes rows of whole numbers, none of which a row has twice.
+func writeWhole(w io.Writer, t *Tensor, rows int, random *rand.Rand) error {
+	data := make([]byte, 0, 4*t.Shape[0])
+	for range rows {
+		first := random.IntN(t.Below)
+		data = data[:0]
+		for i := range t.Shape[0] {
+			data = binary.LittleEndian.AppendUint32(data, uint32((first+i)%t.Below))
 		}
 		if _, err := w.Write(data); err != nil {
 			return err

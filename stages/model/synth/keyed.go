@@ -141,9 +141,15 @@ func (k *keyed) holds(name string) bool {
 // lacks says whether a layer lacks an optional tensor that others have.
 func (k *keyed) lacks(layer int, name string) bool {
 	switch k.arch {
+	case "gemma4": // there, keys are values
+		return layer%6 == 5 && name == "attn_v.weight"
 	case "mimo2":
 		full := layer == 0 || layer%6 == 5
 		return layer == 0 && name == "ffn_gate_inp.weight" || full && name == "attn_sinks.weight"
+	case "jamba":
+		return layer%2 == 0 && name == "ffn_gate_inp.weight"
+	case "modern-bert":
+		return layer == 0 && name == "attn_norm.weight"
 	case "step35":
 		return layer < 3 && name == "ffn_gate_inp.weight"
 	}
@@ -152,7 +158,8 @@ func (k *keyed) lacks(layer int, name string) bool {
 
 // keyedShapes are the shapes of such models.
 func keyedShapes() (out []Shape) {
-	for _, table := range [][]keyed{denseModels, mixtureModels} {
+	for _, table := range [][]keyed{denseModels, laterModels, mixtureModels, latentModels, recurrentModels,
+		encoderModels} {
 		for i := range table {
 			out = append(out, Shape{table[i].name, table[i].config()})
 		}

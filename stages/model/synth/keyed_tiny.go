@@ -9,14 +9,14 @@ import (
 var least = map[string]int{
 	experts: 8, expertsUsed: 2, expertFFN: 64, sharedFFN: 64, denseFirst: 1, window: 16, "expert_group_count": 2,
 	"expert_group_used_count": 1, "expert_chunk_feed_forward_length": 64, "expert_latent_length": 64,
-	"moe_latent_size": 64, "attention.q_lora_rank": 64, kvRank: 64, kvRank + "_swa": 64,
+	"moe_latent_size": 64, "attention.q_lora_rank": 64, kvRank: 64, kvRank + near: 64,
 	"attention.output_group_count": 2, "attention.output_lora_rank": 32, "attention.decay_lora_rank": 32,
 	"attention.iclr_lora_rank": 32, "attention.value_residual_mix_lora_rank": 32, "attention.gate_lora_rank": 32,
 	"attention.indexer.head_count": 2, "ssm.inner_size": 128, "ssm.state_size": 32, "ssm.time_step_rank": 4,
-	"ssm.group_count": 2, "kda.head_dim": 32, "hyper_connection.low_rank": 16, "embedding_length_per_layer_input": 32,
+	"ssm.group_count": 2, "kda.head_dim": 32, "hyper_connection.low_rank": 16, "embedding_length_per_layer_input": 16,
 	"time_mix_extra_dim": 32, "time_decay_extra_dim": 32, "dense_2_feat_in": tinyWidth, "dense_2_feat_out": 256,
-	"dense_3_feat_in": 256, "dense_3_feat_out": tinyWidth, "rope.scaling.original_context_length": 1024,
-	"attention.temperature_length": 1024, "hash_layer_count": 1, "experts_per_group": 2,
+	"dense_3_feat_in": 256, "dense_3_feat_out": tinyWidth, "rope.scaling.original_context_length": 4096,
+	"attention.temperature_length": 1024, "hash_layer_count": 1, "experts_per_group": 2, sharing: 5, perStack: 2,
 }
 
 // What tiny models have, and keys whose values follow from others.
@@ -68,6 +68,13 @@ func (k *keyed) says(name string) bool {
 	return slices.ContainsFunc(k.keys, func(x key) bool { return x.name == name })
 }
 
+// count is the value of a key that is a whole number.
+func (k *keyed) count(name string) int {
+	i := slices.IndexFunc(k.keys, func(x key) bool { return x.name == name })
+	n, _ := k.keys[i].value.(int)
+	return n
+}
+
 // headWidth is the number of features of a head.
 func (c *Config) headWidth() int {
 	for _, x := range c.keys {
@@ -88,8 +95,8 @@ func fewerHeads(keys, queries int) (int, int) {
 
 // smaller is a number for a tiny model, whose heads had so many features and now have others.
 func (k *keyed) smaller(name string, n, before, head int) int {
-	latent, near := k.says(kvRank), strings.HasSuffix(name, "_swa")
-	switch name = strings.TrimSuffix(name, "_swa"); {
+	latent, own := k.says(kvRank), strings.HasSuffix(name, near)
+	switch name = strings.TrimSuffix(name, near); {
 	case name == headWidth && latent && k.says(headWidth+"_mla"):
 		return least[kvRank] + tinyTurn
 	case name == valueWidth && latent && k.says(headWidth+"_mla"):
@@ -112,8 +119,8 @@ func (k *keyed) smaller(name string, n, before, head int) int {
 	case name == "feed_forward_length":
 		return min(n, tinyFFN)
 	}
-	if near {
-		name += "_swa"
+	if own {
+		name += near
 	}
 	if most, ok := least[name]; ok {
 		return min(n, most)
@@ -137,6 +144,12 @@ func (k *keyed) smallerList(name string, list []int32, before, head int) []int32
 // layersOfAllKinds is the number of layers by which there was one of each kind.
 func (k *keyed) layersOfAllKinds() int {
 	n := 4
+	switch { // layers that share what they attend to need others of each kind before them; all of a stack are computed
+	case k.says(sharing):
+		n = 2 * least[sharing]
+	case k.says(perStack):
+		n = least[perStack] * (k.count(lowCycles) + 1) * k.count("hrm.h_cycles")
+	}
 	for _, x := range k.keys {
 		switch v := x.value.(type) {
 		case int:

@@ -129,7 +129,13 @@ func recurrents() []Shape {
 	large := next
 	large.ModelType, large.Layers, large.Width, large.FFN, large.Heads = "qwen3_5_moe_text", 60, 4096, 0, 32
 	large.Vocab, large.ExpertFFN, large.SharedFFN, large.LinearValues = 248320, 1024, 1024, 64
+	dense := next
+	dense.ModelType, dense.Layers, dense.Width, dense.FFN = "qwen3_5_text", 64, 5120, 17408
+	dense.Heads, dense.KVHeads = 24, 4
+	dense.Vocab, dense.LinearValues = 248320, 48
+	dense.Experts, dense.ExpertsUsed, dense.ExpertFFN, dense.SharedFFN = 0, 0, 0, 0
 	return []Shape{
+		{"qwen3.5-27b", dense},
 		{"mamba2-2.7b", Config{ModelType: "mamba2", Layers: 64, Width: 2560, Vocab: 50288, Tied: yes(), Eps: 1e-5,
 			Recurrent: Recurrent{ConvKernel: 4, StateSize: 128, StateHeads: 80, Groups: 1, Expand: 2}}},
 		{"lfm2-1.2b", Config{ModelType: "lfm2", Layers: 16, Width: 2048, FFN: 12288, Heads: 32, KVHeads: 8, Vocab: 65536,

@@ -131,6 +131,8 @@ func others() []Shape {
 		{"granite-3.3-8b", Config{ModelType: "granite", Layers: 40, Width: 4096, FFN: 12800, Heads: 32, KVHeads: 8,
 			Vocab: 49159, Context: 131072, Eps: 1e-5, RopeTheta: 1e7, Tied: yes(),
 			EmbeddingScale: 12, AttentionScale: 0.0078125, ResidualScale: 0.22, LogitScale: 16}},
+		{"granite-3-1b-a400m", Config{ModelType: "granitemoe", Layers: 24, Width: 1024, FFN: 512, Heads: 16, KVHeads: 8,
+			Vocab: 49155, Context: 4096, Eps: 1e-6, Tied: yes(), Experts: 32, ExpertsUsed: 8, ExpertFFN: 512}},
 		{"olmo-2-7b", Config{ModelType: "olmo2", Layers: 32, Width: 4096, FFN: 11008, Heads: 32, KVHeads: 32,
 			Vocab: 100352, Context: 4096, Eps: 1e-6, RopeTheta: 500000}},
 		{"starcoder2-3b", Config{ModelType: "starcoder2", Layers: 30, Width: 3072, FFN: 12288, Heads: 24, KVHeads: 2,

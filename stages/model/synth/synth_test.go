@@ -189,7 +189,7 @@ func TestTiny(t *testing.T) {
 		require.NoError(t, err)
 		want, _ := kinds(c)
 		c.Tiny()
-		c.Vocab = 8192
+		c.Vocab = c.LeastVocab(8192)
 		got, n := kinds(c)
 		require.Equal(t, want, got, s.Name)
 		require.Less(t, n, int64(5e6), s.Name)

@@ -15,6 +15,7 @@ type Tensor struct {
 	Mean, Dev float64
 	Values    []float32 // if not nil, these
 	Diagonal  bool      // row r is 1 in column r, and 0 elsewhere
+	Below     int       // if not 0, whole numbers below it, which are I32: experts of tokens
 }
 
 // Tensors lists the weights of a model's programs, those of its trunk and of its head if it has one, with values that
@@ -31,6 +32,9 @@ func (c *Config) Tensors(programs ...*ir.Program) (out []Tensor) {
 			t := Tensor{Name: w.Name, Shape: w.Shape(), Vector: w.Use&ir.Vector != 0}
 			t.Mean, t.Dev = conditioned(w)
 			c.unscaled(&t)
+			if strings.HasSuffix(t.Name, ".ffn_gate_tid2eid.weight") {
+				t.Below = c.count(experts)
+			}
 			if w.Name == ropeFreqs && c.Scaling != nil {
 				t.Values = c.ropeDivisors(w.Cols)
 			}

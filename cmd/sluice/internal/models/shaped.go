@@ -94,6 +94,9 @@ func (s *Shaped) list(md *meta.Map, all []synth.Tensor, recipe *ftype.Type) erro
 		if t.Vector || len(t.Shape) > 3 { // convolutions are read pixel by pixel
 			types[i] = before[i].Type
 		}
+		if t.Below > 0 {
+			types[i] = quant.I32
+		}
 		row, err := types[i].RowBytes(t.Shape[0])
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.Name, err)

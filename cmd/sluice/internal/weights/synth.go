@@ -145,7 +145,7 @@ func (c *Synth) resize(config *synth.Config) {
 	const fewest = 8192 // tokens: what the embedded vocabulary has
 	if c.Tiny {
 		config.Tiny()
-		config.Vocab = min(config.Vocab, fewest)
+		config.Vocab = config.LeastVocab(fewest)
 	}
 	config.Layers, config.Vocab = cmp.Or(c.Layers, config.Layers), cmp.Or(c.Vocab, config.Vocab)
 }

@@ -1,0 +1,66 @@
+package synth
+
+// laterModels are models without experts that are more than their kin, or came after them.
+var laterModels = []keyed{
+	{"apertus-8b", "apertus", sizes{32, 4096, 21504, 32, 8, 131072, 65536}, []string{"output.weight", "rope_freqs.weight"},
+		[]key{{rms, 1e-5}, {turned, 128}, {base, 1.2e7}, {"xielu.alpha_n", []float32{0.8}}, {"xielu.alpha_p", []float32{0.8}},
+			{"xielu.beta", []float32{0.5}}, {"xielu.eps", []float32{-1e-6}}}},
+	{"bitnet-b1.58-large", "bitnet", sizes{24, 1536, 4096, 16, 16, 32002, 2048}, []string{"scale"},
+		[]key{{rms, 1e-5}, {turned, 96}}},
+	{"chameleon-7b", "chameleon", sizes{32, 4096, 11008, 32, 32, 65536, 4096}, untied, []key{{rms, 1e-5}, {turned, 128}}},
+	{"codeshell-7b", "codeshell", sizes{42, 4096, 16384, 32, 8, 70144, 8192}, []string{"token_embd.weight",
+		"attn_qkv.weight", "bias"}, []key{{norm, 1e-5}, {turned, 128}}},
+	{"cogvlm-17b", "cogvlm", sizes{32, 4096, 11008, 32, 32, 32000, 2048}, []string{"output.weight", "attn_qkv.weight"},
+		[]key{{rms, 1e-5}, {turned, 128}}},
+	{"gemma-3n-e4b", "gemma3n", sizes{35, 2048, 16384, 8, 2, 262144, 32768}, []string{"attn_v.weight"}, []key{{rms, 1e-6},
+		{turned, 256}, {headWidth, 256}, {valueWidth, 256}, {base, 1e6}, {window, 512}, {sharing, 15},
+		{"embedding_length_per_layer_input", 256}}},
+	{"gemma-4-31b", "gemma4", sizes{60, 5376, 21504, 32, 16, 262144, 262144}, []string{"attn_v.weight",
+		"layer_output_scale.weight", "rope_freqs.weight"}, []key{{rms, 1e-6}, {turned, 512}, {turned + near, 256},
+		{headWidth, 512}, {valueWidth, 512}, {headWidth + near, 256}, {valueWidth + near, 256},
+		{"attention.head_count_kv", marks{"LLLLLG", 'L', 16, 4}}, {base, 1e6}, {"rope.freq_base_swa", 10000.0},
+		{window, 1024}, {windows, flags("LLLLLG")}, {"final_logit_softcapping", 30.0}}},
+	{"granite-swash-2b", "granite_swa", sizes{24, 2560, 8192, 20, 4, 100352, 8192}, []string{"attn_sinks.weight"},
+		[]key{{rms, 1e-5}, {turned, 128}, {window, 128}, {windows, flags("GLLL")}}},
+	{"hrm-text-1b", "hrm_text", sizes{128, 1536, 4096, 12, 12, 65536, 4096}, untied, []key{{rms, 1e-6}, {turned, 128},
+		{"embedding_scale", 39.191835884530846}, {perStack, 16}, {"hrm.h_cycles", 2}, {lowCycles, 3},
+		{"hrm.prefix_lm", false}}},
+	{"hunyuan-7b", "hunyuan-dense", sizes{32, 4096, 14336, 32, 8, 128167, 262144}, nil, []key{{rms, 1e-5}, {turned, 128},
+		{headWidth, 128}, {valueWidth, 128}}},
+	{"hunyuan-ocr", "hunyuan_vl", sizes{24, 1024, 3584, 16, 8, 120818, 32768}, nil, []key{{rms, 1e-5}, {turned, 128},
+		{headWidth, 128}, {valueWidth, 128}, {sections, []int32{16, 16, 16, 16}}, {"rope.scaling.alpha", 1000.0}}},
+	{"jais-13b", "jais", sizes{40, 5120, 13653, 40, 40, 84992, 2048}, []string{"attn_qkv.weight", "bias"}, []key{{norm, 1e-5},
+		{"attention.max_alibi_bias", 8.0}}},
+	{"jais-2-8b", "jais2", sizes{32, 3328, 26624, 26, 26, 150272, 8192}, []string{"output.weight", "bias"},
+		[]key{{norm, 1e-5}, {turned, 128}}},
+	{"minicpm-2b", "minicpm", sizes{40, 2304, 5760, 36, 36, 122753, 4096}, nil, []key{{rms, 1e-5}, {turned, 64}}},
+	{"minimax-m3", "minimax-m3", sizes{60, 6144, 12288, 64, 4, 200064, 1048576}, biased, []key{{rms, 1e-6}, {turned, 64},
+		{base, 5e6}, {headWidth, 128}, {valueWidth, 128}, {denseFirst, 3}, {experts, 128}, {expertsUsed, 4}, {expertFFN, 3072},
+		{sharedCount, 1}, {weightScale, 2.0}, {weightsNorm, true}, {gating, 2}, {indexers, 4}, {indexerWidth, 128},
+		{indexed, 16}, {"attention.indexer.block_size", 128}, {"attention.indexer.local_blocks", 1}}},
+	{"ministral-3-3b", "mistral3", sizes{26, 3072, 9216, 32, 8, 131072, 262144}, nil, []key{{rms, 1e-5}, {turned, 128},
+		{headWidth, 128}, {valueWidth, 128}, {base, 1e6}, {"attention.temperature_scale", 0.1}, {"rope.scaling.type", "yarn"},
+		{"rope.scaling.factor", 16.0}, {originally, 16384}, {sharper, 0.1}}},
+	{"muse-glimmer-30b", "muse-glimmer", sizes{52, 6656, 19968, 32, 2, 202048, 131072}, untied, []key{{rms, 1e-5},
+		{turned, 128}, {headWidth, 128}, {valueWidth, 128}, {base, 500000.0}, {window, 2048}, {windows, flags("LLLG")},
+		{"logit_scale", 0.19611613513818404}, {"final_logit_softcapping", 20.0}}},
+	{"nanbeige-4.2-3b", "nanbeige", sizes{22, 3072, 10752, 48, 8, 166144, 262144}, untied, []key{{rms, 1e-5}, {turned, 128},
+		{headWidth, 128}, {valueWidth, 128}, {base, 7e7}, {"num_loops", 2}, {"skip_loop_final_norm", false}}},
+	{"paddleocr-vl", "paddleocr", sizes{18, 1024, 3072, 16, 2, 103424, 131072}, untied, []key{{rms, 1e-5}, {headWidth, 128},
+		{valueWidth, 128}, {base, 500000.0}, {sections, []int32{16, 24, 24, 0}}}},
+	{"openpangu-7b", "pangu-embedded", sizes{34, 4096, 12800, 32, 8, 153376, 32768}, []string{"output.weight",
+		"attn_q.bias", "attn_k.bias", "attn_v.bias", "attn_output.bias"}, []key{{rms, 1e-5}, {turned, 128}, {base, 1.6e7}}},
+	{"qwen2.5-vl-7b", "qwen2vl", sizes{28, 3584, 18944, 28, 4, 152064, 128000}, append(queryBiases, "output.weight"),
+		[]key{{rms, 1e-6}, {base, 1e6}, {sections, []int32{16, 24, 24, 0}}}},
+	{"qwen3-vl-8b", "qwen3vl", sizes{36, 4096, 12288, 32, 8, 151936, 262144}, untied, []key{{rms, 1e-6}, {headWidth, 128},
+		{valueWidth, 128}, {base, 5e6}, {sections, []int32{24, 20, 20, 0}}, {"n_deepstack_layers", 3}}},
+	{"refact-1.6b", "refact", sizes{32, 2048, 5632, 32, 1, 49216, 4096}, untied, []key{{rms, 1e-5}}},
+	{"xverse-7b", "xverse", sizes{32, 4096, 11008, 32, 32, 100534, 8192}, untied, []key{{rms, 1e-6}, {turned, 128}}},
+}
+
+// Keys that some of these have.
+const (
+	sharing   = "attention.shared_kv_layers"
+	perStack  = "hrm.layers_per_stack"
+	lowCycles = "hrm.l_cycles"
+)
