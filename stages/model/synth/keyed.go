@@ -68,7 +68,11 @@ func (k *keyed) config() Config {
 
 // describe writes the keys that a file of such a model has.
 func (k *keyed) describe(w writer, c *Config) {
-	w.count("block_count", c.Layers)
+	layers := c.Layers
+	if times := k.timesStacked(); times > 0 {
+		layers = max(layers/times, 1) * times
+	}
+	w.count("block_count", layers)
 	w.count("context_length", c.Context)
 	w.count("embedding_length", c.Width)
 	w.count("feed_forward_length", c.FFN)
@@ -80,8 +84,34 @@ func (k *keyed) describe(w writer, c *Config) {
 		if strings.HasPrefix(key.name, "xielu.") || strings.HasPrefix(key.name, "tokenizer.") {
 			name = key.name
 		}
-		w.m.Set(name, written(key.value, c.Layers))
+		w.m.Set(name, k.fitting(key, layers))
 	}
+}
+
+// fitting is the value that a key has in a file of so many layers.
+func (k *keyed) fitting(x key, layers int) any {
+	n, _ := x.value.(int)
+	switch x.name {
+	case sections: // of a head's pairs
+		return x.value
+	case perStack:
+		n = layers / k.timesStacked()
+	case sharing: // they need one of each kind before them
+		n = min(n, max(layers-least[sharing], 0))
+	case hashed:
+		n = min(n, layers)
+	default:
+		return written(x.value, layers)
+	}
+	return uint32(n)
+}
+
+// timesStacked is how often the layers of a stack are computed; 0: there are no stacks.
+func (k *keyed) timesStacked() int {
+	if !k.says(perStack) {
+		return 0
+	}
+	return (k.count(lowCycles) + 1) * k.count("hrm.h_cycles")
 }
 
 // written is a value as a file has it, with so many layers.
@@ -110,7 +140,7 @@ func written(value any, layers int) any {
 		}
 		return list
 	}
-	return value // a flag, a text, or a list of another length
+	return value // a flag or a text
 }
 
 // repeated is a list as long as there are layers.

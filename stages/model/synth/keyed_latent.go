@@ -20,7 +20,7 @@ var latentModels = []keyed{
 				128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4}}, {"attention.compress_rope_freq_base", 160000.0},
 		{indexers, 64}, {indexerWidth, 128}, {indexed, 512}, {"rope.scaling.type", "yarn"}, {"rope.scaling.factor", 16.0},
 		{originally, 65536}, {"hyper_connection.count", 4}, {"hyper_connection.sinkhorn_iterations", 20},
-		{"hyper_connection.epsilon", 1e-6}, {"hash_layer_count", 3}, {experts, 256}, {expertsUsed, 6}, {expertFFN, 2048},
+		{"hyper_connection.epsilon", 1e-6}, {hashed, 3}, {experts, 256}, {expertsUsed, 6}, {expertFFN, 2048},
 		{sharedCount, 1}, {weightScale, 1.5}, {weightsNorm, true}, {gating, 4}, {"swiglu_clamp_exp", []float32{10}}}},
 	{"glm-5.2", "glm-dsa", sizes{78, 6144, 12288, 64, 1, 154880, 1048576}, biased, []key{{rms, 1e-5}, {turned, 64},
 		{base, 8e6}, {queryRank, 2048}, {kvRank, 512}, {headWidth, 576}, {valueWidth, 512}, {latentHead, 256},
@@ -73,6 +73,7 @@ const (
 	queryRank   = "attention.q_lora_rank"
 	latentHead  = "attention.key_length_mla"
 	latentValue = "attention.value_length_mla"
+	hashed      = "hash_layer_count"
 	near        = "_swa" // ends keys of layers with a window
 	originally  = "rope.scaling.original_context_length"
 	sharper     = "rope.scaling.yarn_log_multiplier"

@@ -114,6 +114,20 @@ func TestKeyedLayers(t *testing.T) {
 	require.Equal(t, []int64{3, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 5, 5, 5, 5, 3, 3}, heads)
 	require.NotEmpty(t, tensors(t, c))
 
+	seeing, err := synth.Find("qwen3-vl-8b")
+	require.NoError(t, err)
+	axes, err := seeing.Meta("x").Ints("qwen3vl.rope.dimension_sections")
+	require.NoError(t, err)
+	require.Equal(t, []int64{24, 20, 20, 0}, axes, "a list of something else")
+	for _, s := range synth.Shapes() {
+		for _, layers := range []int{1, 2, 7} {
+			c, err := synth.Find(s.Name)
+			require.NoError(t, err)
+			c.Layers, c.Vocab = layers, c.LeastVocab(8192)
+			_, err = arch.Record(c.Meta("x"), c.Has, arch.Options{})
+			require.NoError(t, err, "%s with %d layers", s.Name, layers)
+		}
+	}
 	small, err := synth.Find("openelm-270m")
 	require.NoError(t, err)
 	small.Tiny()

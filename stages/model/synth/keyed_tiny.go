@@ -16,7 +16,7 @@ var least = map[string]int{
 	"ssm.group_count": 2, "kda.head_dim": 32, "hyper_connection.low_rank": 16, "embedding_length_per_layer_input": 16,
 	"time_mix_extra_dim": 32, "time_decay_extra_dim": 32, "dense_2_feat_in": tinyWidth, "dense_2_feat_out": 256,
 	"dense_3_feat_in": 256, "dense_3_feat_out": tinyWidth, "rope.scaling.original_context_length": 4096,
-	"attention.temperature_length": 1024, "hash_layer_count": 1, "experts_per_group": 2, sharing: 5, perStack: 2,
+	"attention.temperature_length": 1024, hashed: 1, "experts_per_group": 2, sharing: 5, perStack: 2,
 }
 
 // What tiny models have, and keys whose values follow from others.
@@ -148,7 +148,7 @@ func (k *keyed) layersOfAllKinds() int {
 	case k.says(sharing):
 		n = 2 * least[sharing]
 	case k.says(perStack):
-		n = least[perStack] * (k.count(lowCycles) + 1) * k.count("hrm.h_cycles")
+		n = least[perStack] * k.timesStacked()
 	}
 	for _, x := range k.keys {
 		switch v := x.value.(type) {

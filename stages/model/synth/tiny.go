@@ -54,11 +54,11 @@ func (c *Config) tinyLayers() {
 	c.Layers = min(c.Layers, most)
 }
 
-// LeastVocab is the number of tokens that a tiny model has: n, or as many as are known by their numbers.
+// LeastVocab is n, or the number of tokens that a model knows by their numbers, if that is more.
 func (c *Config) LeastVocab(n int) int {
 	const pictures = 8196 // what Chameleon's tokens of pictures end at
 	if c.keyed != nil && c.arch == "chameleon" {
 		n = max(n, pictures+4)
 	}
-	return min(c.Vocab, n)
+	return n
 }

@@ -145,7 +145,7 @@ func (c *Synth) resize(config *synth.Config) {
 	const fewest = 8192 // tokens: what the embedded vocabulary has
 	if c.Tiny {
 		config.Tiny()
-		config.Vocab = config.LeastVocab(fewest)
+		config.Vocab = min(config.Vocab, config.LeastVocab(fewest))
 	}
 	config.Layers, config.Vocab = cmp.Or(c.Layers, config.Layers), cmp.Or(c.Vocab, config.Vocab)
 }
@@ -206,6 +206,7 @@ func (c *Synth) list(w io.Writer, recipe *ftype.Type) error {
 			return err
 		}
 		c.resize(config)
+		config.Vocab = config.LeastVocab(config.Vocab)
 		model, err := c.plan(s.Name, config, recipe)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
