@@ -93,8 +93,8 @@ func trafficOf(in io.Reader) (all [][]arrival, err error) {
 	return slices.DeleteFunc(all, func(one []arrival) bool { return len(one) == 0 }), nil
 }
 
-// A request has its client's pause, what was cached of its prompt, and its answer, whose end says whether it was cut. If
-// there is a trace whose traffic is wanted, it is taken.
+// A request has its client's pause, what was cached of its prompt, and its answer, whose end says whether it was cut.
+// If there is a trace whose traffic is wanted, it is taken.
 func TestTrafficOfTraces(t *testing.T) {
 	var trace bytes.Buffer
 	w, err := tokentrace.NewWriter(&trace, &tokentrace.Model{})
@@ -111,7 +111,8 @@ func TestTrafficOfTraces(t *testing.T) {
 		&tokentrace.End{Sequence: 2, Time: 1e6}, &tokentrace.Drawn{Sequence: 3, Token: stop},
 		&tokentrace.End{Sequence: 3, Time: 1e6}, &tokentrace.Open{Sequence: 4, Time: 3e6, Prompt: make([]int32, 200)},
 		step(4, 64, 136), step(4, 200, 1), &tokentrace.Drawn{Sequence: 4, Token: 6}, &tokentrace.End{Sequence: 4, Time: 4e6},
-		&tokentrace.Open{Sequence: 5, Time: 5e6, Prompt: make([]int32, 9), Client: 2}, &tokentrace.End{Sequence: 5, Time: 5e6},
+		&tokentrace.Open{Sequence: 5, Time: 5e6, Prompt: make([]int32, 9), Client: 2},
+		&tokentrace.End{Sequence: 5, Time: 5e6},
 	} {
 		require.NoError(t, w.Write(e))
 	}
