@@ -97,7 +97,7 @@ func (k *keyed) fitting(x key, layers int) any {
 	case perStack:
 		n = layers / k.timesStacked()
 	case sharing: // they need one of each kind before them
-		n = min(n, max(layers-least[sharing], 0))
+		n = min(n, max(layers-tinyShared, 0))
 	case hashed:
 		n = min(n, layers)
 	default:

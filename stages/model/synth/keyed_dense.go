@@ -32,7 +32,8 @@ var denseModels = []keyed{
 	{"gpt-neox-20b", "gptneox", sizes{44, 6144, 24576, 64, 64, 50432, 2048},
 		[]string{"output.weight", "attn_qkv.weight", "bias"},
 		[]key{{norm, 1e-5}, {turned, 24}, {"use_parallel_residual", true}}},
-	{"stablelm-2-1.6b", "stablelm", sizes{24, 2048, 5632, 32, 32, 100352, 4096}, append(queryBiases, "output.weight", "ffn_norm.weight", "ffn_norm.bias"),
+	{"stablelm-2-1.6b", "stablelm", sizes{24, 2048, 5632, 32, 32, 100352, 4096}, []string{"output.weight", "attn_q.bias",
+		"attn_k.bias", "attn_v.bias", "ffn_norm.weight", "ffn_norm.bias"},
 		[]key{{norm, 1e-5}, {turned, 16}, {"use_parallel_residual", false}}},
 	{"internlm2-7b", "internlm2", sizes{32, 4096, 14336, 32, 8, 92544, 32768}, untied,
 		[]key{{rms, 1e-5}, {turned, 128}, {base, 1e6}}},
@@ -40,11 +41,11 @@ var denseModels = []keyed{
 		[]key{{norm, 1e-5}, {turned, 128}, {base, 8e6}, {"logit_scale", 0.0625}}},
 	{"command-r7b", "cohere2", sizes{32, 4096, 14336, 32, 8, 256000, 8192}, nil,
 		[]key{{norm, 1e-5}, {turned, 128}, {base, 50000.0}, {window, 4096}, {"logit_scale", 0.25}}},
-	{"glm-4-9b", "glm4", sizes{40, 4096, 13696, 32, 2, 151552, 32768}, append(queryBiases, "output.weight"),
+	{"glm-4-9b", "glm4", sizes{40, 4096, 13696, 32, 2, 151552, 32768}, queried,
 		[]key{{rms, 1e-5}, {turned, 64}}},
 	{"exaone-4-32b", "exaone4", sizes{64, 5120, 27392, 40, 8, 102400, 131072}, untied, []key{{rms, 1e-5}, {turned, 128},
 		{headWidth, 128}, {valueWidth, 128}, {base, 1e6}, {window, 4096}, {windows, flags("LLLG")}}},
-	{"seed-oss-36b", "seed_oss", sizes{64, 5120, 27648, 80, 8, 155136, 524288}, append(queryBiases, "output.weight"),
+	{"seed-oss-36b", "seed_oss", sizes{64, 5120, 27648, 80, 8, 155136, 524288}, queried,
 		[]key{{rms, 1e-6}, {turned, 128}, {headWidth, 128}, {valueWidth, 128}, {base, 1e7}}},
 	{"ernie-4.5-0.3b", "ernie4_5", sizes{18, 1024, 3072, 16, 2, 103424, 131072}, nil,
 		[]key{{rms, 1e-5}, {turned, 128}, {headWidth, 128}, {valueWidth, 128}, {base, 500000.0}}},
@@ -56,6 +57,6 @@ var denseModels = []keyed{
 
 // What many of these files have of what is optional.
 var (
-	untied      = []string{"output.weight"}
-	queryBiases = []string{"attn_q.bias", "attn_k.bias", "attn_v.bias"}
+	untied  = []string{"output.weight"}
+	queried = []string{"output.weight", "attn_q.bias", "attn_k.bias", "attn_v.bias"}
 )

@@ -50,7 +50,7 @@ var laterModels = []keyed{
 		{valueWidth, 128}, {base, 500000.0}, {sections, []int32{16, 24, 24, 0}}}},
 	{"openpangu-7b", "pangu-embedded", sizes{34, 4096, 12800, 32, 8, 153376, 32768}, []string{"output.weight",
 		"attn_q.bias", "attn_k.bias", "attn_v.bias", "attn_output.bias"}, []key{{rms, 1e-5}, {turned, 128}, {base, 1.6e7}}},
-	{"qwen2.5-vl-7b", "qwen2vl", sizes{28, 3584, 18944, 28, 4, 152064, 128000}, append(queryBiases, "output.weight"),
+	{"qwen2.5-vl-7b", "qwen2vl", sizes{28, 3584, 18944, 28, 4, 152064, 128000}, queried,
 		[]key{{rms, 1e-6}, {base, 1e6}, {sections, []int32{16, 24, 24, 0}}}},
 	{"qwen3-vl-8b", "qwen3vl", sizes{36, 4096, 12288, 32, 8, 151936, 262144}, untied, []key{{rms, 1e-6}, {headWidth, 128},
 		{valueWidth, 128}, {base, 5e6}, {sections, []int32{24, 20, 20, 0}}, {"n_deepstack_layers", 3}}},

@@ -73,7 +73,7 @@ var mixtureModels = []keyed{
 		{headWidth, 128}, {valueWidth, 128}, {base, 5e6}, {experts, 256}, {expertsUsed, 8}, {expertFFN, 1536}, {gating, 2}}},
 	{"olmoe-1b-7b", "olmoe", sizes{16, 2048, 1024, 16, 16, 50304, 4096}, untied, []key{{rms, 1e-5}, {turned, 128},
 		{experts, 64}, {expertsUsed, 8}}},
-	{"qwen1.5-moe-a2.7b", "qwen2moe", sizes{24, 2048, 5632, 16, 16, 151936, 8192}, append(queryBiases, "output.weight"),
+	{"qwen1.5-moe-a2.7b", "qwen2moe", sizes{24, 2048, 5632, 16, 16, 151936, 8192}, queried,
 		[]key{{rms, 1e-6}, {turned, 128}, {base, 1e6}, {experts, 60}, {expertsUsed, 4}, {expertFFN, 1408}, {sharedFFN, 5632}}},
 	{"qwen3-vl-30b-a3b", "qwen3vlmoe", sizes{48, 2048, 6144, 32, 4, 151936, 262144}, untied, []key{{rms, 1e-6},
 		{headWidth, 128}, {valueWidth, 128}, {base, 5e6}, {sections, []int32{24, 20, 20, 0}}, {"n_deepstack_layers", 3},

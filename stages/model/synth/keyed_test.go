@@ -64,6 +64,24 @@ func TestBillions(t *testing.T) {
 	}
 }
 
+// TestLacking: the first layers of models, and some of the others, lack what the rest has.
+func TestLacking(t *testing.T) {
+	for _, x := range []struct{ shape, lacks, has string }{
+		{"modernbert-base", "blk.0.attn_norm.weight", "blk.1.attn_norm.weight"},
+		{"mimo-v2-flash", "blk.5.attn_sinks.weight", "blk.6.attn_sinks.weight"},
+		{"mimo-v2-flash", "blk.0.ffn_gate_inp.weight", "blk.1.ffn_gate_inp.weight"},
+		{"step-3.5-flash", "blk.2.ffn_gate_inp.weight", "blk.3.ffn_gate_inp.weight"},
+		{"gemma-4-31b", "blk.5.attn_v.weight", "blk.6.attn_v.weight"},
+		{"jamba-v0.1", "blk.0.ffn_gate_inp.weight", "blk.1.ffn_gate_inp.weight"},
+		{"gpt2", "output.bias", "blk.0.attn_qkv.bias"},
+	} {
+		c, err := synth.Find(x.shape)
+		require.NoError(t, err)
+		require.False(t, c.Has(x.lacks), x.lacks)
+		require.True(t, c.Has(x.has), x.has)
+	}
+}
+
 // TestWholeNumbers: the experts of tokens are numbers below their count, none twice in a row.
 func TestWholeNumbers(t *testing.T) {
 	c, err := synth.Find("deepseek-v4-flash")

@@ -6,26 +6,35 @@ import (
 )
 
 // least are the largest values that tiny models have of what makes a model large.
-var least = map[string]int{
-	experts: 8, expertsUsed: 2, expertFFN: 64, sharedFFN: 64, denseFirst: 1, window: 16, "expert_group_count": 2,
-	"expert_group_used_count": 1, "expert_chunk_feed_forward_length": 64, "expert_latent_length": 64,
-	"moe_latent_size": 64, "attention.q_lora_rank": 64, kvRank: 64, kvRank + near: 64,
-	"attention.output_group_count": 2, "attention.output_lora_rank": 32, "attention.decay_lora_rank": 32,
-	"attention.iclr_lora_rank": 32, "attention.value_residual_mix_lora_rank": 32, "attention.gate_lora_rank": 32,
-	"attention.indexer.head_count": 2, "ssm.inner_size": 128, "ssm.state_size": 32, "ssm.time_step_rank": 4,
-	"ssm.group_count": 2, "kda.head_dim": 32, "hyper_connection.low_rank": 16, "embedding_length_per_layer_input": 16,
-	"time_mix_extra_dim": 32, "time_decay_extra_dim": 32, "dense_2_feat_in": tinyWidth, "dense_2_feat_out": 256,
-	"dense_3_feat_in": 256, "dense_3_feat_out": tinyWidth, "rope.scaling.original_context_length": 4096,
-	"attention.temperature_length": 1024, hashed: 1, "experts_per_group": 2, sharing: 5, perStack: 2,
+var least = []struct {
+	name string
+	most int
+}{
+	{experts, 8}, {expertsUsed, 2}, {expertFFN, tinyExpert}, {sharedFFN, 64}, {denseFirst, 1}, {window, 16},
+	{"expert_group_count", 2}, {"expert_group_used_count", 1}, {"expert_chunk_feed_forward_length", 64},
+	{"expert_latent_length", 64}, {"moe_latent_size", 64}, {"attention.q_lora_rank", 64}, {kvRank, tinyRank},
+	{kvRank + near, tinyRank}, {"attention.output_group_count", 2}, {"attention.output_lora_rank", 32},
+	{"attention.decay_lora_rank", 32}, {"attention.iclr_lora_rank", 32},
+	{"attention.value_residual_mix_lora_rank", 32}, {"attention.gate_lora_rank", 32},
+	{"attention.indexer.head_count", 2}, {"ssm.inner_size", 128}, {"ssm.state_size", 32}, {"ssm.time_step_rank", 4},
+	{"ssm.group_count", 2}, {"kda.head_dim", 32}, {"hyper_connection.low_rank", 16},
+	{"embedding_length_per_layer_input", 16}, {"time_mix_extra_dim", 32}, {"time_decay_extra_dim", 32},
+	{"dense_2_feat_in", tinyWidth}, {"dense_2_feat_out", 256}, {"dense_3_feat_in", 256},
+	{"dense_3_feat_out", tinyWidth}, {"rope.scaling.original_context_length", 4096},
+	{"attention.temperature_length", 1024}, {hashed, 1}, {"experts_per_group", 2}, {sharing, tinyShared}, {perStack, tinyStack},
 }
 
 // What tiny models have, and keys whose values follow from others.
 const (
-	tinyWidth = 128
-	tinyHead  = 32
-	tinyTurn  = 16 // of latent attention
-	tinyFFN   = 256
-	tinyHeads = 2 // of keys, and of queries for each of them
+	tinyWidth  = 128
+	tinyHead   = 32
+	tinyTurn   = 16 // of latent attention
+	tinyRank   = 64
+	tinyFFN    = 256
+	tinyExpert = 64
+	tinyHeads  = 2 // of keys, and of queries for each of them
+	tinyShared = 5 // layers that share what they attend to
+	tinyStack  = 2 // layers that are computed several times
 
 	kvRank   = "attention.kv_lora_rank"
 	sections = "rope.dimension_sections"
@@ -41,7 +50,7 @@ func (k *keyed) tiny(c *Config) *keyed {
 	c.KVHeads, c.Heads = fewerHeads(c.KVHeads, c.Heads)
 	c.Width, c.FFN, c.Context = tinyWidth, min(c.FFN, tinyFFN), min(c.Context, 4096)
 	if k.says(experts) && !k.says(expertFFN) {
-		c.FFN = min(c.FFN, least[expertFFN])
+		c.FFN = min(c.FFN, tinyExpert)
 	}
 	head := tinyHead
 	if !k.says(headWidth) {
@@ -98,9 +107,9 @@ func (k *keyed) smaller(name string, n, before, head int) int {
 	latent, own := k.says(kvRank), strings.HasSuffix(name, near)
 	switch name = strings.TrimSuffix(name, near); {
 	case name == headWidth && latent && k.says(headWidth+"_mla"):
-		return least[kvRank] + tinyTurn
+		return tinyRank + tinyTurn
 	case name == valueWidth && latent && k.says(headWidth+"_mla"):
-		return least[kvRank]
+		return tinyRank
 	case name == headWidth || name == headWidth+"_mla":
 		if latent {
 			return tinyHead + tinyTurn
@@ -122,8 +131,15 @@ func (k *keyed) smaller(name string, n, before, head int) int {
 	if own {
 		name += near
 	}
-	if most, ok := least[name]; ok {
-		return min(n, most)
+	return min(n, mostOf(name, n))
+}
+
+// mostOf is the most that a tiny model has of a key; n, if it may have as many as others.
+func mostOf(name string, n int) int {
+	for _, x := range least {
+		if x.name == name {
+			return x.most
+		}
 	}
 	return n
 }
@@ -146,9 +162,9 @@ func (k *keyed) layersOfAllKinds() int {
 	n := 4
 	switch { // layers that share what they attend to need others of each kind before them; all of a stack are computed
 	case k.says(sharing):
-		n = 2 * least[sharing]
+		n = 2 * tinyShared
 	case k.says(perStack):
-		n = least[perStack] * k.timesStacked()
+		n = tinyStack * k.timesStacked()
 	}
 	for _, x := range k.keys {
 		switch v := x.value.(type) {
