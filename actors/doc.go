@@ -43,6 +43,7 @@
 //	model, root                 supervision; who enters and leaves
 //	edges, spans, tenant        who may send what; what messages are about; a model of the house
 //	recorder, house, engine     the facades
+//	incoming                    a file that is read while it comes
 //	header, adapting, saved     what the header of a model's file says, loaded or not; its adapters; saved sessions
 //	foreseen                    what requests may expect
 //	vectors, reread             requests to embedding models; answers that are read again

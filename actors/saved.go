@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
 
 	"github.com/rs/zerolog"
 
@@ -16,11 +18,19 @@ import (
 type Sessions struct {
 	folder *sessionfiles.Folder
 	log    zerolog.Logger
+	others Others // nil: no other machine is asked
 }
+
+// Others returns what another machine lends (Sessions.Lend) of a session of a model, an owner and a name, and how many
+// bytes that are. The error is ErrSessionMissing if none has it.
+type Others func(model, owner, name string) (from io.ReadCloser, size int64, err error)
+
+// Ask has sessions that are not in the folder restored from other machines. It is called before any is.
+func (s *Sessions) Ask(others Others) { s.others = others }
 
 // KeepSessions has sessions saved in a folder.
 func KeepSessions(folder *sessionfiles.Folder, log zerolog.Logger) *Sessions {
-	return &Sessions{folder, log.With().Str("folder", folder.Path()).Logger()}
+	return &Sessions{folder: folder, log: log.With().Str("folder", folder.Path()).Logger()}
 }
 
 // SessionFile is a session's file that is read, for who may not import storage.
@@ -78,12 +88,97 @@ func (s *Sessions) Save(e *Engine, of Slot, name string) (m Moved, err error) {
 // Restore has the blocks of a session in the cache, and its text in a slot.
 func (s *Sessions) Restore(e *Engine, to Slot, name string) (Moved, error) {
 	f, closer, err := s.folder.Open(to.Owner, name)
+	if errors.Is(err, ErrSessionMissing) && s.others != nil {
+		f, closer, err = s.bring(e, to.Owner, name)
+	}
 	if err != nil {
 		return Moved{}, s.told(err, "a saved session cannot be read")
 	}
 	defer closer.Close()
 	m, err := e.RestoreText(to, f)
 	return m, s.told(err, "a saved session cannot be used")
+}
+
+// bring opens a session that another machine has, as if it were one of ours; its blocks are still coming.
+func (s *Sessions) bring(e *Engine, owner, name string) (f *sessionfiles.File, closer io.Closer, err error) {
+	from, size, err := s.others(e.Info.Name, owner, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	in, err := receive(filepath.Join(s.folder.Path(), "brought"), from)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, in.Close())
+		}
+	}()
+	if f, err = sessionfiles.Read(in, size, nil); err != nil {
+		return nil, nil, err
+	}
+	if f.Owner != owner || f.Name != name {
+		return nil, nil, fmt.Errorf("it is of another client, or has another name: %w", ErrSessionBroken)
+	}
+	traits, err := e.traitsAfar()
+	if err != nil {
+		return nil, nil, err
+	}
+	if what := f.Differs(traits); what != "" {
+		return nil, nil, fmt.Errorf("the session is of another %s: %w", what, ErrForeign)
+	}
+	f.Kind = e.caches.traits
+	return f, in, nil
+}
+
+// traitsAfar are the traits of the model's blocks as other machines know them: by the weights' content, and not by what
+// this one knows their file by.
+func (e *Engine) traitsAfar() ([]sessionfiles.Trait, error) {
+	if e.spec.kept.Content == "" || len(e.caches.traits) == 0 {
+		return nil, errUnknown
+	}
+	all := slices.Clone(e.caches.traits)
+	all[0].Value = e.spec.kept.Content
+	return all, nil
+}
+
+// Lend writes the session of an owner and a name to what create returns, to which so many bytes will be written, for
+// another machine: it is not encrypted, as what carries it is, and that one has a key of its own.
+func (s *Sessions) Lend(e *Engine, owner, name string, create func(bytes int64) (io.Writer, error)) error {
+	f, closer, err := s.folder.Open(owner, name)
+	if err != nil {
+		return s.told(err, "a saved session cannot be read")
+	}
+	defer closer.Close()
+	if what := f.Differs(e.caches.traits); what != "" {
+		return fmt.Errorf("the session is of another %s: %w", what, ErrForeign)
+	}
+	h := f.Header
+	h.Key = nil
+	if h.Kind, err = e.traitsAfar(); err != nil {
+		return err
+	}
+	bytes, err := sessionfiles.Size(h, len(f.Tokens), len(f.Note))
+	if err != nil {
+		return err
+	}
+	to, err := create(bytes)
+	if err != nil {
+		return err
+	}
+	w, err := sessionfiles.NewWriter(to, h, f.Tokens, f.Note)
+	for class, c := range h.Classes {
+		block := make([]byte, c.Bytes)
+		for i := range c.Blocks {
+			if err == nil {
+				err = f.Block(class, i, block)
+			}
+			if err == nil {
+				err = w.Block(block)
+			}
+		}
+	}
+	return err
 }
 
 // Erase forgets the text of a slot, and drops those of its blocks that no other text begins with.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"strconv"
@@ -35,7 +36,7 @@ const (
 )
 
 // between are the paths where members ask each other for themselves.
-var between = []string{cluster.Path, cluster.AnswerPath, cluster.WeightsPath, remote.Path}
+var between = []string{cluster.Path, cluster.AnswerPath, cluster.WeightsPath, cluster.SessionPath, remote.Path}
 
 // mostMemberConns is how many connections members may have here.
 const mostMemberConns = 512
@@ -51,9 +52,23 @@ func (s *Server) membersOf(c *cluster.Cluster) *listener {
 		return nil
 	}
 	c.Offers = s.offers
+	if kept := s.options.Sessions; kept != nil {
+		kept.Ask(s.sessionsOf(c))
+	}
 	return &listener{most: mostMemberConns, who: s.access.peer, crowded: &s.crowded, refuse: s.full, short: s.short,
 		secure: c.Pass.Server(), conns: map[*conn]struct{}{}, shut: make(chan struct{}),
 		stranger: func(at net.Addr, err error) { s.crowded.stranger(s.log, at, c.Pass.Explain(err)) }}
+}
+
+// sessionsOf has members asked for sessions that are not here.
+func (s *Server) sessionsOf(c *cluster.Cluster) actors.Others {
+	return func(model, owner, name string) (io.ReadCloser, int64, error) {
+		from, size, err := c.Session(s.base, model, owner, name)
+		if errors.Is(err, cluster.ErrNoSession) {
+			err = actors.ErrSessionMissing
+		}
+		return from, size, err
+	}
 }
 
 // member returns the name of the member that sent a request; "": a client did.
@@ -89,6 +104,7 @@ func (s *Server) clusterRoutes() []answer.Route {
 		{Method: fasthttp.MethodPost, Path: cluster.AnswerPath, Public: true, Handle: notFound},
 		{Method: fasthttp.MethodPost, Path: remote.Path, Public: true, Early: true, Handle: s.lent},
 		{Method: fasthttp.MethodGet, Path: cluster.WeightsPath, Public: true, Handle: s.lend},
+		{Method: fasthttp.MethodGet, Path: cluster.SessionPath, Public: true, Handle: s.lendSession},
 	}
 }
 

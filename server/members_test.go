@@ -30,6 +30,7 @@ type town struct {
 	authority *pass.Authority
 	first     string   // address where members join
 	also      []string // further ones
+	edit      func(member string, c *actors.Config)
 }
 
 func newTown(t *testing.T) *town {
@@ -64,7 +65,12 @@ func (w *town) join(t *testing.T, name string, o Options) *joined {
 // joinBy starts a member that others reach by another address than its own.
 func (w *town) joinBy(t *testing.T, name string, o Options, by func(at string) string) *joined {
 	t.Helper()
-	engine := startEngine(t, func(c *actors.Config) { c.Name, c.Kept.Content = "m", "the toy's" })
+	engine := startEngine(t, func(c *actors.Config) {
+		c.Name, c.Kept.Content, c.Kept.Weights = "m", "the toy's", "the toy's, at "+name
+		if w.edit != nil {
+			w.edit(name, c)
+		}
+	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	j := &joined{at: by(ln.Addr().String())}

@@ -3,12 +3,14 @@ package server
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/sluice-ai/sluice/actors"
 	"github.com/sluice-ai/sluice/internal/safefile"
 	"github.com/sluice-ai/sluice/internal/source"
 	"github.com/sluice-ai/sluice/server/cluster"
@@ -109,6 +111,61 @@ func pourRange(w *exchange.Writer, file *lentFile, from *source.Source, at, n in
 		return err
 	}
 	return w.Send(binary.LittleEndian.AppendUint32(nil, sum))
+}
+
+// lendSession answers a member that restores a session which is saved here.
+func (s *Server) lendSession(rc *fasthttp.RequestCtx, x *exchange.Exchange) *wire.Fault {
+	query := rc.QueryArgs()
+	model, owner, name := string(query.Peek("model")), string(query.Peek("owner")), string(query.Peek("name"))
+	if s.member(rc) == "" || s.options.Sessions == nil {
+		return notFound(rc, x)
+	}
+	e := s.models.Engine(model)
+	if e == nil {
+		return wire.Refused(fasthttp.StatusNotFound, "model", "model %.80q does not run here", model)
+	}
+	if s.loans.Add(1) > mostLent {
+		s.loans.Add(-1)
+		return wire.Unavailable("busy", "%d ranges are lent already: ask again", mostLent)
+	}
+	begun, size, passed := make(chan *exchange.Writer), make(chan int64), make(chan error, 1)
+	go func() {
+		passed <- s.options.Sessions.Lend(e, owner, name, func(bytes int64) (io.Writer, error) {
+			size <- bytes
+			if w := <-begun; w != nil {
+				return toMember{w}, nil
+			}
+			return nil, exchange.ErrGone
+		})
+	}()
+	select {
+	case err := <-passed:
+		s.loans.Add(-1)
+		if errors.Is(err, actors.ErrSessionMissing) {
+			return wire.Refused(fasthttp.StatusNotFound, "session", "%v", err)
+		}
+		return wire.Refused(fasthttp.StatusConflict, "session", "%v", err)
+	case bytes := <-size:
+		x.Release()
+		x.Sized(rc, "application/octet-stream", int(bytes), func(w *exchange.Writer) error {
+			begun <- w
+			return <-passed
+		}, func() {
+			close(begun)
+			s.loans.Add(-1)
+		})
+		return nil
+	}
+}
+
+// toMember writes to a member.
+type toMember struct{ to *exchange.Writer }
+
+func (s toMember) Write(b []byte) (int, error) {
+	if err := s.to.Send(b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // lentFile reads a source: a file, memory, or what another machine has.

@@ -1,13 +1,13 @@
 #!/bin/sh
-# How fast a member starts with a model that another one runs, over a link of 1 Gbit/s and 1 ms: a row of a Markdown table
-# for each turn. Of the link, all bytes that went over it count against what it carries at most.
+# How fast a member starts with a model that another one runs, over a link of 1 Gbit/s and 1 ms, or, without a model, how
+# fast a session of the embedded model with 12,000 tokens is restored there: a row of a Markdown table for each turn.
 #
-#	server/cluster/link.sh MODEL.gguf
+#	server/cluster/link.sh [MODEL.gguf]
 #
 # It needs root on Linux, ip and tc (iproute2): the members have network namespaces of their own. SLUICE is the program
 # (./sluice), RUNS how many turns there are (3), RATE the link's (1gbit), FLAGS what else both members are given.
 set -eu
-model=$1 sluice=${SLUICE:-./sluice} runs=${RUNS:-3} rate=${RATE:-1gbit} flags=${FLAGS:-}
+model=${1:-} sluice=${SLUICE:-./sluice} runs=${RUNS:-3} rate=${RATE:-1gbit} flags=${FLAGS:-}
 dir=$(mktemp -d)
 a=sluice-a-$$ b=sluice-b-$$ pids=
 trap 'kill $pids 2>/dev/null || true; wait || true; ip netns del $a || true; ip netns del $b || true; rm -rf "$dir"' EXIT
@@ -47,6 +47,30 @@ leave() {
 now() { date +%s%N; }
 carried() { ip netns exec $b cat /sys/class/net/vb-$$/statistics/rx_bytes; }
 
+# ask posts a body to a member: NAME PATH BODY. It prints the answer.
+ask() { ip netns exec sluice-$1-$$ curl -sS --fail-with-body --noproxy '*' "http://127.0.0.1:8080$2" -d "$3"; }
+# field is a number of an answer.
+field() { sed "s/.*\"$1\":\([0-9.]*\).*/\1/"; }
+
+if [ -z "$model" ]; then
+	serve a 10.9.8.1 --name m --state "$dir/state-a" --ctx 16384
+	serve b 10.9.8.2 --name m --state "$dir/state-b" --ctx 16384 --join 10.9.8.1:7777
+	text=$(awk 'BEGIN { for (i = 0; i < 1500; i++) printf "the sea is %d ", i }')
+	ask a /completion "{\"prompt\":\"$text\",\"n_predict\":1,\"id_slot\":1}" >/dev/null
+	saved=$(ask a '/slots/1?action=save' '{"filename":"talk"}')
+	echo "| tokens | bytes of its file | link | over the link | seconds to restore it | of the link's time for its bytes |"
+	echo "|---|---|---|---|---|---|"
+	for run in $(seq "$runs"); do
+		ask b '/slots/1?action=erase' '{}' >/dev/null
+		before=$(carried) began=$(now)
+		restored=$(ask b '/slots/1?action=restore' '{"filename":"talk"}')
+		took=$(($(now) - began)) went=$(($(carried) - before))
+		awk -v k="$(echo "$restored" | field n_restored)" -v n="$(echo "$saved" | field n_written)" -v r="$rate" -v t=$took \
+			-v w=$went 'BEGIN {
+			printf "| %d | %d | %s | %.3f times | %.2f | %.2f times |\n", k, n, r, w/n, t/1e9, t/1e9/(n*8/(r*(r~/gbit/?1e9:1e6))) }'
+	done
+	exit
+fi
 serve a 10.9.8.1 -m "m=$model"
 bytes=$(stat -c %s "$model")
 echo "| model | bytes | link | seconds until it answers | MB/s | over the link | alone, from its own file |"

@@ -194,3 +194,47 @@ func TestReadFaults(t *testing.T) {
 		})
 	}
 }
+
+// TestSessionFaults: whoever has a session lends it; answers that are none are said to be so.
+func TestSessionFaults(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer http.HandlerFunc
+		want   string
+	}{
+		"well": {func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, r.FormValue("model")+r.FormValue("owner")+r.FormValue("name"))
+		}, ""},
+		"nobody": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }, ErrNoSession.Error()},
+		"of another model": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusConflict)
+			_, _ = io.WriteString(w, `{"error":{"message":"it is foreign"}}`)
+		}, "it answers 409: it is foreign"},
+		"of unknown length": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "x")
+			_ = http.NewResponseController(w).Flush()
+		}, "has -1 bytes"},
+		"empty": {func(http.ResponseWriter, *http.Request) {}, "has 0 bytes"},
+		"cut": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "5")
+			_, _ = io.WriteString(w, "mo")
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}, "unexpected EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, size, err := lending(t, "desk", test.answer).of.Session(t.Context(), "m", "o", "n")
+			var text []byte
+			if err == nil {
+				text, err = io.ReadAll(from)
+				require.NoError(t, from.Close())
+			}
+			if test.want != "" {
+				require.ErrorContains(t, err, test.want)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, "mon", string(text))
+			require.EqualValues(t, 3, size)
+		})
+	}
+}

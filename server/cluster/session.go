@@ -1,0 +1,111 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+)
+
+// SessionPath is where a member lends saved sessions, whole: ?model=MODEL&owner=…&name=….
+const SessionPath = "/cluster/session"
+
+// ErrNoSession says that no member has a session.
+var ErrNoSession = errors.New("no member has it")
+
+// mostSession is more bytes than a saved session may have.
+const mostSession = 8 << 30
+
+// Session returns the session of a model, an owner and a name, as a member lends it, and how many bytes that are. All
+// that are heard of are asked.
+func (c *Cluster) Session(ctx context.Context, model, owner, name string) (from io.ReadCloser, size int64, err error) {
+	found := ErrNoSession
+	query := url.Values{"model": {model}, "owner": {owner}, "name": {name}}.Encode()
+	for _, addr := range c.heard() {
+		from, size, err = c.session(ctx, "https://"+addr+SessionPath+"?"+query)
+		if err == nil || ctx.Err() != nil {
+			return from, size, err
+		}
+		if !errors.Is(err, ErrNoSession) {
+			found = fmt.Errorf("the member at %s: %w", addr, err)
+		}
+	}
+	return nil, 0, found
+}
+
+// heard lists the addresses of the members that are heard of.
+func (c *Cluster) heard() (all []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, addr := range slices.Sorted(maps.Keys(c.peers)) {
+		if c.peers[addr].member != "" {
+			all = append(all, addr)
+		}
+	}
+	return all
+}
+
+func (c *Cluster) session(ctx context.Context, at string) (from io.ReadCloser, size int64, err error) {
+	w := &watched{}
+	w.ctx, w.cancel = context.WithCancelCause(ctx)
+	w.slow = time.AfterFunc(stalled, func() { w.cancel(fmt.Errorf("nothing came from it for %v", stalled)) })
+	defer func() {
+		if err != nil {
+			w.end()
+		}
+	}()
+	q, err := http.NewRequestWithContext(w.ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	answer, err := c.Do(q)
+	if err != nil {
+		return nil, 0, cause(w.ctx, err)
+	}
+	w.body, size = answer.Body, answer.ContentLength
+	switch {
+	case answer.StatusCode == http.StatusNotFound:
+		err = ErrNoSession
+	case answer.StatusCode != http.StatusOK:
+		err = fmt.Errorf("it answers %d: %s", answer.StatusCode, saidIn(answer.Body))
+	case size < 1 || size > mostSession:
+		err = fmt.Errorf("its session has %d bytes: want 1 to %d", size, int64(mostSession))
+	}
+	return w, size, err
+}
+
+// watched is a body of which a byte has to come from time to time.
+type watched struct {
+	body   io.ReadCloser
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	slow   *time.Timer
+}
+
+func (w *watched) Read(b []byte) (int, error) {
+	n, err := w.body.Read(b)
+	w.slow.Reset(stalled)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = cause(w.ctx, err)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (w *watched) Close() error {
+	w.end()
+	return nil
+}
+
+func (w *watched) end() {
+	w.slow.Stop()
+	w.cancel(io.ErrClosedPipe)
+	if w.body != nil {
+		_ = w.body.Close() // nothing more is wanted of it
+	}
+}
