@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-ai/sluice/server/carry"
 	"github.com/sluice-ai/sluice/server/cluster"
 	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/tracing"
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
@@ -132,15 +133,17 @@ func (e *errand) send(to *cluster.Goal, path, body, seen string) (got *http.Resp
 		case <-ctx.Done():
 		}
 	}()
-	end = func() {
-		cancel()
-		<-lost
-	}
 	q := (&http.Request{Method: http.MethodPost, Header: e.head.Clone(), ContentLength: int64(len(body)),
 		Body: io.NopCloser(strings.NewReader(body))}).WithContext(ctx)
 	q.URL = &url.URL{Scheme: "https", Host: to.Addr, Path: path, RawQuery: e.query}
 	if seen != "" {
 		q.Header.Set(seenHeader, seen)
+	}
+	told := tracing.Pass(e.x.Context, to.Member, q.Header)
+	end = func() {
+		cancel()
+		<-lost
+		told(err)
 	}
 	got, err = e.s.options.Cluster.Do(q)
 	log := e.log(to)
@@ -151,6 +154,7 @@ func (e *errand) send(to *cluster.Goal, path, body, seen string) (got *http.Resp
 	case err == nil && got.StatusCode == http.StatusServiceUnavailable:
 		log.Info().Msg("a member cannot answer now: the request goes elsewhere")
 		_ = got.Body.Close() // nothing is wanted of it
+		err = errElsewhere
 	case err == nil:
 		log.Debug().Msg("passed on")
 		return got, end, nil

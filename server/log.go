@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/sluice-ai/sluice/server/cluster"
 	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/tracing"
 )
 
 // entry holds the fields of a request's log line that the exchange does not have. It copies them, since fasthttp
@@ -39,6 +41,25 @@ func (s *Server) answered(x *exchange.Exchange, e *entry, route string, status i
 		line = line.Str("error", x.Failed)
 	}
 	line.Msg("answered")
+	tracing.End(x.Context, status, x.Failed)
+}
+
+// traced begins the span of a request that asks for something, and returns its context.
+func (s *Server) traced(rc *fasthttp.RequestCtx, to *target, id string, at time.Time) context.Context {
+	if s.options.Tracer == nil || to.Path == cluster.Path || !rc.IsPost() {
+		return s.base
+	}
+	return s.options.Tracer.Begin(s.base, func(name string) string { return string(rc.Request.Header.Peek(name)) },
+		tracing.Request{Method: string(rc.Method()), Route: to.Name, ID: id, At: at})
+}
+
+// logOf is the log of a request.
+func (s *Server) logOf(ctx context.Context, id string) zerolog.Logger {
+	of := s.log.With().Str("request", id)
+	if trace := tracing.Trace(ctx); trace != "" {
+		of = of.Str("trace", trace)
+	}
+	return of.Logger()
 }
 
 // longestID bounds the length of a client's request id, in characters.

@@ -25,6 +25,7 @@ import (
 	"github.com/sluice-ai/sluice/server/fetch"
 	"github.com/sluice-ai/sluice/server/ollama"
 	"github.com/sluice-ai/sluice/server/page"
+	"github.com/sluice-ai/sluice/server/tracing"
 	"github.com/sluice-ai/sluice/server/wire"
 )
 
@@ -48,6 +49,8 @@ type Options struct {
 
 	Cluster *cluster.Cluster // that the server is a member of; nil: of none
 	Lender  *remote.Lender   // computes layers for other members; nil: nothing does
+
+	Tracer *tracing.Tracer // tells a collector of requests; nil: nobody is told
 
 	Painter answer.Painter // makes pictures of texts; nil: nothing does
 
@@ -258,7 +261,8 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	s.open.Add(1)
 	to := s.routes.find(&rc.Request)
 	s.metrics.inFlight.Inc()
-	x := exchange.Begin(s.base, rc, id, s.options.Patience, s.log.With().Str("request", id).Logger(),
+	base := s.traced(rc, &to, id, line.began)
+	x := exchange.Begin(base, rc, id, s.options.Patience, s.logOf(base, id),
 		func(x *exchange.Exchange, status int) {
 			defer s.open.Done()
 			s.answered(x, &line, to.Name, status)

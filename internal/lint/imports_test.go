@@ -47,10 +47,12 @@ var layers = []struct {
 	{"server/carry", nil},
 	{"server/kvevents", []string{"stages/kv", "internal"}},
 	{"server/fetch", nil},
+	{"server/tracing/tracingtest", nil},
+	{"server/tracing", []string{"stages/bill"}},
 	{"server/page", nil},
 	{"server/exchange", []string{"server/quota", "server/wire", "stages/bill"}},
-	{"server/answer", []string{"server/carry", "server/exchange", "server/fetch", "server/quota", "server/wire", "actors", "stages/bill",
-		"stages/chat", "stages/constrain", "stages/embed", "stages/grammar", "stages/picture", "stages/promise", "stages/reply",
+	{"server/answer", []string{"server/carry", "server/exchange", "server/fetch", "server/quota", "server/tracing",
+		"server/wire", "actors", "stages/bill", "stages/chat", "stages/constrain", "stages/embed", "stages/grammar", "stages/picture", "stages/promise", "stages/reply",
 		"stages/sample", "stages/token", "stages/tools", "internal/jsontext", "internal/refusal"}},
 	{"server/decode/decodetest", []string{"server/answer", "server/wire", "stages/chat", "internal"}},
 	{"server/decode", []string{"server/answer", "server/wire", "stages/chat", "stages/sample", "stages/token",
@@ -101,7 +103,7 @@ var forTests = []string{commands + "env/envtest", "actors/devicetest", "internal
 	"internal/lint", "gpu/null", "gpu/cuda/fake", "gpu/tile/tiletest", "stages/model/arch/archtest",
 	"stages/model/convert/converttest", "stages/model/vision/visiontest", "stages/place/placetest", "storage/hub/hubtest",
 	"server/decode/decodetest",
-	"storage/sealed/sealedtest"}
+	"server/tracing/tracingtest", "storage/sealed/sealedtest"}
 
 // private are packages that one folder alone may import, with the reason; its tests may.
 var private = []struct{ dir, owner, why string }{
@@ -138,12 +140,15 @@ var thirdParty = []dependency{
 	{"github.com/stretchr/testify",
 		[]string{commands + "env/envtest", "actors/devicetest", "internal/backendtest", "gpu/tile/tiletest",
 			"stages/model/arch/archtest", "stages/model/convert/converttest", "stages/model/vision/visiontest",
-			"server/decode/decodetest", "storage/sealed/sealedtest"},
+			"server/decode/decodetest", "server/tracing/tracingtest", "storage/sealed/sealedtest"},
 		"failures print both sides and their difference"},
 	{"github.com/valyala/fasthttp", []string{"server"},
 		"requests without an allocation for each header, and bodies as streams: many clients at once"},
 	{"github.com/vmihailenco/msgpack/v5", nil, "a decoder that we did not write judges the batches"},
 	{"github.com/vulkan-go/vulkan", []string{"gpu"}, "Vulkan's structures and loader, generated from its registry"},
+	{"go.opentelemetry.io/otel", []string{"server/tracing"}, "W3C's Trace Context, and what spans have; see ADR 121"},
+	{"go.opentelemetry.io/otel/sdk", []string{"server/tracing"}, "it samples and batches spans"},
+	{"go.opentelemetry.io/otel/trace", []string{"server/tracing"}, "what spans are"},
 	{"go.uber.org/goleak", nil, "tests fail on goroutines that were left behind"},
 	{"golang.org/x/crypto/x509roots/fallback", []string{"internal/release"},
 		"the certificates of images, the same wherever they are made"},
@@ -177,7 +182,7 @@ var forbidden = []struct {
 		[]string{commands + "env/envtest", "actors/devicetest", "gpu/cuda/fake", "gpu/tile/tiletest", "internal/testref",
 			"internal/backendtest",
 			"stages/model/arch/archtest", "stages/model/convert/converttest", "stages/model/vision/visiontest",
-			"server/decode/decodetest"},
+			"server/decode/decodetest", "server/tracing/tracingtest"},
 		"it adds flags to the program"},
 }
 

@@ -33,6 +33,9 @@ var pins = map[string]string{
 	"github.com/vmihailenco/msgpack/v5":        "v5.4.1",
 	"github.com/vulkan-go/vulkan":              "v0.0.0-20221209234627-c0a353ae26c8",
 	"go.uber.org/goleak":                       "v1.3.0",
+	"go.opentelemetry.io/otel":                 "v1.38.0", // with protoactor
+	"go.opentelemetry.io/otel/sdk":             "v1.38.0",
+	"go.opentelemetry.io/otel/trace":           "v1.38.0",
 	"golang.org/x/crypto/x509roots/fallback":   "v0.0.0-20261030153154-30a33513ff6d",
 	"golang.org/x/image":                       "v0.46.0",
 	"golang.org/x/sys":                         "v0.49.0",

@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-ai/sluice/actors/supply"
 	"github.com/sluice-ai/sluice/internal/refusal"
 	"github.com/sluice-ai/sluice/server/exchange"
+	"github.com/sluice-ai/sluice/server/tracing"
 	"github.com/sluice-ai/sluice/server/wire"
 	"github.com/sluice-ai/sluice/stages/bill"
 )
@@ -93,7 +94,7 @@ func (s *Service) Answer(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 	}
 	k := keep(s.kept, x)
 	err = each(x, o, choices, func(ctx context.Context, c *Choice) error { return all(ctx, c, k) })
-	count(x, choices)
+	count(x, o, choices)
 	if err != nil {
 		return explain(x, o, err)
 	}
@@ -244,7 +245,7 @@ func (s *Service) stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 		case <-begun:
 			reading, said = false, t.whole()
 		case <-ended:
-			count(x, choices)
+			count(x, o, choices)
 			r.end(err)
 			return explain(x, o, err)
 		case <-t.tick:
@@ -267,7 +268,7 @@ func (s *Service) stream(rc *fasthttp.RequestCtx, x *exchange.Exchange, o *Order
 func (s *Service) finish(w *exchange.Writer, x *exchange.Exchange, o *Order, e Encoder, choices []*Choice, r *run,
 	err error,
 ) {
-	count(x, choices)
+	count(x, o, choices)
 	r.end(err)
 	var end []byte
 	if err != nil {
@@ -374,12 +375,15 @@ func Total(choices []*Choice) (sum actors.Usage) {
 	return sum
 }
 
-// count records the tokens of choices. It waits for those that were cut, whose counts are complete only at their end.
-func count(x *exchange.Exchange, choices []*Choice) {
+// count records what choices took. It waits for those that were cut, whose counts are complete only at their end.
+func count(x *exchange.Exchange, o *Order, choices []*Choice) {
 	ctx, cancel := context.WithTimeout(context.Background(), settling)
 	defer cancel()
 	for _, c := range choices {
 		c.settle(ctx)
+		tracing.Computed(x.Context, &tracing.Answer{Model: o.Model.Name, Prompt: c.Usage.Prompt, Cached: c.Usage.Cached,
+			Generated: c.Usage.Generated, Queue: c.Usage.Queue, Prefill: c.Usage.Prefill, Decode: c.Usage.Decode,
+			Finish: string(c.Finish), Spent: &c.Usage.Spent})
 	}
 	u := Total(choices)
 	x.Prompt, x.Generated = u.Prompt, u.Generated

@@ -50,6 +50,7 @@ type Serve struct {
 	accessFlags
 	tlsFlags
 	clusterFlags
+	tracingFlags
 	eventFlags
 	library.PullFlag
 	compute.TraceFlag
@@ -97,6 +98,7 @@ func (c *Serve) Run(e *env.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	defer lastSpans(options.Tracer)
 	spans, done, err := c.TraceFlag.Open(e, c.Force, paths(files)...)
 	if err != nil {
 		return err
@@ -222,7 +224,9 @@ func (c *Serve) serverOptions(e *env.Env, keys []string) (server.Options, error)
 			o.Adapters = adapterFolder(c.Loras)
 		}
 	}
-	o.TLS, err = c.tlsFlags.config(e)
+	if o.TLS, err = c.tlsFlags.config(e); err == nil {
+		o.Tracer, err = c.tracer(e, &o, c.clusterFlags.Members)
+	}
 	return o, err
 }
 
