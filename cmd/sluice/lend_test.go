@@ -39,7 +39,7 @@ func TestLayersOverMembers(t *testing.T) {
 	e, _ := envtest.CachingEnv(t, append([]string{"plan", mini}, over...)...)
 	require.Equal(t, exitDone, run(e), fmt.Sprint(e.Stderr))
 	require.Contains(t, fmt.Sprint(e.Stdout), "the other member the last 1 and the head")
-	require.Regexp(t, `network to member attic \(cpu .+\): \S+ there and back, .+/s; a token takes .+B of it: at most`,
+	require.Regexp(t, `network to member attic \(cpu .+\): \S+ there and back, \d+ MB/s; a token takes .+B of it: at most`,
 		fmt.Sprint(e.Stdout))
 	for flags, said := range map[string]string{
 		"--device member:" + at[1]:                  "--device member needs --pass FILE",

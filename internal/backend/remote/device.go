@@ -174,7 +174,7 @@ func (d *Device) Rates() (r backend.Rates, err error) {
 		err := l.wait(append(frame(nil, kindProbe), make([]byte, bytes)...), func(answer []byte) error { return nil })
 		return time.Since(began), err
 	}
-	const turns, pieces, piece = 15, 8, 4 << 20
+	const turns, pieces, piece = 15, 9, 4 << 20
 	var took []time.Duration
 	for range turns {
 		one, err := probe(0)
@@ -183,13 +183,16 @@ func (d *Device) Rates() (r backend.Rates, err error) {
 		}
 		took = append(took, one)
 	}
-	turn, all := slices.Sorted(slices.Values(took))[turns/2], time.Duration(0)
-	for range pieces {
+	turn := median(took)
+	for took = took[:0]; len(took) < pieces; {
 		one, err := probe(piece)
 		if err != nil {
 			return r, err
 		}
-		all += max(one-turn, time.Nanosecond)
+		took = append(took, max(one-turn, time.Nanosecond))
 	}
-	return backend.Rates{Bus: pieces * piece / all.Seconds(), Memory: float64(is.Read), Turn: turn.Seconds()}, nil
+	return backend.Rates{Bus: piece / median(took).Seconds(), Memory: float64(is.Read), Turn: turn.Seconds()}, nil
 }
+
+// median of some times.
+func median(all []time.Duration) time.Duration { return slices.Sorted(slices.Values(all))[len(all)/2] }

@@ -45,7 +45,7 @@ func (t *planText) networks() (all []jsonNetwork) {
 func (t *planText) network(w io.Writer) {
 	for _, n := range t.networks() {
 		turn := time.Duration(n.Turn * float64(time.Second)).Round(time.Microsecond)
-		fmt.Fprintf(w, "network to %s: %s there and back, %s; a token takes %s of it: at most %s tokens/s\n", n.Name, turn,
-			env.PerSecond(n.Rate), env.BinarySize(int64(n.Bytes)), env.TokensRate(float64(t.sequences)/n.Seconds))
+		fmt.Fprintf(w, "network to %s: %s there and back, %.0f MB/s; a token takes %s of it: at most %s tokens/s\n", n.Name, turn,
+			n.Rate/1e6, env.BinarySize(int64(n.Bytes)), env.TokensRate(float64(t.sequences)/n.Seconds))
 	}
 }
