@@ -148,7 +148,7 @@ var thirdParty = []dependency{
 	{"github.com/vulkan-go/vulkan", []string{"gpu"}, "Vulkan's structures and loader, generated from its registry"},
 	{"go.opentelemetry.io/otel", []string{"server/tracing"}, "W3C's Trace Context, and what spans have; see ADR 121"},
 	{"go.opentelemetry.io/otel/sdk", []string{"server/tracing"}, "it samples and batches spans"},
-	{"go.opentelemetry.io/otel/trace", []string{"server/tracing"}, "what spans are"},
+	{"go.opentelemetry.io/otel/trace", []string{"server/tracing"}, "the interfaces that spans of the SDK have, and their ids"},
 	{"go.uber.org/goleak", nil, "tests fail on goroutines that were left behind"},
 	{"golang.org/x/crypto/x509roots/fallback", []string{"internal/release"},
 		"the certificates of images, the same wherever they are made"},
