@@ -7,13 +7,16 @@ empty :=
 space := $(empty) $(empty)
 
 # The packages whose code runs on several goroutines: these are tested a second time under the race detector, but for what
-# takes long. Left out are tests that compute on one goroutine alone, those of gpu/null of which TestHybrid has a case and
-# most of its conformance, a perplexity whose way through the program is that of TestPerplexityAgainst, and gpu/vulkan's
-# and gpu/cuda's own: there lavapipe's threads have crashed, at which the race detector does not look, nor at what the fake
-# driver's kernels do; gpu/exec, whose goroutines those are, is tested on gpu/null.
+# takes long. Left out are tests that compute on one goroutine alone, or have one request at a time (Cost); models, and
+# instruction sets, whose steps the conformance has on the same threads; those of gpu/null of which TestHybrid has a case
+# and most of its conformance; guesses on a card without a draft model, since those with one are there; a perplexity whose
+# way through the program is that of TestPerplexityAgainst; and gpu/vulkan's and gpu/cuda's own: there lavapipe's threads
+# have crashed, at which the race detector does not look, nor at what the fake driver's kernels do; gpu/exec, whose
+# goroutines those are, is tested on gpu/null.
 RACE := $(patsubst %,./%/...,$(wildcard actors server storage gpu/*/)) ./cpu ./cpu/vec ./cmd/sluice/...
 RACE := $(filter-out ./gpu/cuda/... ./gpu/vulkan/...,$(subst //,/,$(RACE))) ./gpu/vulkan/vk
-RACE_SKIP = ^Test(Compositions|RandomOrders|DroppedBarriers|AnyDivision|DealtBits|ForcedForms|PerplexityOfBytes)$$|$\
+RACE_SKIP = ^Test(Compositions|RandomOrders|DroppedBarriers|AnyDivision|DealtBits|ForcedForms|PerplexityOfBytes|Cost|$\
+	Specimens|TwinStates|OracleOverStretches|UnseenOnCard)$$|$\
 	^TestConformance$$/^all$$/^(Ops|Attention|Types|Models|Heads|Orders|Slots|Seals|Sealed|Mixes|Windows|Errors)$$
 
 # The tests that -short leaves out, and the folders they are in. internal/lint sees to it that only tests ask.
