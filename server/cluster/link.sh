@@ -55,7 +55,7 @@ field() { sed "s/.*\"$1\":\([0-9.]*\).*/\1/"; }
 if [ -z "$model" ]; then
 	serve a 10.9.8.1 --name m --state "$dir/state-a" --ctx 16384
 	serve b 10.9.8.2 --name m --state "$dir/state-b" --ctx 16384 --join 10.9.8.1:7777
-	text=$(awk 'BEGIN { for (i = 0; i < 1500; i++) printf "the sea is %d ", i }')
+	text=$(awk 'BEGIN { for (i = 0; i < 1660; i++) printf "the sea is %d ", i }')
 	ask a /completion "{\"prompt\":\"$text\",\"n_predict\":1,\"id_slot\":1}" >/dev/null
 	saved=$(ask a '/slots/1?action=save' '{"filename":"talk"}')
 	echo "| tokens | bytes of its file | link | over the link | seconds to restore it | of the link's time for its bytes |"
