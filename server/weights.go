@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -188,7 +189,7 @@ func openLent(from *source.Source) (*lentFile, error) {
 	case from.Far():
 		return &lentFile{ReaderAt: from.Remote, check: same}, nil
 	case from.Path == "":
-		return &lentFile{ReaderAt: inMemory(from.Data), check: same}, nil
+		return &lentFile{ReaderAt: bytes.NewReader(from.Data), check: same}, nil
 	}
 	file, info, err := safefile.Open(from.Path)
 	if err != nil {
@@ -206,17 +207,4 @@ func openLent(from *source.Source) (*lentFile, error) {
 		return from.Check(info)
 	}
 	return &lentFile{file, check, file.Close}, nil
-}
-
-// inMemory reads bytes of memory.
-type inMemory []byte
-
-func (m inMemory) ReadAt(b []byte, at int64) (int, error) {
-	if at < 0 || at > int64(len(m)) {
-		return 0, io.EOF
-	}
-	if n := copy(b, m[at:]); n < len(b) {
-		return n, io.ErrUnexpectedEOF
-	}
-	return len(b), nil
 }

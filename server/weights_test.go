@@ -85,10 +85,16 @@ func TestLentFile(t *testing.T) {
 	_, err = openLent(from)
 	require.ErrorIs(t, err, source.ErrChanged)
 
-	for at, want := range map[int64]error{0: nil, 9: io.ErrUnexpectedEOF, 11: io.EOF, -1: io.EOF} {
-		_, err := inMemory("0123456789").ReadAt(make([]byte, 2), at)
+	file, err = openLent(&source.Source{Data: []byte("0123456789"), Size: 10})
+	require.NoError(t, err)
+	two := make([]byte, 2)
+	for at, want := range map[int64]error{0: nil, 8: nil, 9: io.EOF, 11: io.EOF} {
+		_, err := file.ReadAt(two, at)
 		require.ErrorIs(t, err, want, fmt.Sprint(at))
 	}
+	_, err = file.ReadAt(two, -1)
+	require.Error(t, err)
+	file.Close()
 }
 
 // TestLentNothing: a model that is not known by its content is not lent.

@@ -20,11 +20,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// passes makes a cluster called home, and is the folder of its members' passes.
+func passes(t *testing.T, members ...string) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	made := sluice("", append([]string{"cluster", "cert", "-o", folder, "--cluster", "home"}, members...)...)
+	require.Equal(t, exitDone, made.code, made.stderr)
+	return folder
+}
+
+// memberAddr is where a server of the cluster says that it takes other members.
+func memberAddr(t *testing.T, stderr fmt.Stringer) string {
+	t.Helper()
+	at := regexp.MustCompile(`member \S+ of cluster home, at (\S+)`).FindStringSubmatch(stderr.String())
+	require.NotNil(t, at, "%s", stderr)
+	return at[1]
+}
+
 // TestClusterFlags: what makes no member is said before anything is loaded.
 func TestClusterFlags(t *testing.T) {
-	dir := t.TempDir()
-	made := sluice("", "cluster", "cert", "-o", dir, "--cluster", "home", "a")
-	require.Equal(t, exitDone, made.code, made.stderr)
+	dir := passes(t, "a")
 	short := sluice("", "cluster", "cert", "-o", dir, "--days", "3", "soon")
 	require.Equal(t, exitDone, short.code, short.stderr)
 	mine, above := filepath.Join(dir, "a.pem"), filepath.Join(dir, "authority.pem")
@@ -127,9 +142,7 @@ func TestClusterOfProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("three servers, of which one is killed")
 	}
-	dir := t.TempDir()
-	made := sluice("", "cluster", "cert", "-o", dir, "--cluster", "home", "a", "b", "c")
-	require.Equal(t, exitDone, made.code, made.stderr)
+	dir := passes(t, "a", "b", "c")
 	defer http.DefaultClient.CloseIdleConnections()
 	type member struct {
 		url string
@@ -143,10 +156,8 @@ func TestClusterOfProcesses(t *testing.T) {
 			flags = append(flags, "--join", first)
 		}
 		url, c, stderr := startApart(t, flags...)
-		at := regexp.MustCompile(`member . of cluster home, at (\S+)`).FindStringSubmatch(fmt.Sprint(stderr))
-		require.NotNil(t, at, "%s", stderr)
-		if first == "" {
-			first = at[1]
+		if at := memberAddr(t, stderr); first == "" {
+			first = at
 		}
 		all[name] = member{url, c}
 	}

@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -21,14 +20,11 @@ func TestLayersOverMembers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a server that lends")
 	}
-	dir := t.TempDir()
-	made := sluice("", "cluster", "cert", "-o", dir, "--cluster", "home", "attic", "desk")
-	require.Equal(t, exitDone, made.code, made.stderr)
+	dir := passes(t, "attic", "desk")
 	_, _, stderr := startApart(t, "--name", "m", "--cluster", "home", "--pass", filepath.Join(dir, "attic.pem"),
 		"--member-addr", "127.0.0.1:0", "--lend", "4G")
-	at := regexp.MustCompile(`member attic of cluster home, at (\S+)`).FindStringSubmatch(fmt.Sprint(stderr))
-	require.NotNil(t, at, "%s", stderr)
-	over := []string{"--device", "member:" + at[1], "--pass", filepath.Join(dir, "desk.pem"), "--gpu-layers", "1"}
+	at := memberAddr(t, stderr)
+	over := []string{"--device", "member:" + at, "--pass", filepath.Join(dir, "desk.pem"), "--gpu-layers", "1"}
 	args := []string{"run", "--temp", "1", "--seed", "5", "-n", "40", "Once upon a time"}
 	want := sluice("", append(args, "--device", "cpu")...)
 	require.Equal(t, exitDone, want.code, want.stderr)
@@ -42,7 +38,7 @@ func TestLayersOverMembers(t *testing.T) {
 	require.Regexp(t, `network to member attic \(cpu .+\): \S+ there and back, \d+ MB/s; a token takes .+B of it: at most`,
 		fmt.Sprint(e.Stdout))
 	for flags, said := range map[string]string{
-		"--device member:" + at[1]:                  "--device member needs --pass FILE",
+		"--device member:" + at:                     "--device member needs --pass FILE",
 		"--device member:attic":                     `--device names "attic": want member:HOST:PORT`,
 		strings.Join(over, " ") + " --fast-prefill": "--fast-prefill is of GPUs",
 	} {

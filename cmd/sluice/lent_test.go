@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"syscall"
 	"testing"
 	"time"
@@ -22,20 +21,17 @@ func TestModelOfAMember(t *testing.T) {
 	if testing.Short() {
 		t.Skip("three servers")
 	}
-	dir := t.TempDir()
+	dir := passes(t, "a", "b")
 	t.Setenv("SLUICE_STORE", filepath.Join(dir, "store"))
-	made := sluice("", "cluster", "cert", "-o", dir, "--cluster", "home", "a", "b")
-	require.Equal(t, exitDone, made.code, made.stderr)
 	defer http.DefaultClient.CloseIdleConnections()
 	flags := func(name string, more ...string) []string {
 		return append([]string{"--cluster", "home", "--pass", filepath.Join(dir, name+".pem"), "--member-addr", "127.0.0.1:0",
 			"--log", "info"}, more...)
 	}
 	one, a, stderr := startApart(t, flags("a", "--name", "m")...)
-	at := regexp.MustCompile(`member a of cluster home, at (\S+)`).FindStringSubmatch(fmt.Sprint(stderr))
-	require.NotNil(t, at, "%s", stderr)
+	at := memberAddr(t, stderr)
 	_, want := askedMember(t, one)
-	two, b, said := startApart(t, flags("b", "--join", at[1], "-m", "m=member://a/m")...)
+	two, b, said := startApart(t, flags("b", "--join", at, "-m", "m=member://a/m")...)
 	_, text := askedMember(t, two)
 	require.Equal(t, want, text)
 	folder := filepath.Join(dir, "store", "members", "a.member", "m.model")
@@ -48,7 +44,7 @@ func TestModelOfAMember(t *testing.T) {
 	require.Equal(t, mini.GGUF, got)
 	kill(b, syscall.SIGTERM)
 	kill(a, syscall.SIGKILL)
-	two, _, said = startApart(t, flags("b", "--join", at[1], "-m", "m=member://a/m")...)
+	two, _, said = startApart(t, flags("b", "--join", at, "-m", "m=member://a/m")...)
 	_, text = askedMember(t, two)
 	require.Equal(t, want, text)
 	require.Contains(t, fmt.Sprint(said), "the model is taken as it was brought before")

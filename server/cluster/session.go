@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"time"
 )
 
 // SessionPath is where a member lends saved sessions, whole: ?model=MODEL&owner=…&name=….
@@ -51,12 +50,10 @@ func (c *Cluster) heard() (all []string) {
 }
 
 func (c *Cluster) session(ctx context.Context, at string) (from io.ReadCloser, size int64, err error) {
-	w := &watched{}
-	w.ctx, w.cancel = context.WithCancelCause(ctx)
-	w.slow = time.AfterFunc(stalled, func() { w.cancel(fmt.Errorf("nothing came from it for %v", stalled)) })
+	w := watch(ctx)
 	defer func() {
 		if err != nil {
-			w.end()
+			_ = w.Close() // nothing more is wanted of it
 		}
 	}()
 	q, err := http.NewRequestWithContext(w.ctx, http.MethodGet, at, nil)
@@ -77,35 +74,4 @@ func (c *Cluster) session(ctx context.Context, at string) (from io.ReadCloser, s
 		err = fmt.Errorf("its session has %d bytes: want 1 to %d", size, int64(mostSession))
 	}
 	return w, size, err
-}
-
-// watched is a body of which a byte has to come from time to time.
-type watched struct {
-	body   io.ReadCloser
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	slow   *time.Timer
-}
-
-func (w *watched) Read(b []byte) (int, error) {
-	n, err := w.body.Read(b)
-	w.slow.Reset(stalled)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = cause(w.ctx, err)
-	}
-	return n, err
-}
-
-// Close implements io.Closer.
-func (w *watched) Close() error {
-	w.end()
-	return nil
-}
-
-func (w *watched) end() {
-	w.slow.Stop()
-	w.cancel(io.ErrClosedPipe)
-	if w.body != nil {
-		_ = w.body.Close() // nothing more is wanted of it
-	}
 }

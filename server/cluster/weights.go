@@ -97,8 +97,7 @@ const SumBytes = 4
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const (
-	stalled  = 5 * time.Second // without a byte, after which a range is given up
-	refusals = 50              // of a range, while others have all places
+	refusals = 50 // of a range, while others have all places
 	placeIn  = 100 * time.Millisecond
 )
 
@@ -217,40 +216,26 @@ func (l *Lender) Read(ctx context.Context, part int, into []byte, from int64) er
 }
 
 func (l *Lender) read(ctx context.Context, part int, into []byte, from int64) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	slow := time.AfterFunc(stalled, func() { cancel(fmt.Errorf("nothing came from it for %v", stalled)) })
-	defer slow.Stop()
-	answer, err := l.get(ctx, url.Values{"model": {l.Model}, "content": {l.Content}, "part": {strconv.Itoa(part)}},
+	w := watch(ctx)
+	defer w.Close()
+	answer, err := l.get(w.ctx, url.Values{"model": {l.Model}, "content": {l.Content}, "part": {strconv.Itoa(part)}},
 		fmt.Sprintf("bytes=%d-%d", from, from+int64(len(into))-1))
 	if err != nil {
-		return cause(ctx, err)
+		return cause(w.ctx, err)
 	}
-	defer answer.Body.Close()
-	for at := 0; at < len(into); {
-		n, err := answer.Body.Read(into[at:])
-		slow.Reset(stalled)
-		if at += n; err != nil && at < len(into) {
-			return cause(ctx, fmt.Errorf("%d of %d bytes came: %w", at, len(into), err))
-		}
+	w.body = answer.Body
+	if n, err := io.ReadFull(w, into); err != nil {
+		return fmt.Errorf("%d of %d bytes came: %w", n, len(into), err)
 	}
 	var sum [SumBytes]byte
-	if _, err := io.ReadFull(answer.Body, sum[:]); err != nil {
-		return cause(ctx, fmt.Errorf("the checksum did not come: %w", err))
+	if _, err := io.ReadFull(w, sum[:]); err != nil {
+		return fmt.Errorf("the checksum did not come: %w", err)
 	}
 	if is, said := Sum(0, into), binary.LittleEndian.Uint32(sum[:]); is != said {
 		return fmt.Errorf("the checksum of bytes %d to %d is %08x, and not %08x as it says", from, from+int64(len(into)), is, said)
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 1)) // its end, so that the connection is used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(w, 1)) // its end, so that the connection is used again
 	return nil
-}
-
-// cause prefers why a context ended to the error that followed from it.
-func cause(ctx context.Context, err error) error {
-	if why := context.Cause(ctx); why != nil {
-		return why
-	}
-	return err
 }
 
 // Copies are the parts as sources that are read from the member each time, beside files of this machine.

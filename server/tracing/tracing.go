@@ -31,6 +31,9 @@ type Tracer struct {
 	tracer   api.Tracer
 }
 
+// scope is who makes the spans.
+const scope = "github.com/sluice-ai/sluice"
+
 // across carries a trace from one process to the next.
 var across propagation.TraceContext
 
@@ -50,7 +53,7 @@ func New(o Options) (*Tracer, error) {
 		return nil, err
 	}
 	p := trace.NewTracerProvider(trace.WithResource(of), trace.WithBatcher(to, trace.WithExportTimeout(sending)))
-	return &Tracer{p, p.Tracer("github.com/sluice-ai/sluice", api.WithInstrumentationVersion(o.Version))}, nil
+	return &Tracer{p, p.Tracer(scope, api.WithInstrumentationVersion(o.Version))}, nil
 }
 
 // Close sends what was not sent yet, as long as the context lasts.
@@ -104,7 +107,7 @@ func Pass(ctx context.Context, member string, header http.Header) (end func(err 
 	if !of.SpanContext().IsValid() {
 		return func(error) {} // a client's trace, if it names one, goes on at the member
 	}
-	ctx, s := of.TracerProvider().Tracer("github.com/sluice-ai/sluice").Start(ctx, "pass on",
+	ctx, s := of.TracerProvider().Tracer(scope).Start(ctx, "pass on",
 		api.WithSpanKind(api.SpanKindClient), api.WithAttributes(attribute.String("sluice.member", member)))
 	header.Del("tracestate")
 	across.Inject(ctx, propagation.HeaderCarrier(header))
@@ -133,7 +136,7 @@ func Computed(ctx context.Context, a *Answer) {
 		return
 	}
 	of.SetAttributes(attribute.String("gen_ai.request.model", a.Model), attribute.String("gen_ai.provider.name", "sluice"))
-	tracer, end := of.TracerProvider().Tracer("github.com/sluice-ai/sluice"), a.Spent.Began().Add(a.Spent.Sum())
+	tracer, end := of.TracerProvider().Tracer(scope), a.Spent.Began().Add(a.Spent.Sum())
 	first := end.Add(-a.Decode)
 	began := first.Add(-a.Prefill)
 	child := func(name string, from, to time.Time, more ...attribute.KeyValue) {
